@@ -1,0 +1,270 @@
+"""The vocabulary in which kinds are declared: models, field annotations, kinds.
+
+A kind's Python type is the single source of its API: what is decoded, what is
+documented and what its CRD says all come from the same declaration.  This
+module knows how to *declare*; it must not know any kind, nor how a schema is
+generated (`crds`), nor where objects come from.
+
+Conventions every kind follows:
+
+- A field that may be absent is ``Annotated[T, api(...)] | None = None`` (msgspec
+  wants bounds on the bare type, so the annotation stands inside); lists and maps are absent
+  when empty, so they default to ``()`` and ``{}``.  Python never fills in a
+  server-side default: ``api(default=...)`` says what the API server will write,
+  so that "unset" and "set to the default" stay different values until then.
+- Field names are snake_case in Python and camelCase on the wire; where that
+  rule misses (``clusterIP``), the field says ``msgspec.field(name=...)``.
+- Objects whose shape is another project's (pod specs, affinities) are
+  `OpenObject`: kept whole, never re-typed, never pruned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+_UNSET: Final[Any] = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One CEL rule of a schema (``x-kubernetes-validations``)."""
+
+    rule: str
+    message: str
+    reason: Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"] | None = None
+    field_path: str | None = None
+    message_expression: str | None = None
+    optional_old_self: bool | None = None
+
+    def to_schema(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"rule": self.rule, "message": self.message}
+        if self.message_expression is not None:
+            out["messageExpression"] = self.message_expression
+        if self.reason is not None:
+            out["reason"] = self.reason
+        if self.field_path is not None:
+            out["fieldPath"] = self.field_path
+        if self.optional_old_self is not None:
+            out["optionalOldSelf"] = self.optional_old_self
+        return out
+
+
+def immutable(what: str) -> Rule:
+    """The rule of a field that may be set once: ``self == oldSelf``."""
+    return Rule(rule="self == oldSelf", message=f"{what} is immutable", reason="FieldValueForbidden")
+
+
+def api(
+    description: str | None = None,
+    *,
+    default: Any = _UNSET,
+    format: str | None = None,
+    keys: tuple[str, ...] = (),
+    list_type: Literal["atomic", "set", "map"] | None = None,
+    map_type: Literal["granular", "atomic"] | None = None,
+    rules: tuple[Rule, ...] = (),
+    ge: int | float | None = None,
+    gt: int | float | None = None,
+    le: int | float | None = None,
+    lt: int | float | None = None,
+    pattern: str | None = None,
+    min_length: int | None = None,
+    max_length: int | None = None,
+    **schema: Any,
+) -> Meta:
+    """What the API says of one field, as a `msgspec.Meta` for ``Annotated``.
+
+    ``description``, bounds and pattern are enforced by msgspec on decode and
+    appear in the CRD; everything else appears in the CRD alone.  ``min_length``
+    and ``max_length`` mean items for lists and properties for maps.
+    ``keys`` makes a list a map keyed by those fields.  Unknown keyword
+    arguments are merged into the schema as they are (``nullable=True``).
+    """
+    extra: dict[str, Any] = dict(schema)
+    if default is not _UNSET:
+        extra["default"] = default
+    if format is not None:
+        extra["format"] = format
+    if keys:
+        extra["x-kubernetes-list-type"] = "map"
+        extra["x-kubernetes-list-map-keys"] = list(keys)
+    elif list_type is not None:
+        extra["x-kubernetes-list-type"] = list_type
+    if map_type is not None:
+        extra["x-kubernetes-map-type"] = map_type
+    if rules:
+        extra["x-kubernetes-validations"] = [rule.to_schema() for rule in rules]
+    return Meta(
+        description=description,
+        ge=ge,
+        gt=gt,
+        le=le,
+        lt=lt,
+        pattern=pattern,
+        min_length=min_length,
+        max_length=max_length,
+        extra_json_schema=extra or None,
+    )
+
+
+class Model(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True, frozen=True):
+    """A JSON object of a kind.  Its docstring is its schema's description."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    """CEL rules that concern several fields of this object at once."""
+
+
+class Spelling(Enum):
+    """A string enum that also reads other spellings of its members.
+
+    A subclass lists them in a ``__spellings__`` dict: spelling -> value.  They
+    are read, listed in the schema, and never written.
+    """
+
+    __spellings__: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        canonical = cls.__spellings__.get(value) if isinstance(value, str) else None
+        return None if canonical is None else cls(canonical)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+OpenObject = Annotated[dict[str, Any], Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})]
+"""An object whose fields belong to someone else; nothing in it is dropped."""
+
+IntOrPercent = int | Annotated[str, Meta(pattern=r"^([0-9]+)%?$")]
+"""A count, or a percentage of the replicas, such as ``25%``."""
+
+Quantity = int | float | str
+"""A Kubernetes quantity such as ``500m`` or ``1Gi``; int-or-string in schemas."""
+
+Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""An RFC 3339 time in whole seconds."""
+
+Duration = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$")]
+"""A Go-style duration such as ``1h30m``."""
+
+
+class ObjectReference(Model, kw_only=True):
+    """The owner of an object, as `metadata.ownerReferences` names it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(Model, kw_only=True):
+    """Standard object metadata."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[ObjectReference, ...] = ()
+    managed_fields: tuple[OpenObject, ...] = ()
+    self_link: str | None = None
+
+
+class Condition(Model, kw_only=True):
+    """One observation of an object's state, in Kubernetes' standard form."""
+
+    type: Annotated[
+        str,
+        api(
+            "What is observed, in CamelCase.",
+            max_length=316,
+            pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+        ),
+    ]
+    status: Annotated[Literal["True", "False", "Unknown"], api("Whether it is so.")]
+    observed_generation: Annotated[int, api("The generation this was derived from.", ge=0)] | None = None
+    last_transition_time: Annotated[Time, api("When status last changed.")]
+    reason: Annotated[
+        str,
+        api("Why, as one CamelCase word.", min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
+    ]
+    message: Annotated[str, api("Why, as a sentence for people.", max_length=32768)] = ""
+
+
+Conditions = Annotated[tuple[Condition, ...], api("What is observed of this object now.", keys=("type",))]
+"""The ``conditions`` field of every status: a list that is a map by type."""
+
+
+class Resource(Model, kw_only=True):
+    """What every object of every kind has.  Kinds add ``spec`` and ``status``."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A printer column of ``kubectl get``; ``path`` is a simple JSONPath."""
+
+    name: str
+    path: str
+    type: Literal["string", "integer", "number", "boolean", "date"] = "string"
+    description: str | None = None
+    format: str | None = None
+    priority: int = 0
+
+
+AGE: Final = Column(name="Age", path=".metadata.creationTimestamp", type="date")
+"""The column that nearly every kind ends with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Where the scale subresource finds its numbers."""
+
+    spec: str = ".spec.replicas"
+    status: str = ".status.replicas"
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of the API: its type and how Kubernetes serves it."""
+
+    model: type[Resource]
+    group: str
+    version: str
+    plural: str
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ("holdfast",)
+    namespaced: bool = True
+    columns: tuple[Column, ...] = (AGE,)
+    scale: Scale | None = None
+
+    @property
+    def name(self) -> str:
+        return self.model.__name__
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}"
+
+    @property
+    def crd_name(self) -> str:
+        return f"{self.plural}.{self.group}"

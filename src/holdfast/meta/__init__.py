@@ -1,0 +1,1 @@
+"""Pure vocabulary of Kubernetes: keys, selectors, quantities, patches, times, errors."""
