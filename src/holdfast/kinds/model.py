@@ -23,12 +23,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, dataclass_transform
 
 import msgspec
 from msgspec import Meta
 
 _UNSET: Final[Any] = object()
+
+
+Reason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
+"""How a broken rule is reported; ``FieldValueInvalid`` when a rule says none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,7 @@ class Rule:
 
     rule: str
     message: str
-    reason: Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"] | None = None
+    reason: Reason | None = None
     field_path: str | None = None
     message_expression: str | None = None
     optional_old_self: bool | None = None
@@ -100,20 +104,28 @@ def api(
         extra["x-kubernetes-map-type"] = map_type
     if rules:
         extra["x-kubernetes-validations"] = [rule.to_schema() for rule in rules]
-    return Meta(
-        description=description,
-        ge=ge,
-        gt=gt,
-        le=le,
-        lt=lt,
-        pattern=pattern,
-        min_length=min_length,
-        max_length=max_length,
-        extra_json_schema=extra or None,
-    )
+    # One mapping, because Meta's overloads admit either numeric bounds or lengths and this takes whichever was given.
+    bounds: dict[str, Any] = {
+        "ge": ge,
+        "gt": gt,
+        "le": le,
+        "lt": lt,
+        "pattern": pattern,
+        "min_length": min_length,
+        "max_length": max_length,
+    }
+    return Meta(description=description, extra_json_schema=extra or None, **bounds)
 
 
-class Model(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True, frozen=True):
+class _ModelType(msgspec.StructMeta):
+    """Makes every model keyword-only: msgspec hands on ``frozen`` and ``rename`` to subclasses, but not this."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+        return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
+class Model(msgspec.Struct, metaclass=_ModelType, rename="camel", omit_defaults=True, frozen=True):
     """A JSON object of a kind.  Its docstring is its schema's description."""
 
     RULES: ClassVar[tuple[Rule, ...]] = ()
@@ -141,7 +153,7 @@ class Spelling(Enum):
 OpenObject = Annotated[dict[str, Any], Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})]
 """An object whose fields belong to someone else; nothing in it is dropped."""
 
-IntOrPercent = int | Annotated[str, Meta(pattern=r"^([0-9]+)%?$")]
+IntOrPercent = int | Annotated[str, Meta(pattern=r"^[0-9]+%$")]
 """A count, or a percentage of the replicas, such as ``25%``."""
 
 Quantity = int | float | str
@@ -154,7 +166,7 @@ Duration = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h)
 """A Go-style duration such as ``1h30m``."""
 
 
-class ObjectReference(Model, kw_only=True):
+class ObjectReference(Model):
     """The owner of an object, as `metadata.ownerReferences` names it."""
 
     api_version: str
@@ -165,7 +177,7 @@ class ObjectReference(Model, kw_only=True):
     block_owner_deletion: bool | None = None
 
 
-class ObjectMeta(Model, kw_only=True):
+class ObjectMeta(Model):
     """Standard object metadata."""
 
     name: str | None = None
@@ -185,7 +197,7 @@ class ObjectMeta(Model, kw_only=True):
     self_link: str | None = None
 
 
-class Condition(Model, kw_only=True):
+class Condition(Model):
     """One observation of an object's state, in Kubernetes' standard form."""
 
     type: Annotated[
@@ -201,7 +213,12 @@ class Condition(Model, kw_only=True):
     last_transition_time: Annotated[Time, api("When status last changed.")]
     reason: Annotated[
         str,
-        api("Why, as one CamelCase word.", min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
+        api(
+            "Why, as one CamelCase word.",
+            min_length=1,
+            max_length=1024,
+            pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+        ),
     ]
     message: Annotated[str, api("Why, as a sentence for people.", max_length=32768)] = ""
 
@@ -210,7 +227,7 @@ Conditions = Annotated[tuple[Condition, ...], api("What is observed of this obje
 """The ``conditions`` field of every status: a list that is a map by type."""
 
 
-class Resource(Model, kw_only=True):
+class Resource(Model):
     """What every object of every kind has.  Kinds add ``spec`` and ``status``."""
 
     api_version: str
