@@ -59,7 +59,7 @@ def soonest(outcomes: Iterable[Outcome]) -> Outcome:
     return min(waits, key=lambda wait: wait.after, default=Done())
 
 
-class Failure(Exception):  # noqa: N818 - named, as its kinds are, by what it means for the pass
+class Failure(Exception):
     """A pass could not do its work: a code for machines and a sentence for people.
 
     Raise one of its two kinds; catch this one to handle both.

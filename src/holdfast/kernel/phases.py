@@ -53,7 +53,7 @@ class Ladder(Generic[World, Phase]):
         return tuple(dict.fromkeys(phase for phase, _ in self.rungs))
 
 
-class IllegalTransition(Exception):  # noqa: N818 - a sentence in the code that raises it
+class IllegalTransition(Exception):
     """A phase followed another although the table has no such edge."""
 
     def __init__(self, old: str | None, new: str, *, allowed: Iterable[str]) -> None:
