@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -293,3 +296,26 @@ def test_every_error_round_trips_through_its_status(
 def test_every_status_round_trips_through_its_error(reason: str, code: int, message: str) -> None:
     status = StatusError(message, code=code, reason=reason).to_status()
     assert from_status(status, 0).to_status() == status
+
+
+RECORDED = Path(__file__).parents[3] / "shared" / "oracle" / "cases"
+
+
+def failures_in(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        if value.get("kind") == "Status" and value.get("status") == "Failure":
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from failures_in(item)
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded answers of a real API server are not here")
+def test_every_refusal_that_a_real_server_gave_is_kept_word_for_word() -> None:
+    recorded = [
+        status for case in sorted(RECORDED.glob("*.json")) for status in failures_in(json.loads(case.read_text()))
+    ]
+    assert recorded
+    for status in recorded:
+        assert from_status(status, 0).to_status() == status
