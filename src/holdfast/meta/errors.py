@@ -28,8 +28,6 @@ class. ``of`` constructors speak in the words that Kubernetes' own clients and u
 know how a Status travels, nor who retries.
 """
 
-# ruff: noqa: N818 -- the classes carry the names of the API's reasons
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
