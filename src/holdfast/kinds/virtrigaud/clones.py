@@ -1,0 +1,336 @@
+"""VMClone: a machine made from another machine, a snapshot, a template or an image.
+
+This module must not know how disks are copied; providers do.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Duration,
+    Kind,
+    Model,
+    Resource,
+    Rule,
+    Time,
+    api,
+    immutable,
+)
+from holdfast.kinds.virtrigaud.devices import Disks, Networks
+from holdfast.kinds.virtrigaud.guests import UserData
+from holdfast.kinds.virtrigaud.operations import RetryPolicy
+from holdfast.kinds.virtrigaud.references import (
+    GROUP,
+    VERSION,
+    Count,
+    DiskType,
+    Environment,
+    Inventory,
+    IPv4,
+    LocalObjectReference,
+    MACAddress,
+    MachineName,
+    Message,
+    Namespace,
+    ObjectRef,
+    ObservedGeneration,
+    Percentage,
+    StorageClassName,
+    Tags,
+)
+
+
+class CloneType(StrEnum):
+    """How much a clone shares with its source."""
+
+    FULL_CLONE = "FullClone"
+    """Nothing."""
+    LINKED_CLONE = "LinkedClone"
+    """Disks, until they are written to."""
+    INSTANT_CLONE = "InstantClone"
+    """Disks and memory, until they are written to."""
+
+
+class ClonePhase(StrEnum):
+    """Where a clone stands."""
+
+    PENDING = "Pending"
+    PREPARING = "Preparing"
+    CLONING = "Cloning"
+    CUSTOMIZING = "Customizing"
+    POWERING_ON = "Powering-On"
+    READY = "Ready"
+    FAILED = "Failed"
+
+
+class VMCloneCondition(StrEnum):
+    """The condition types of a clone."""
+
+    READY = "Ready"
+    CLONING = "Cloning"
+    CUSTOMIZING = "Customizing"
+    FAILED = "Failed"
+
+
+class CloneSource(Model, kw_only=True):
+    """What is cloned."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="[has(self.vmRef), has(self.snapshotRef), has(self.templateRef), has(self.imageRef)]"
+            ".filter(given, given).size() == 1",
+            message="write exactly one of vmRef, snapshotRef, templateRef and imageRef",
+        ),
+    )
+
+    vm_ref: Annotated[LocalObjectReference, api("A machine.")] | None = None
+    snapshot_ref: Annotated[LocalObjectReference, api("A VMSnapshot.")] | None = None
+    template_ref: Annotated[ObjectRef, api("A template.")] | None = None
+    image_ref: Annotated[ObjectRef, api("A VMImage.")] | None = None
+
+
+class VMCloneTarget(Model, kw_only=True):
+    """The machine that is made."""
+
+    name: Annotated[MachineName, api("Name of the machine.", rules=(immutable("spec.target.name"),))]
+    namespace: Annotated[Namespace, api("Namespace of the machine; the source's when unset.")] | None = None
+    provider_ref: Annotated[ObjectRef, api("The Provider that runs it; the source's when unset.")] | None = None
+    class_ref: Annotated[LocalObjectReference, api("The VMClass that sizes it; the source's when unset.")] | None = None
+    placement_ref: Annotated[LocalObjectReference, api("The VMPlacementPolicy that places it.")] | None = None
+    networks: Networks = ()
+    disks: Disks = ()
+    labels: Annotated[Tags, api("Labels of the machine.")] = {}
+    annotations: Annotated[Tags, api("Annotations of the machine.")] = {}
+
+
+class CloneStorageOptions(Model, kw_only=True):
+    """Where a clone's disks lie."""
+
+    prefer_thin_provisioning: Annotated[bool, api("Whether space is taken as it is written.", default=True)] | None = (
+        None
+    )
+    disk_format: Annotated[DiskType, api("How disks are provisioned.")] | None = None
+    storage_class: Annotated[StorageClassName, api("Class of storage.")] | None = None
+    datastore: Annotated[Inventory, api("Datastore for the disks.")] | None = None
+    folder: Annotated[Inventory, api("Folder to file the machine in.")] | None = None
+    enable_compression: Annotated[bool, api("Whether to compress while copying.", default=False)] | None = None
+
+
+class ClonePerformanceOptions(Model, kw_only=True):
+    """How hard cloning may press the storage."""
+
+    priority: Annotated[Literal["Low", "Normal", "High"], api("How urgent it is.", default="Normal")] | None = None
+    io_throttling: Annotated[bool, api("Whether to go easy on the storage.", default=False)] | None = None
+    max_iops: Annotated[int, api("Operations a second at most.", ge=100, le=100000)] | None = msgspec.field(
+        name="maxIOPS", default=None
+    )
+    concurrent_disks: Annotated[int, api("Disks copied at once.", default=2, ge=1, le=10)] | None = None
+
+
+class CloneOptions(Model, kw_only=True):
+    """How the clone is made."""
+
+    type: Annotated[CloneType, api("How much it shares with its source.", default="FullClone")] | None = None
+    power_on: Annotated[bool, api("Whether to start it.", default=False)] | None = None
+    include_snapshots: Annotated[bool, api("Whether to take the source's snapshots along.", default=False)] | None = (
+        None
+    )
+    parallel: Annotated[bool, api("Whether to copy disks at the same time.", default=False)] | None = None
+    timeout: Annotated[Duration, api("How long it may take.", default="30m")] | None = None
+    retry_policy: Annotated[RetryPolicy, api("What to do when it fails.")] | None = None
+    storage: Annotated[CloneStorageOptions, api("Where the disks lie.")] | None = None
+    performance: Annotated[ClonePerformanceOptions, api("How hard it may press the storage.")] | None = None
+
+
+class NetworkCustomization(Model, kw_only=True):
+    """A network card as the guest should set it up."""
+
+    name: Annotated[Inventory, api("The card.")]
+    ip_address: Annotated[IPv4, api("Static address.")] | None = None
+    subnet_mask: Annotated[IPv4, api("Mask of the static address.")] | None = None
+    gateway: Annotated[IPv4, api("Default gateway.")] | None = None
+    dns: Annotated[tuple[str, ...], api("DNS servers.", max_length=5)] = ()
+    mac_address: Annotated[MACAddress, api("Hardware address.")] | None = None
+    dhcp: Annotated[bool, api("Whether to ask DHCP.")] | None = None
+
+
+class PasswordSpec(Model, kw_only=True):
+    """A password, best kept in a Secret."""
+
+    value: Annotated[str, api("The password in clear text; a Secret is better.")] | None = None
+    secret_ref: Annotated[LocalObjectReference, api("The Secret that holds it.")] | None = None
+    secret_key: Annotated[str, api("Its key in the Secret.", default="password")] | None = None
+
+
+class DomainJoinSpec(Model, kw_only=True):
+    """A Windows domain to join."""
+
+    domain: Annotated[str, api("The domain.", max_length=255)]
+    username: Annotated[str, api("Who may join machines.", max_length=255)]
+    password: Annotated[PasswordSpec, api("Their password.")]
+    organizational_unit: Annotated[str, api("Unit for the machine's account.", max_length=500)] | None = None
+
+
+class SysprepCustomization(Model, kw_only=True):
+    """How Windows sets itself up."""
+
+    enabled: Annotated[bool, api("Whether to run sysprep.", default=False)] | None = None
+    product_key: Annotated[str, api("Product key.")] | None = None
+    organization: Annotated[str, api("Organization.", max_length=255)] | None = None
+    owner: Annotated[str, api("Owner.", max_length=255)] | None = None
+    admin_password: Annotated[PasswordSpec, api("The administrator's password.")] | None = None
+    join_domain: Annotated[DomainJoinSpec, api("Domain to join.")] | None = None
+    custom_commands: Annotated[tuple[str, ...], api("Commands to run meanwhile.", max_length=20)] = ()
+
+
+class GuestCommand(Model, kw_only=True):
+    """A command to run in the guest."""
+
+    command: Annotated[str, api("The program.", max_length=1000)]
+    arguments: Annotated[tuple[str, ...], api("Its arguments.", max_length=20)] = ()
+    working_directory: Annotated[str, api("Where it runs.", max_length=500)] | None = None
+    run_as_user: Annotated[str, api("Who runs it.", max_length=255)] | None = None
+    timeout: Annotated[Duration, api("How long it may take.", default="5m")] | None = None
+    stage: (
+        Annotated[
+            Literal["pre-customization", "post-customization", "first-boot"],
+            api("When it runs.", default="post-customization"),
+        ]
+        | None
+    ) = None
+
+
+class CertificateSpec(Model, kw_only=True):
+    """A certificate to install."""
+
+    name: Annotated[str, api("Name of the certificate.", max_length=255)]
+    data: Annotated[str, api("The certificate itself, as PEM.")] | None = None
+    secret_ref: Annotated[LocalObjectReference, api("The Secret that holds it.")] | None = None
+    secret_key: Annotated[str, api("Its key in the Secret.", default="tls.crt")] | None = None
+    store: Annotated[Literal["root", "ca", "my", "trust"], api("Where to install it.", default="root")] | None = None
+
+
+class VMCustomization(Model, kw_only=True):
+    """What makes the clone's guest differ from its source's."""
+
+    hostname: (
+        Annotated[str, api("Host name.", max_length=255, pattern=r"^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$")] | None
+    ) = None
+    domain: Annotated[str, api("Domain name.", max_length=255)] | None = None
+    time_zone: Annotated[str, api("Time zone.", max_length=100)] | None = None
+    networks: Annotated[tuple[NetworkCustomization, ...], api("Network cards.", keys=("name",), max_length=10)] = ()
+    user_data: Annotated[UserData, api("What the guest configures itself from.")] | None = None
+    sysprep: Annotated[SysprepCustomization, api("How Windows sets itself up.")] | None = None
+    tags: Annotated[tuple[str, ...], api("Further tags for the machine.", max_length=50)] = ()
+    guest_commands: Annotated[tuple[GuestCommand, ...], api("Commands to run in the guest.", max_length=20)] = ()
+    certificates: Annotated[
+        tuple[CertificateSpec, ...], api("Certificates to install.", keys=("name",), max_length=10)
+    ] = ()
+
+
+class CloneMetadata(Model, kw_only=True):
+    """What people should know about a clone."""
+
+    purpose: (
+        Annotated[
+            Literal["backup", "testing", "migration", "development", "production", "staging"], api("What it is for.")
+        ]
+        | None
+    ) = None
+    created_by: Annotated[str, api("Who or what asked for it.", max_length=255)] | None = None
+    project: Annotated[str, api("Project that it belongs to.", max_length=255)] | None = None
+    environment: Annotated[Environment, api("Environment that it belongs to.")] | None = None
+    tags: Annotated[Tags, api("Tags to find it by.")] = {}
+
+
+class VMCloneSpec(Model, kw_only=True):
+    """The clone that is wanted."""
+
+    source: Annotated[CloneSource, api("What is cloned.", rules=(immutable("spec.source"),))]
+    target: Annotated[VMCloneTarget, api("The machine that is made.")]
+    options: Annotated[CloneOptions, api("How it is made.")] | None = None
+    customization: Annotated[VMCustomization, api("What makes it differ from its source.")] | None = None
+    metadata: Annotated[CloneMetadata, api("What people should know about it.")] | None = None
+
+
+class DiskCloneProgress(Model, kw_only=True):
+    """How far one disk has come."""
+
+    name: Annotated[str, api("The disk.")]
+    total_bytes: Annotated[int, api("Bytes to copy.", ge=0)] | None = None
+    completed_bytes: Annotated[int, api("Bytes copied.", ge=0)] | None = None
+    percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
+    transfer_rate: Annotated[int, api("Bytes a second.", ge=0)] | None = None
+
+
+class CloneProgress(Model, kw_only=True):
+    """How far a clone has come."""
+
+    total_disks: Annotated[Count, api("Disks to copy.")] | None = None
+    completed_disks: Annotated[Count, api("Disks copied.")] | None = None
+    current_disk: Annotated[DiskCloneProgress, api("The disk that is being copied.")] | None = None
+    overall_percentage: Annotated[Percentage, api("How far in all, in per cent.")] | None = None
+    eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
+
+
+class CustomizationStatus(Model, kw_only=True):
+    """How far customizing has come."""
+
+    started: Annotated[bool, api("Whether it has begun.")] | None = None
+    completed: Annotated[bool, api("Whether it has ended.")] | None = None
+    completed_steps: Annotated[tuple[str, ...], api("Steps that succeeded.")] = ()
+    failed_steps: Annotated[tuple[str, ...], api("Steps that failed.")] = ()
+    current_step: Annotated[str, api("The step that runs.")] | None = None
+    message: Message | None = None
+
+
+class VMCloneStatus(Model, kw_only=True):
+    """The clone as it is."""
+
+    target_ref: Annotated[LocalObjectReference, api("The machine that was made.")] | None = None
+    target_vm_id: (
+        Annotated[str, api("The provider's identifier of the clone, kept before a machine is bound to it.")] | None
+    ) = msgspec.field(name="targetVMID", default=None)
+    phase: Annotated[ClonePhase, api("Where the clone stands.")] | None = None
+    message: Message | None = None
+    task_ref: Annotated[str, api("The provider's task that runs for it.")] | None = None
+    start_time: Annotated[Time, api("When it began.")] | None = None
+    completion_time: Annotated[Time, api("When it ended.")] | None = None
+    actual_clone_type: Annotated[CloneType, api("How much it really shares with its source.")] | None = None
+    progress: Annotated[CloneProgress, api("How far it has come.")] | None = None
+    retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
+    last_retry_time: Annotated[Time, api("When it was last tried again.")] | None = None
+    customization_status: Annotated[CustomizationStatus, api("How far customizing has come.")] | None = None
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+
+
+class VMClone(Resource, kw_only=True):
+    """A machine made from another. Deleting the clone leaves the machine."""
+
+    spec: Annotated[VMCloneSpec, api("The clone that is wanted.")]
+    status: Annotated[VMCloneStatus, api("The clone as it is.")] | None = None
+
+
+KIND: Final = Kind(
+    model=VMClone,
+    group=GROUP,
+    version=VERSION,
+    plural="vmclones",
+    short_names=("vmclone",),
+    columns=(
+        Column(name="Source", path=".spec.source.vmRef.name"),
+        Column(name="Target", path=".spec.target.name"),
+        Column(name="Phase", path=".status.phase"),
+        Column(name="Clone Type", path=".status.actualCloneType"),
+        Column(name="Progress", path=".status.progress.overallPercentage"),
+        AGE,
+    ),
+)

@@ -1,0 +1,386 @@
+"""VMImage: what root disks are made from, on each kind of hypervisor.
+
+This module must not know how an image is fetched; providers do.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Duration,
+    Kind,
+    Model,
+    Quantity,
+    Resource,
+    Rule,
+    Time,
+    api,
+)
+from holdfast.kinds.virtrigaud.references import (
+    GROUP,
+    VERSION,
+    ContainerImage,
+    Inventory,
+    LocalObjectReference,
+    Message,
+    Namespace,
+    ObjectName,
+    ObservedGeneration,
+    Percentage,
+    Tags,
+)
+
+
+class ImageFormat(StrEnum):
+    """The formats of disk images."""
+
+    QCOW2 = "qcow2"
+    RAW = "raw"
+    VMDK = "vmdk"
+    VHD = "vhd"
+    VHDX = "vhdx"
+    ISO = "iso"
+    OVA = "ova"
+    OVF = "ovf"
+
+
+class ImagePhase(StrEnum):
+    """Where an image stands."""
+
+    PENDING = "Pending"
+    DOWNLOADING = "Downloading"
+    IMPORTING = "Importing"
+    CONVERTING = "Converting"
+    OPTIMIZING = "Optimizing"
+    READY = "Ready"
+    FAILED = "Failed"
+
+
+class ImageMissingAction(StrEnum):
+    """What to do where an image is missing."""
+
+    IMPORT = "Import"
+    """Bring it there."""
+    FAIL = "Fail"
+    """Let the machine fail."""
+    WAIT = "Wait"
+    """Wait until someone else has brought it there."""
+
+
+class VMImageCondition(StrEnum):
+    """The condition types of an image."""
+
+    READY = "Ready"
+    DOWNLOADING = "Downloading"
+    IMPORTING = "Importing"
+    VALIDATED = "Validated"
+
+
+Checksum = Annotated[str, api("Checksum that the image must have.")]
+
+ChecksumType = Annotated[
+    Literal["md5", "sha1", "sha256", "sha512"], api("Algorithm of the checksum.", default="sha256")
+]
+
+
+class ContentLibraryRef(Model, kw_only=True):
+    """An item of a vSphere content library."""
+
+    library: Annotated[Inventory, api("Name of the library.")]
+    item: Annotated[Inventory, api("Name of the item.")]
+    version: Annotated[str, api("Version of the item; the newest when unset.")] | None = None
+
+
+class VSphereImageSource(Model, kw_only=True):
+    """An image on vSphere."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="has(self.templateName) || has(self.contentLibrary) || has(self.ovaURL)",
+            message="write templateName, contentLibrary or ovaURL",
+        ),
+    )
+
+    template_name: Annotated[Inventory, api("Name of a template.")] | None = None
+    content_library: Annotated[ContentLibraryRef, api("Item of a content library.")] | None = None
+    ova_url: Annotated[str, api("Where to fetch an OVA or OVF.", pattern=r"^https?://.*\.(ova|ovf)$")] | None = (
+        msgspec.field(name="ovaURL", default=None)
+    )
+    checksum: Checksum | None = None
+    checksum_type: ChecksumType | None = None
+    provider_ref: Annotated[LocalObjectReference, api("The Provider to import with.")] | None = None
+
+
+class LibvirtImageSource(Model, kw_only=True):
+    """An image on libvirt, and on plain QEMU."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (Rule(rule="has(self.path) || has(self.url)", message="write path or url"),)
+
+    path: Annotated[str, api("Path of the image on the host.")] | None = None
+    url: Annotated[str, api("Where to fetch the image.", pattern=r"^(https?|ftp)://.*")] | None = None
+    format: Annotated[ImageFormat, api("Format of the image.", default="qcow2")] | None = None
+    checksum: Checksum | None = None
+    checksum_type: ChecksumType | None = None
+    storage_pool: Annotated[Inventory, api("Storage pool to keep the image in.")] | None = None
+
+
+class BasicAuthConfig(Model, kw_only=True):
+    """A user name and a password."""
+
+    secret_ref: Annotated[LocalObjectReference, api("The Secret that holds both.")]
+    username_key: Annotated[str, api("Key of the user name.", default="username")] | None = None
+    password_key: Annotated[str, api("Key of the password.", default="password")] | None = None
+
+
+class BearerTokenConfig(Model, kw_only=True):
+    """A bearer token."""
+
+    secret_ref: Annotated[LocalObjectReference, api("The Secret that holds the token.")]
+    token_key: Annotated[str, api("Key of the token.", default="token")] | None = None
+
+
+class ClientCertConfig(Model, kw_only=True):
+    """A client certificate."""
+
+    secret_ref: Annotated[LocalObjectReference, api("The Secret that holds certificate and key.")]
+    cert_key: Annotated[str, api("Key of the certificate.", default="tls.crt")] | None = None
+    key_key: Annotated[str, api("Key of the private key.", default="tls.key")] | None = None
+
+
+class HTTPAuthentication(Model, kw_only=True):
+    """How to log in where an image is fetched."""
+
+    basic_auth: Annotated[BasicAuthConfig, api("By user name and password.")] | None = None
+    bearer: Annotated[BearerTokenConfig, api("By token.")] | None = None
+    client_cert: Annotated[ClientCertConfig, api("By certificate.")] | None = None
+
+
+class HTTPImageSource(Model, kw_only=True):
+    """An image behind a URL."""
+
+    url: Annotated[str, api("Where to fetch the image.", pattern=r"^https?://.*")]
+    headers: Annotated[dict[str, str], api("Headers of the request.", max_length=20)] = {}
+    checksum: Checksum | None = None
+    checksum_type: ChecksumType | None = None
+    authentication: Annotated[HTTPAuthentication, api("How to log in.")] | None = None
+    timeout: Annotated[Duration, api("How long the download may take.", default="30m")] | None = None
+
+
+class RegistryImageSource(Model, kw_only=True):
+    """An image in a container registry."""
+
+    image: Annotated[ContainerImage, api("The container image that wraps the disk.")]
+    pull_secret_ref: Annotated[LocalObjectReference, api("The Secret to pull with.")] | None = None
+    format: Annotated[ImageFormat, api("Format of the disk inside.", default="qcow2")] | None = None
+
+
+class DataVolumeImageSource(Model, kw_only=True):
+    """An image in a DataVolume."""
+
+    name: Annotated[ObjectName, api("Name of the DataVolume.")]
+    namespace: Annotated[Namespace, api("Namespace of the DataVolume; the image's when unset.")] | None = None
+
+
+class ProxmoxImageSource(Model, kw_only=True):
+    """An image on Proxmox VE."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(rule="has(self.templateID) || has(self.templateName)", message="write templateID or templateName"),
+    )
+
+    template_id: Annotated[int, api("VMID of a template.", ge=100, le=999999999)] | None = msgspec.field(
+        name="templateID", default=None
+    )
+    template_name: Annotated[Inventory, api("Name of a template.")] | None = None
+    storage: Annotated[Inventory, api("Storage to clone onto.")] | None = None
+    node: Annotated[Inventory, api("Node that has the template.")] | None = None
+    format: Annotated[Literal["raw", "qcow2", "vmdk"], api("Format of the disk.", default="qcow2")] | None = None
+    full_clone: Annotated[bool, api("Whether to copy the disk instead of linking it.", default=True)] | None = None
+
+
+class ImageSource(Model, kw_only=True):
+    """Where an image comes from, by kind of hypervisor. One image may name a source for each."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="has(self.vsphere) || has(self.libvirt) || has(self.http) || has(self.registry)"
+            " || has(self.dataVolume) || has(self.proxmox)",
+            message="write at least one of vsphere, libvirt, http, registry, dataVolume and proxmox",
+        ),
+    )
+
+    vsphere: Annotated[VSphereImageSource, api("On vSphere.")] | None = None
+    libvirt: Annotated[LibvirtImageSource, api("On libvirt, and on plain QEMU.")] | None = None
+    http: Annotated[HTTPImageSource, api("Behind a URL, for any hypervisor.")] | None = None
+    registry: Annotated[RegistryImageSource, api("In a container registry, for any hypervisor.")] | None = None
+    data_volume: Annotated[DataVolumeImageSource, api("In a DataVolume, for any hypervisor.")] | None = None
+    proxmox: Annotated[ProxmoxImageSource, api("On Proxmox VE.")] | None = None
+
+
+class VSphereStorageOptions(Model, kw_only=True):
+    """Where an image is kept on vSphere."""
+
+    datastore: Annotated[Inventory, api("Datastore to import to.")] | None = None
+    folder: Annotated[Inventory, api("Folder to import to.")] | None = None
+    thin_provisioned: Annotated[bool, api("Whether space is taken as it is written.")] | None = None
+    disk_type: Annotated[Literal["thin", "thick", "eagerzeroedthick"], api("How disks are provisioned.")] | None = None
+
+
+class LibvirtStorageOptions(Model, kw_only=True):
+    """Where an image is kept on libvirt."""
+
+    storage_pool: Annotated[Inventory, api("Storage pool to import to.")] | None = None
+    allocation_policy: Annotated[Literal["eager", "lazy"], api("When space is taken.")] | None = None
+    preallocation: (
+        Annotated[Literal["off", "metadata", "falloc", "full"], api("What qemu-img allocates beforehand.")] | None
+    ) = None
+
+
+class StoragePrepareOptions(Model, kw_only=True):
+    """How a prepared image is kept."""
+
+    vsphere: Annotated[VSphereStorageOptions, api("On vSphere.")] | None = None
+    libvirt: Annotated[LibvirtStorageOptions, api("On libvirt.")] | None = None
+    preferred_format: Annotated[ImageFormat, api("Format to keep the image in.")] | None = None
+    compression: Annotated[bool, api("Whether to compress while importing.", default=False)] | None = None
+
+
+class ImageOptimization(Model, kw_only=True):
+    """What to do to an image once it is there."""
+
+    enable_compression: Annotated[bool, api("Compress it.", default=False)] | None = None
+    remove_unused_space: Annotated[bool, api("Give back space that it does not use.", default=False)] | None = None
+    convert_format: Annotated[ImageFormat, api("Convert it to this format.")] | None = None
+    enable_delta_sync: Annotated[bool, api("Fetch only what changed, on updates.", default=False)] | None = None
+
+
+class ImagePrepare(Model, kw_only=True):
+    """How an image is brought to a provider that lacks it."""
+
+    on_missing: (
+        Annotated[ImageMissingAction, api("What to do where the image is missing.", default="Import")] | None
+    ) = None
+    validate_checksum: Annotated[bool, api("Whether to verify the checksum.", default=True)] | None = None
+    timeout: Annotated[Duration, api("How long preparing may take.", default="30m")] | None = None
+    retries: Annotated[int, api("How often to try again.", default=3, ge=0, le=10)] | None = None
+    force: Annotated[bool, api("Whether to import again what is there.")] | None = None
+    storage: Annotated[StoragePrepareOptions, api("How the image is kept.")] | None = None
+    optimization: Annotated[ImageOptimization, api("What to do to the image.")] | None = None
+
+
+class ImageMetadata(Model, kw_only=True):
+    """What people should know about an image."""
+
+    display_name: Annotated[str, api("Name for people.", max_length=255)] | None = None
+    description: Annotated[str, api("What the image is.", max_length=1024)] | None = None
+    version: Annotated[str, api("Version of the image.", max_length=100)] | None = None
+    architecture: (
+        Annotated[Literal["amd64", "arm64", "x86_64", "aarch64"], api("Processor architecture.", default="amd64")]
+        | None
+    ) = None
+    tags: Annotated[Tags, api("Tags to find it by.")] = {}
+    annotations: Annotated[Tags, api("Anything else.")] = {}
+
+
+class KernelInfo(Model, kw_only=True):
+    """The kernel of an image."""
+
+    version: Annotated[str, api("Version of the kernel.")] | None = None
+    type: Annotated[Literal["linux", "windows", "freebsd", "other"], api("Which kernel.")] | None = None
+
+
+class OSDistribution(Model, kw_only=True):
+    """The operating system of an image."""
+
+    name: (
+        Annotated[
+            Literal["ubuntu", "centos", "rhel", "fedora", "debian", "suse", "windows", "freebsd", "coreos", "other"],
+            api("Distribution."),
+        ]
+        | None
+    ) = None
+    version: Annotated[str, api("Version of the distribution.", max_length=100)] | None = None
+    variant: Annotated[str, api("Variant, such as server.", max_length=100)] | None = None
+    family: Annotated[Literal["linux", "windows", "bsd", "other"], api("Family.")] | None = None
+    kernel: Annotated[KernelInfo, api("Kernel.")] | None = None
+
+
+class VMImageSpec(Model, kw_only=True):
+    """Where an image comes from, and how it is prepared."""
+
+    source: Annotated[ImageSource, api("Where the image comes from.")]
+    prepare: Annotated[ImagePrepare, api("How it is brought to a provider that lacks it.")] | None = None
+    metadata: Annotated[ImageMetadata, api("What people should know about it.")] | None = None
+    distribution: Annotated[OSDistribution, api("Its operating system.")] | None = None
+
+
+class ImageImportProgress(Model, kw_only=True):
+    """How far an import has come."""
+
+    total_bytes: Annotated[int, api("Bytes to transfer.", ge=0)] | None = None
+    transferred_bytes: Annotated[int, api("Bytes transferred.", ge=0)] | None = None
+    percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
+    transfer_rate: Annotated[int, api("Bytes a second.", ge=0)] | None = None
+    eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
+    start_time: Annotated[Time, api("When it began.")] | None = None
+
+
+class ProviderImageStatus(Model, kw_only=True):
+    """An image on one provider."""
+
+    available: Annotated[bool, api("Whether machines can be made from it there.")]
+    id: Annotated[str, api("The provider's identifier of the image.")] | None = None
+    path: Annotated[str, api("Where it lies.")] | None = None
+    size: Annotated[Quantity, api("How big it is there.")] | None = None
+    # One task for all providers would let two of them overwrite each other's.
+    task_ref: Annotated[str, api("The provider's task that prepares it.")] | None = None
+    last_updated: Annotated[Time, api("When this was found out.")] | None = None
+    message: Message | None = None
+
+
+class VMImageStatus(Model, kw_only=True):
+    """Where an image is available."""
+
+    ready: Annotated[bool, api("Whether machines can be made from it somewhere.")] | None = None
+    phase: Annotated[ImagePhase, api("Where the image stands.")] | None = None
+    message: Message | None = None
+    available_on: Annotated[tuple[str, ...], api("Providers that have it.")] = ()
+    last_prepare_time: Annotated[Time, api("When it was last prepared.")] | None = None
+    prepare_task_ref: Annotated[str, api("The task that prepares it.")] | None = None
+    import_progress: Annotated[ImageImportProgress, api("How far the import has come.")] | None = None
+    size: Annotated[Quantity, api("How big it is.")] | None = None
+    checksum: Annotated[str, api("Checksum that it has.")] | None = None
+    format: Annotated[ImageFormat, api("Format that it has.")] | None = None
+    provider_status: Annotated[dict[str, ProviderImageStatus], api("The image by provider.")] = {}
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+
+
+class VMImage(Resource, kw_only=True):
+    """An image that machines are made from."""
+
+    spec: Annotated[VMImageSpec, api("Where the image comes from, and how it is prepared.")]
+    status: Annotated[VMImageStatus, api("Where the image is available.")] | None = None
+
+
+KIND: Final = Kind(
+    model=VMImage,
+    group=GROUP,
+    version=VERSION,
+    plural="vmimages",
+    short_names=("vmimg",),
+    columns=(
+        Column(name="Ready", path=".status.ready", type="boolean"),
+        Column(name="Phase", path=".status.phase"),
+        Column(name="Size", path=".status.size"),
+        Column(name="Providers", path=".status.availableOn[*]"),
+        AGE,
+    ),
+)

@@ -1,0 +1,217 @@
+"""VirtualMachine: one machine on one provider.
+
+The scale subresource that other implementations declare is left out: a machine
+has no replicas; a VMSet has.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+
+from holdfast.kinds.model import AGE, Column, Conditions, Kind, Model, Resource, Rule, Time, api
+from holdfast.kinds.virtrigaud.devices import Disks, ImportedDiskRef, Networks
+from holdfast.kinds.virtrigaud.guests import MetaData, UserData, VirtualMachineLifecycle
+from holdfast.kinds.virtrigaud.references import (
+    GROUP,
+    VERSION,
+    LocalObjectReference,
+    Message,
+    ObjectRef,
+    ObservedGeneration,
+)
+
+
+class PowerState(StrEnum):
+    """Whether a machine runs."""
+
+    ON = "On"
+    OFF = "Off"
+    OFF_GRACEFUL = "OffGraceful"
+    """Shut down by the guest itself; a machine that is off satisfies it."""
+
+
+class VirtualMachinePhase(StrEnum):
+    """Where a machine stands."""
+
+    PENDING = "Pending"
+    """Waits for something that it refers to."""
+    PROVISIONING = "Provisioning"
+    """Is being created."""
+    RUNNING = "Running"
+    STOPPED = "Stopped"
+    RECONFIGURING = "Reconfiguring"
+    """Changes its hardware or its power state."""
+    DELETING = "Deleting"
+    FAILED = "Failed"
+    """Needs a change by its owner."""
+
+
+class VirtualMachineCondition(StrEnum):
+    """The condition types of a machine."""
+
+    READY = "Ready"
+    PROVISIONING = "Provisioning"
+    RECONFIGURING = "Reconfiguring"
+    DELETING = "Deleting"
+
+
+class GPUConfig(Model, kw_only=True):
+    """Graphics processors passed through to a machine."""
+
+    count: Annotated[int, api("How many.", ge=1, le=8)]
+    type: Annotated[str, api("Which, in the provider's words.", pattern=r"^[a-zA-Z0-9_-]+$")] | None = None
+    memory: Annotated[int, api("Memory of each in MiB.", ge=512)] | None = None
+
+
+class VirtualMachineResources(Model, kw_only=True):
+    """Processors and memory of one machine."""
+
+    cpu: Annotated[int, api("Virtual processors.", ge=1, le=128)] | None = None
+    memory_mib: Annotated[int, api("Memory in MiB.", ge=128, le=1048576)] | None = msgspec.field(
+        name="memoryMiB", default=None
+    )
+    gpu: Annotated[GPUConfig, api("Graphics processors.")] | None = None
+
+
+class Placement(Model, kw_only=True):
+    """Where on the provider the machine should lie; the provider's defaults fill in what is unset."""
+
+    cluster: Annotated[str, api("Cluster to run in.")] | None = None
+    host: Annotated[str, api("Host to run on.")] | None = None
+    datastore: Annotated[str, api("Datastore for the disks; wins over storagePod.")] | None = None
+    storage_pod: Annotated[str, api("Datastore cluster of vSphere, whose emptiest datastore is taken.")] | None = None
+    folder: Annotated[str, api("Folder to file the machine in.")] | None = None
+    resource_pool: Annotated[str, api("Resource pool to draw from.")] | None = None
+
+
+class VMSnapshotOperation(Model, kw_only=True):
+    """What to do with the machine's snapshots."""
+
+    revert_to_ref: Annotated[LocalObjectReference, api("The VMSnapshot to go back to.")] | None = None
+
+
+class VirtualMachineSpec(Model, kw_only=True):
+    """The machine that is wanted."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="has(self.imageRef) != has(self.importedDisk)",
+            message="write exactly one of imageRef and importedDisk: a machine has one root disk",
+        ),
+    )
+
+    provider_ref: Annotated[ObjectRef, api("The Provider that runs the machine; fixed once the machine exists.")]
+    class_ref: Annotated[ObjectRef, api("The VMClass that sizes the machine.")]
+    image_ref: Annotated[ObjectRef, api("The VMImage that the root disk is made from.")] | None = None
+    imported_disk: (
+        Annotated[ImportedDiskRef, api("A root disk that already lies on the provider; instead of imageRef.")] | None
+    ) = None
+    networks: Networks = ()
+    disks: Disks = ()
+    user_data: Annotated[UserData, api("What the guest configures itself from at first boot.")] | None = None
+    meta_data: Annotated[MetaData, api("What the guest is told about itself.")] | None = None
+    placement: Annotated[Placement, api("Where on the provider the machine should lie.")] | None = None
+    power_state: Annotated[PowerState, api("Whether the machine should run; On when unset.")] | None = None
+    tags: Annotated[tuple[str, ...], api("Tags for the machine in the provider's inventory.", max_length=50)] = ()
+    resources: Annotated[VirtualMachineResources, api("What differs from the class.")] | None = None
+    placement_ref: (
+        Annotated[LocalObjectReference, api("The VMPlacementPolicy that chooses where the machine lies.")] | None
+    ) = None
+    snapshot: Annotated[VMSnapshotOperation, api("Snapshot to go back to.")] | None = None
+    lifecycle: Annotated[VirtualMachineLifecycle, api("What to do around starts and stops.")] | None = None
+
+
+class VMSnapshotInfo(Model, kw_only=True):
+    """A snapshot that exists on the provider."""
+
+    id: Annotated[str, api("The provider's identifier of the snapshot.")]
+    name: Annotated[str, api("Name of the snapshot.")]
+    creation_time: Annotated[Time, api("When it was taken.")]
+    description: Annotated[str, api("What it is for.")] | None = None
+    size_bytes: Annotated[int, api("Bytes that it occupies.", ge=0)] | None = None
+    has_memory: Annotated[bool, api("Whether it holds the memory's content.")] | None = None
+
+
+class BoundProviderRef(Model, kw_only=True):
+    """The Provider on which a machine's id means something."""
+
+    namespace: Annotated[str, api("Namespace of the Provider.", max_length=63)]
+    name: Annotated[str, api("Name of the Provider.", max_length=253)]
+    uid: (
+        Annotated[
+            str, api("UID of the Provider, so that another of the same name is not taken for it.", max_length=128)
+        ]
+        | None
+    ) = None
+
+
+class PlacementStatus(Model, kw_only=True):
+    """Where the machine was put, and why there."""
+
+    cluster: Annotated[str, api("Cluster that was chosen.")] | None = None
+    host: Annotated[str, api("Host that was chosen.")] | None = None
+    datastore: Annotated[str, api("Datastore that was chosen.")] | None = None
+    last_scheduled_time: Annotated[Time, api("When the choice was made.")] | None = None
+    reason: Annotated[str, api("What decided the choice.")] | None = None
+
+
+class VirtualMachineStatus(Model, kw_only=True):
+    """The machine that is there."""
+
+    id: Annotated[str, api("The provider's identifier of the machine; unset until it exists.")] | None = None
+    power_state: Annotated[PowerState, api("Whether the machine runs.")] | None = None
+    phase: Annotated[VirtualMachinePhase, api("Where the machine stands.")] | None = None
+    message: Message | None = None
+    ips: Annotated[tuple[str, ...], api("Addresses that the guest reports.")] = ()
+    console_url: Annotated[str, api("Where to open the machine's console.")] | None = msgspec.field(
+        name="consoleURL", default=None
+    )
+    last_task_ref: Annotated[str, api("The provider's task that runs, or ran last, for this machine.")] | None = None
+    reconfigure_task_ref: Annotated[str, api("The provider's task that changes the machine.")] | None = None
+    last_reconfigure_time: Annotated[Time, api("When the machine was last changed.")] | None = None
+    current_resources: Annotated[VirtualMachineResources, api("What the machine has now.")] | None = None
+    snapshots: Annotated[tuple[VMSnapshotInfo, ...], api("Snapshots of the machine.", keys=("id",))] = ()
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+    provider: Annotated[dict[str, str], api("Details in the provider's own words.")] = {}
+    bound_provider: Annotated[BoundProviderRef, api("The Provider that gave the machine its id.")] | None = None
+    placement: Annotated[PlacementStatus, api("Where the machine was put.")] | None = None
+
+
+class VirtualMachine(Resource, kw_only=True):
+    """A virtual machine on a hypervisor."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        # An id means nothing on another provider. The rule stands at the root, where it can see the stored status.
+        Rule(
+            rule="!has(oldSelf.status) || !has(oldSelf.status.id) || size(oldSelf.status.id) == 0"
+            " || self.spec.providerRef == oldSelf.spec.providerRef",
+            message="spec.providerRef is immutable once the machine exists on its provider; "
+            "write a VMMigration to move it",
+            reason="FieldValueForbidden",
+            field_path=".spec.providerRef",
+        ),
+    )
+
+    spec: Annotated[VirtualMachineSpec, api("The machine that is wanted.")]
+    status: Annotated[VirtualMachineStatus, api("The machine that is there.")] | None = None
+
+
+KIND: Final = Kind(
+    model=VirtualMachine,
+    group=GROUP,
+    version=VERSION,
+    plural="virtualmachines",
+    short_names=("vm",),
+    columns=(
+        Column(name="Phase", path=".status.phase"),
+        Column(name="Provider", path=".spec.providerRef.name"),
+        Column(name="Class", path=".spec.classRef.name"),
+        Column(name="Image", path=".spec.imageRef.name"),
+        Column(name="IPs", path=".status.ips[*]"),
+        AGE,
+    ),
+)

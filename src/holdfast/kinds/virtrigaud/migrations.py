@@ -1,0 +1,358 @@
+"""VMMigration: a machine moved from one provider to another.
+
+This module must not know how disks are carried; providers export and import.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Duration,
+    Kind,
+    Model,
+    Quantity,
+    Resource,
+    Rule,
+    Time,
+    api,
+    immutable,
+)
+from holdfast.kinds.virtrigaud.devices import Disks, Networks
+from holdfast.kinds.virtrigaud.operations import RetryPolicy
+from holdfast.kinds.virtrigaud.references import (
+    GROUP,
+    VERSION,
+    Count,
+    Environment,
+    LocalObjectReference,
+    MachineName,
+    Message,
+    Namespace,
+    ObjectName,
+    ObjectRef,
+    ObservedGeneration,
+    Percentage,
+    Tags,
+)
+
+
+class MigrationPhase(StrEnum):
+    """Where a migration stands."""
+
+    PENDING = "Pending"
+    VALIDATING = "Validating"
+    SNAPSHOTTING = "Snapshotting"
+    EXPORTING = "Exporting"
+    TRANSFERRING = "Transferring"
+    CONVERTING = "Converting"
+    IMPORTING = "Importing"
+    CREATING = "Creating"
+    VALIDATING_TARGET = "Validating-Target"
+    READY = "Ready"
+    FAILED = "Failed"
+
+
+class VMMigrationCondition(StrEnum):
+    """The condition types of a migration."""
+
+    READY = "Ready"
+    VALIDATING = "Validating"
+    SNAPSHOTTING = "Snapshotting"
+    EXPORTING = "Exporting"
+    TRANSFERRING = "Transferring"
+    IMPORTING = "Importing"
+    FAILED = "Failed"
+
+
+class MigrationSource(Model, kw_only=True):
+    """The machine that moves."""
+
+    vm_ref: Annotated[LocalObjectReference, api("The machine.", rules=(immutable("spec.source.vmRef"),))]
+    provider_ref: Annotated[ObjectRef, api("The Provider that runs it; the machine's own when unset.")] | None = None
+    snapshot_ref: Annotated[LocalObjectReference, api("A VMSnapshot to move, instead of a new one.")] | None = None
+    create_snapshot: Annotated[bool, api("Whether to take a snapshot and move that.", default=True)] | None = None
+    power_off_before_migration: Annotated[bool, api("Whether to stop the machine first.", default=False)] | None = None
+    delete_after_migration: (
+        Annotated[bool, api("Whether to delete the machine once its successor runs.", default=False)] | None
+    ) = None
+
+
+class MigrationTarget(Model, kw_only=True):
+    """The machine that it becomes."""
+
+    name: Annotated[MachineName, api("Name of the machine.", rules=(immutable("spec.target.name"),))]
+    namespace: Annotated[Namespace, api("Namespace of the machine; the source's when unset.")] | None = None
+    provider_ref: Annotated[
+        ObjectRef, api("The Provider that will run it.", rules=(immutable("spec.target.providerRef"),))
+    ]
+    class_ref: Annotated[LocalObjectReference, api("The VMClass that sizes it; the source's when unset.")] | None = None
+    image_ref: Annotated[LocalObjectReference, api("A VMImage to remember; its disk comes from the source.")] | None = (
+        None
+    )
+    networks: Networks = ()
+    disks: Disks = ()
+    placement_ref: Annotated[LocalObjectReference, api("The VMPlacementPolicy that places it.")] | None = None
+    power_on: Annotated[bool, api("Whether to start it.", default=False)] | None = None
+    labels: Annotated[Tags, api("Labels of the machine.")] = {}
+    annotations: Annotated[Tags, api("Annotations of the machine.")] = {}
+
+
+class ValidationChecks(Model, kw_only=True):
+    """What to verify before a migration counts as done."""
+
+    check_disk_size: Annotated[bool, api("That the disks are equally big.", default=True)] | None = None
+    check_checksum: Annotated[bool, api("That the checksums agree.", default=True)] | None = None
+    check_boot: Annotated[bool, api("That the machine boots.", default=False)] | None = None
+    check_connectivity: Annotated[bool, api("That the machine answers.", default=False)] | None = None
+
+
+class MigrationOptions(Model, kw_only=True):
+    """How the machine is moved."""
+
+    disk_format: Annotated[Literal["qcow2", "vmdk", "raw"], api("Format of the disk at the target.")] | None = None
+    compress: Annotated[bool, api("Whether to compress on the way.", default=False)] | None = None
+    verify_checksums: Annotated[bool, api("Whether to verify what arrives.", default=True)] | None = None
+    timeout: Annotated[Duration, api("How long it may take in all.", default="4h")] | None = None
+    retry_policy: Annotated[RetryPolicy, api("What to do when it fails; nothing when unset.")] | None = None
+    cleanup_policy: (
+        Annotated[Literal["Always", "OnSuccess", "Never"], api("When to remove what was staged.", default="OnSuccess")]
+        | None
+    ) = None
+    validation_checks: Annotated[ValidationChecks, api("What to verify at the end.")] | None = None
+
+
+class PVCStorageConfig(Model, kw_only=True):
+    """A claim to stage the disk on."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="has(self.name) || has(self.size)",
+            message="write the name of a claim, or the size of one to make",
+        ),
+    )
+
+    name: Annotated[ObjectName, api("A claim that exists; a temporary one is made when unset.")] | None = None
+    storage_class_name: Annotated[str, api("Storage class of the temporary claim.")] | None = None
+    size: (
+        Annotated[
+            str,
+            api(
+                "Size of the temporary claim, such as 100Gi.",
+                pattern=r"^[0-9]+(\.[0-9]+)?(Ei?|Pi?|Ti?|Gi?|Mi?|Ki?)$",
+            ),
+        ]
+        | None
+    ) = None
+    access_mode: (
+        Annotated[
+            Literal["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany"],
+            api("How the temporary claim is mounted.", default="ReadWriteMany"),
+        ]
+        | None
+    ) = None
+    mount_path: Annotated[str, api("Where pods mount it.", default="/mnt/migration-storage")] | None = None
+
+
+class NFSStorageConfig(Model, kw_only=True):
+    """An NFS export to stage the disk on."""
+
+    server: Annotated[str, api("Host name or address of the server.", min_length=1)]
+    export: Annotated[str, api("Path that the server exports.", min_length=1)]
+    path: Annotated[str, api("Path below the export.")] | None = None
+    read_only: Annotated[bool, api("Whether to mount it read-only.", default=False)] | None = None
+    uid: Annotated[int, api("User to act as.", ge=0)] | None = None
+    gid: Annotated[int, api("Group to act as.", ge=0)] | None = None
+
+
+class S3StorageConfig(Model, kw_only=True):
+    """A bucket to stage the disk in."""
+
+    bucket: Annotated[str, api("Name of the bucket.", min_length=1)]
+    endpoint: Annotated[str, api("Where the store answers; AWS when unset.")] | None = None
+    region: Annotated[str, api("Region of the bucket.")] | None = None
+    prefix: Annotated[str, api("Prefix of the keys.")] | None = None
+    credentials_secret_ref: Annotated[
+        ObjectRef, api("The Secret with accessKeyID, secretAccessKey and perhaps sessionToken.")
+    ]
+    use_path_style: (
+        Annotated[bool, api("Whether the bucket stands in the path, as most stores but AWS want.", default=False)]
+        | None
+    ) = None
+
+
+class MigrationStorage(Model, kw_only=True):
+    """Where the disk lies between source and target."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="has(self.s3) == (has(self.type) && self.type == 's3')",
+            message="s3 is written with type s3, and only then",
+        ),
+        Rule(
+            rule="has(self.nfs) == (has(self.type) && self.type == 'nfs')",
+            message="nfs is written with type nfs, and only then",
+        ),
+        Rule(
+            rule="!has(self.pvc) || !has(self.type) || self.type == 'pvc'",
+            message="pvc is written with type pvc only",
+        ),
+        Rule(
+            rule="!has(self.transferMode) || self.transferMode != 'direct' || (has(self.type) && self.type == 'nfs')",
+            message="only nfs is reached directly; write transferMode relay, or auto",
+        ),
+    )
+
+    type: Annotated[Literal["pvc", "nfs", "s3"], api("The kind of store.", default="pvc")] | None = None
+    transfer_mode: (
+        Annotated[
+            Literal["auto", "relay", "direct"],
+            api("Whether bytes pass through the providers' processes.", default="auto"),
+        ]
+        | None
+    ) = None
+    pvc: Annotated[PVCStorageConfig, api("The claim, for pvc.")] | None = None
+    nfs: Annotated[NFSStorageConfig, api("The export, for nfs.")] | None = None
+    s3: Annotated[S3StorageConfig, api("The bucket, for s3.")] | None = None
+
+
+class MigrationMetadata(Model, kw_only=True):
+    """What people should know about a migration."""
+
+    purpose: (
+        Annotated[
+            Literal["disaster-recovery", "cloud-migration", "provider-change", "testing", "maintenance"],
+            api("What it is for."),
+        ]
+        | None
+    ) = None
+    created_by: Annotated[str, api("Who or what asked for it.", max_length=255)] | None = None
+    project: Annotated[str, api("Project that it belongs to.", max_length=255)] | None = None
+    environment: Annotated[Environment, api("Environment that it belongs to.")] | None = None
+    tags: Annotated[Tags, api("Tags to find it by.")] = {}
+
+
+class VMMigrationSpec(Model, kw_only=True):
+    """The migration that is wanted."""
+
+    source: Annotated[MigrationSource, api("The machine that moves.")]
+    target: Annotated[MigrationTarget, api("The machine that it becomes.")]
+    options: Annotated[MigrationOptions, api("How it is moved.")] | None = None
+    storage: Annotated[MigrationStorage, api("Where the disk lies between the two.")] | None = None
+    metadata: Annotated[MigrationMetadata, api("What people should know about it.")] | None = None
+
+
+class MigrationProgress(Model, kw_only=True):
+    """How far a migration has come."""
+
+    current_phase: Annotated[MigrationPhase, api("The phase that runs.")] | None = None
+    total_bytes: Annotated[int, api("Bytes to transfer.", ge=0)] | None = None
+    transferred_bytes: Annotated[int, api("Bytes transferred.", ge=0)] | None = None
+    percentage: Annotated[Percentage, api("How far in all, in per cent.")] | None = None
+    eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
+    transfer_rate: Annotated[int, api("Bytes a second.", ge=0)] | None = None
+    phase_start_time: Annotated[Time, api("When the phase began.")] | None = None
+
+
+class MigrationDiskInfo(Model, kw_only=True):
+    """The disk, before and after."""
+
+    source_disk_id: Annotated[str, api("The source's identifier of the disk.")] | None = msgspec.field(
+        name="sourceDiskID", default=None
+    )
+    source_format: Annotated[str, api("Its format at the source.")] | None = None
+    source_size: Annotated[Quantity, api("Its size at the source.")] | None = None
+    target_disk_id: Annotated[str, api("The target's identifier of the disk.")] | None = msgspec.field(
+        name="targetDiskID", default=None
+    )
+    target_format: Annotated[str, api("Its format at the target.")] | None = None
+    target_path: Annotated[str, api("Where it lies at the target.")] | None = None
+    target_size: Annotated[Quantity, api("Its size at the target.")] | None = None
+    checksum: Annotated[str, api("SHA-256 of what was transferred.")] | None = None
+    source_checksum: Annotated[str, api("SHA-256 at the source.")] | None = None
+    target_checksum: Annotated[str, api("SHA-256 at the target.")] | None = None
+
+
+class MigrationStorageInfo(Model, kw_only=True):
+    """The disk on its way."""
+
+    url: Annotated[str, api("Where it is staged; never with credentials.")] | None = None
+    size: Annotated[Quantity, api("Bytes that are staged.")] | None = None
+    uploaded_at: Annotated[Time, api("When it was staged.")] | None = None
+    cleaned_up: Annotated[bool, api("Whether it was removed again.")] | None = None
+
+
+class ValidationResults(Model, kw_only=True):
+    """What was verified, and how that went."""
+
+    disk_size_match: Annotated[bool, api("Whether the disks are equally big.")] | None = None
+    checksum_match: Annotated[bool, api("Whether the checksums agree.")] | None = None
+    boot_success: Annotated[bool, api("Whether the machine booted.")] | None = None
+    connectivity_success: Annotated[bool, api("Whether the machine answered.")] | None = None
+    validation_errors: Annotated[tuple[str, ...], api("What was wrong.")] = ()
+
+
+class VMMigrationStatus(Model, kw_only=True):
+    """The migration as it is."""
+
+    phase: Annotated[MigrationPhase, api("Where the migration stands.")] | None = None
+    message: Message | None = None
+    target_vm_ref: Annotated[LocalObjectReference, api("The machine that was made.")] | None = msgspec.field(
+        name="targetVMRef", default=None
+    )
+    snapshot_ref: Annotated[str, api("The snapshot that moves.")] | None = None
+    snapshot_id: Annotated[str, api("The provider's identifier of the snapshot.")] | None = msgspec.field(
+        name="snapshotID", default=None
+    )
+    export_id: Annotated[str, api("The source's identifier of the export.")] | None = msgspec.field(
+        name="exportID", default=None
+    )
+    import_id: Annotated[str, api("The target's identifier of the import.")] | None = msgspec.field(
+        name="importID", default=None
+    )
+    task_ref: Annotated[str, api("The provider's task that runs for it.")] | None = None
+    target_vm_id: Annotated[str, api("The target's identifier of the machine.")] | None = msgspec.field(
+        name="targetVMID", default=None
+    )
+    start_time: Annotated[Time, api("When it began.")] | None = None
+    completion_time: Annotated[Time, api("When it ended.")] | None = None
+    progress: Annotated[MigrationProgress, api("How far it has come.")] | None = None
+    disk_info: Annotated[MigrationDiskInfo, api("The disk, before and after.")] | None = None
+    storage_info: Annotated[MigrationStorageInfo, api("The disk on its way.")] | None = None
+    storage_pvc_name: Annotated[str, api("The claim that it is staged on.")] | None = msgspec.field(
+        name="storagePVCName", default=None
+    )
+    retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
+    last_retry_time: Annotated[Time, api("When it was last tried again.")] | None = None
+    validation_results: Annotated[ValidationResults, api("What was verified.")] | None = None
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+
+
+class VMMigration(Resource, kw_only=True):
+    """A machine's move from one provider to another."""
+
+    spec: Annotated[VMMigrationSpec, api("The migration that is wanted.")]
+    status: Annotated[VMMigrationStatus, api("The migration as it is.")] | None = None
+
+
+KIND: Final = Kind(
+    model=VMMigration,
+    group=GROUP,
+    version=VERSION,
+    plural="vmmigrations",
+    short_names=("vmmig",),
+    columns=(
+        Column(name="Source", path=".spec.source.vmRef.name"),
+        Column(name="Target", path=".spec.target.name"),
+        Column(name="Phase", path=".status.phase"),
+        Column(name="Progress", path=".status.progress.percentage"),
+        AGE,
+    ),
+)

@@ -1,0 +1,401 @@
+"""VMNetworkAttachment: a network that machines join.
+
+This module must not know the machines; a machine's card refers to a network
+(`devices`), never the other way round.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+
+from holdfast.kinds.model import AGE, Column, Conditions, Kind, Model, Resource, Rule, Time, api
+from holdfast.kinds.virtrigaud.references import (
+    CIDR,
+    GROUP,
+    VERSION,
+    Count,
+    Environment,
+    Inventory,
+    IPv4,
+    LocalObjectReference,
+    Message,
+    ObservedGeneration,
+    Tags,
+)
+
+VLANID = Annotated[int, api(ge=1, le=4094)]
+
+BitsPerSecond = Annotated[int, api(ge=1000)]
+
+Port = Annotated[int, api(ge=1, le=65535)]
+
+
+class IPAllocationType(StrEnum):
+    """How machines get their addresses."""
+
+    DHCP = "DHCP"
+    STATIC = "Static"
+    POOL = "Pool"
+    NONE = "None"
+
+
+class NetworkAttachmentPhase(StrEnum):
+    """Where a network stands."""
+
+    PENDING = "Pending"
+    CONFIGURING = "Configuring"
+    READY = "Ready"
+    FAILED = "Failed"
+
+
+class VMNetworkAttachmentCondition(StrEnum):
+    """The condition types of a network."""
+
+    READY = "Ready"
+    CONFIGURING = "Configuring"
+    VALIDATED = "Validated"
+
+
+class DistributedSwitchConfig(Model, kw_only=True):
+    """A distributed switch of vSphere."""
+
+    name: Annotated[Inventory, api("Name of the switch.")]
+    uuid: Annotated[str, api("UUID of the switch, where names repeat.")] | None = None
+    portgroup_type: Annotated[Literal["ephemeral", "distributed"], api("Type of its port groups.")] | None = None
+
+
+class VLANConfig(Model, kw_only=True):
+    """The VLAN of a port group."""
+
+    type: Annotated[Literal["none", "vlan", "pvlan", "trunk"], api("How frames are tagged.", default="none")] | None = (
+        None
+    )
+    vlan_id: Annotated[VLANID, api("The VLAN, for vlan.")] | None = msgspec.field(name="vlanID", default=None)
+    trunk_vlan_ids: Annotated[tuple[VLANID, ...], api("The VLANs, for trunk.", max_length=100)] = msgspec.field(
+        name="trunkVlanIDs", default=()
+    )
+    primary_vlan_id: Annotated[VLANID, api("The primary VLAN, for pvlan.")] | None = msgspec.field(
+        name="primaryVlanID", default=None
+    )
+    secondary_vlan_id: Annotated[VLANID, api("The secondary VLAN, for pvlan.")] | None = msgspec.field(
+        name="secondaryVlanID", default=None
+    )
+
+
+class PortgroupSecurityConfig(Model, kw_only=True):
+    """What a port group lets machines do."""
+
+    allow_promiscuous: Annotated[bool, api("See the frames of others.", default=False)] | None = None
+    allow_mac_changes: Annotated[bool, api("Change their hardware address.", default=True)] | None = msgspec.field(
+        name="allowMACChanges", default=None
+    )
+    allow_forged_transmits: Annotated[bool, api("Send from another hardware address.", default=True)] | None = None
+
+
+class TrafficShapingConfig(Model, kw_only=True):
+    """How fast a port group is."""
+
+    enabled: Annotated[bool, api("Whether traffic is shaped.", default=False)] | None = None
+    average_bandwidth: Annotated[BitsPerSecond, api("Bits a second on average.")] | None = None
+    peak_bandwidth: Annotated[BitsPerSecond, api("Bits a second at most.")] | None = None
+    burst_size: Annotated[int, api("Bytes of a burst.", ge=1024)] | None = None
+
+
+class VSphereNetworkConfig(Model, kw_only=True):
+    """A network on vSphere."""
+
+    portgroup: Annotated[Inventory, api("Name of the port group.")] | None = None
+    distributed_switch: Annotated[DistributedSwitchConfig, api("The distributed switch.")] | None = None
+    vlan: Annotated[VLANConfig, api("The VLAN.")] | None = None
+    security: Annotated[PortgroupSecurityConfig, api("What machines may do.")] | None = None
+    traffic_shaping: Annotated[TrafficShapingConfig, api("How fast it is.")] | None = None
+    pci_slot_number: (
+        Annotated[int, api("PCI slot of the card, which names it in the guest: 192 is ens192.", ge=32, le=1024)] | None
+    ) = None
+    adapter_type: Annotated[Literal["vmxnet3", "e1000", "e1000e"], api("Emulated card.", default="vmxnet3")] | None = (
+        None
+    )
+
+
+class BridgeConfig(Model, kw_only=True):
+    """A bridge of the host."""
+
+    name: Annotated[str, api("Name of the bridge.", max_length=15)]
+    stp: Annotated[bool, api("Whether it speaks the spanning tree protocol.", default=False)] | None = None
+    delay: Annotated[int, api("Forwarding delay in seconds.", ge=0, le=30)] | None = None
+
+
+class NetworkDriverConfig(Model, kw_only=True):
+    """How the host drives a card."""
+
+    name: Annotated[Literal["kvm", "vfio", "uio"], api("Which driver.")] | None = None
+    queues: Annotated[int, api("How many queues.", ge=1, le=16)] | None = None
+    tx_mode: Annotated[Literal["iothread", "timer"], api("How packets are sent.")] | None = None
+    io_event_fd: Annotated[bool, api("Whether ioeventfd is used.")] | None = msgspec.field(
+        name="ioEventFD", default=None
+    )
+    event_idx: Annotated[bool, api("Whether event_idx is used.")] | None = msgspec.field(name="eventIDX", default=None)
+
+
+class NetworkFilterRef(Model, kw_only=True):
+    """A filter of libvirt."""
+
+    filter: Annotated[Inventory, api("Name of the filter.")]
+    parameters: Annotated[dict[str, str], api("Its parameters.", max_length=20)] = {}
+
+
+class LibvirtNetworkConfig(Model, kw_only=True):
+    """A network on libvirt."""
+
+    network_name: Annotated[Inventory, api("Name of a libvirt network.")] | None = None
+    bridge: Annotated[BridgeConfig, api("A bridge of the host.")] | None = None
+    model: (
+        Annotated[
+            Literal["virtio", "e1000", "e1000e", "rtl8139", "pcnet", "ne2k_pci"],
+            api("Emulated card.", default="virtio"),
+        ]
+        | None
+    ) = None
+    driver: Annotated[NetworkDriverConfig, api("How the host drives the card.")] | None = None
+    filter_ref: Annotated[NetworkFilterRef, api("What is filtered.")] | None = None
+
+
+class ProxmoxNetworkConfig(Model, kw_only=True):
+    """A network on Proxmox VE."""
+
+    bridge: Annotated[str, api("Bridge of the node.", max_length=15, pattern=r"^vmbr[0-9]+$")] | None = None
+    model: (
+        Annotated[Literal["virtio", "e1000", "rtl8139", "vmxnet3"], api("Emulated card.", default="virtio")] | None
+    ) = None
+    vlan_tag: Annotated[VLANID, api("VLAN tag.")] | None = None
+    firewall: Annotated[bool, api("Whether Proxmox filters the card.", default=False)] | None = None
+    rate_limit: Annotated[int, api("Megabytes a second at most.", ge=1)] | None = None
+    mtu: Annotated[int, api("Largest frame in bytes.", ge=68, le=65520)] | None = None
+
+
+class NetworkConfig(Model, kw_only=True):
+    """What a network is, by kind of hypervisor. One network may be described for each."""
+
+    vsphere: Annotated[VSphereNetworkConfig, api("On vSphere.")] | None = None
+    libvirt: Annotated[LibvirtNetworkConfig, api("On libvirt, and on plain QEMU.")] | None = None
+    proxmox: Annotated[ProxmoxNetworkConfig, api("On Proxmox VE.")] | None = None
+    type: (
+        Annotated[
+            Literal["bridged", "nat", "isolated", "host-only", "external"],
+            api("How it reaches the world.", default="bridged"),
+        ]
+        | None
+    ) = None
+    mtu: Annotated[int, api("Largest frame in bytes.", default=1500, ge=68, le=9000)] | None = None
+
+
+class StaticRoute(Model, kw_only=True):
+    """A static route."""
+
+    destination: Annotated[CIDR, api("Network that it leads to.")]
+    gateway: Annotated[IPv4, api("Gateway that it leads through.")]
+    metric: Annotated[int, api("Cost; the lowest wins.", ge=0, le=65535)] | None = None
+
+
+class StaticIPConfig(Model, kw_only=True):
+    """A static address."""
+
+    address: Annotated[CIDR, api("Address with prefix, such as 10.0.0.5/24.")]
+    gateway: Annotated[IPv4, api("Default gateway.")] | None = None
+    routes: Annotated[tuple[StaticRoute, ...], api("Further routes.", max_length=20)] = ()
+
+
+class IPPoolConfig(Model, kw_only=True):
+    """A pool to take addresses from."""
+
+    pool_ref: Annotated[LocalObjectReference, api("The pool.")]
+    preferred_ip: Annotated[IPv4, api("Address to take if it is free.")] | None = msgspec.field(
+        name="preferredIP", default=None
+    )
+
+
+class DHCPConfig(Model, kw_only=True):
+    """What to tell the DHCP server."""
+
+    client_id: Annotated[str, api("Client identifier.", max_length=255)] | None = msgspec.field(
+        name="clientID", default=None
+    )
+    hostname: Annotated[str, api("Host name to ask for.", max_length=255)] | None = None
+    options: Annotated[dict[str, str], api("Options.", max_length=20)] = {}
+
+
+class DNSConfig(Model, kw_only=True):
+    """How guests resolve names."""
+
+    servers: Annotated[tuple[str, ...], api("DNS servers.", max_length=10)] = ()
+    search_domains: Annotated[tuple[str, ...], api("Domains to search.", max_length=10)] = ()
+    options: Annotated[dict[str, str], api("Options of the resolver.", max_length=10)] = {}
+
+
+class IPAllocationConfig(Model, kw_only=True):
+    """How machines get their addresses."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="!has(self.type) || self.type != 'Pool' || has(self.poolConfig)",
+            message="type Pool needs poolConfig",
+            reason="FieldValueRequired",
+            field_path=".poolConfig",
+        ),
+    )
+
+    type: Annotated[IPAllocationType, api("Who gives addresses.", default="DHCP")] | None = None
+    static_config: Annotated[StaticIPConfig, api("The address, for Static; a machine's own wins.")] | None = None
+    pool_config: Annotated[IPPoolConfig, api("The pool, for Pool.")] | None = None
+    dhcp_config: Annotated[DHCPConfig, api("What to tell the server, for DHCP.")] | None = None
+    dns_config: Annotated[DNSConfig, api("How guests resolve names.")] | None = None
+
+
+class PortRange(Model, kw_only=True):
+    """A range of ports."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(rule="!has(self.end) || self.start <= self.end", message="end must not be before start"),
+    )
+
+    start: Annotated[Port, api("First port.")]
+    end: Annotated[Port, api("Last port; the first when unset.")] | None = None
+
+
+class FirewallRule(Model, kw_only=True):
+    """What becomes of some traffic."""
+
+    name: Annotated[Inventory, api("Name of the rule.")]
+    action: Annotated[Literal["ACCEPT", "DROP", "REJECT"], api("What becomes of the traffic.")]
+    direction: Annotated[Literal["in", "out", "inout"], api("Which way it goes.")]
+    protocol: Annotated[Literal["tcp", "udp", "icmp", "all"], api("Its protocol.")] | None = None
+    source_cidr: Annotated[str, api("Where it comes from.")] | None = msgspec.field(name="sourceCIDR", default=None)
+    destination_cidr: Annotated[str, api("Where it goes to.")] | None = msgspec.field(
+        name="destinationCIDR", default=None
+    )
+    ports: Annotated[PortRange, api("Its ports.")] | None = None
+    priority: Annotated[int, api("Order among rules.", ge=1, le=1000)] | None = None
+
+
+class FirewallConfig(Model, kw_only=True):
+    """What traffic may pass."""
+
+    enabled: Annotated[bool, api("Whether traffic is filtered.", default=False)] | None = None
+    default_policy: (
+        Annotated[Literal["ACCEPT", "DROP", "REJECT"], api("What no rule decides.", default="ACCEPT")] | None
+    ) = None
+    rules: Annotated[tuple[FirewallRule, ...], api("The rules.", keys=("name",), max_length=100)] = ()
+
+
+class NetworkIsolationConfig(Model, kw_only=True):
+    """What networks can be reached."""
+
+    mode: Annotated[Literal["none", "strict", "custom"], api("How strictly.")] | None = None
+    allowed_networks: Annotated[tuple[str, ...], api("Networks that can, as CIDRs.", max_length=50)] = ()
+    denied_networks: Annotated[tuple[str, ...], api("Networks that cannot, as CIDRs.", max_length=50)] = ()
+
+
+class NetworkEncryptionConfig(Model, kw_only=True):
+    """Whether traffic is encrypted."""
+
+    enabled: Annotated[bool, api("Whether it is.", default=False)] | None = None
+    protocol: Annotated[Literal["ipsec", "wireguard", "openvpn"], api("How.")] | None = None
+    key_ref: Annotated[LocalObjectReference, api("The Secret with the keys.")] | None = None
+
+
+class NetworkSecurityConfig(Model, kw_only=True):
+    """How a network is protected."""
+
+    firewall: Annotated[FirewallConfig, api("What traffic may pass.")] | None = None
+    isolation: Annotated[NetworkIsolationConfig, api("What networks can be reached.")] | None = None
+    encryption: Annotated[NetworkEncryptionConfig, api("Whether traffic is encrypted.")] | None = None
+
+
+class NetworkQoSConfig(Model, kw_only=True):
+    """How fast machines may be, and who goes first."""
+
+    ingress_limit: Annotated[BitsPerSecond, api("Bits a second to a machine.")] | None = None
+    egress_limit: Annotated[BitsPerSecond, api("Bits a second from a machine.")] | None = None
+    priority: Annotated[int, api("Priority, 7 being the highest.", ge=0, le=7)] | None = None
+    dscp: Annotated[int, api("DSCP mark.", ge=0, le=63)] | None = None
+
+
+class NetworkMetadata(Model, kw_only=True):
+    """What people should know about a network."""
+
+    display_name: Annotated[str, api("Name for people.", max_length=255)] | None = None
+    description: Annotated[str, api("What the network is for.", max_length=1024)] | None = None
+    environment: Annotated[Environment, api("Environment that it belongs to.")] | None = None
+    tags: Annotated[Tags, api("Tags to find it by.")] = {}
+
+
+class VMNetworkAttachmentSpec(Model, kw_only=True):
+    """The network that is wanted."""
+
+    network: Annotated[NetworkConfig, api("What the network is.")]
+    ip_allocation: Annotated[IPAllocationConfig, api("How machines get their addresses.")] | None = None
+    security: Annotated[NetworkSecurityConfig, api("How it is protected.")] | None = None
+    qos: Annotated[NetworkQoSConfig, api("How fast machines may be.")] | None = None
+    metadata: Annotated[NetworkMetadata, api("What people should know about it.")] | None = None
+
+
+class IPAllocation(Model, kw_only=True):
+    """An address that a machine has."""
+
+    vm: Annotated[str, api("The machine.")]
+    ip: Annotated[str, api("Its address.")]
+    mac: Annotated[str, api("Its hardware address.")] | None = None
+    allocated_at: Annotated[Time, api("Since when.")] | None = None
+    lease_expiry: Annotated[Time, api("Until when, if leased.")] | None = None
+
+
+class ProviderNetworkStatus(Model, kw_only=True):
+    """A network on one provider."""
+
+    available: Annotated[bool, api("Whether machines can join it there.")]
+    id: Annotated[str, api("The provider's identifier of the network.")] | None = None
+    state: Annotated[str, api("Its state in the provider's words.")] | None = None
+    last_updated: Annotated[Time, api("When this was found out.")] | None = None
+    message: Message | None = None
+
+
+class VMNetworkAttachmentStatus(Model, kw_only=True):
+    """Where a network is available, and who uses it."""
+
+    ready: Annotated[bool, api("Whether machines can join it.")] | None = None
+    phase: Annotated[NetworkAttachmentPhase, api("Where the network stands.")] | None = None
+    message: Message | None = None
+    available_on: Annotated[tuple[str, ...], api("Providers that have it.")] = ()
+    connected_vms: Annotated[Count, api("Machines that use it.")] | None = msgspec.field(
+        name="connectedVMs", default=None
+    )
+    ip_allocations: Annotated[tuple[IPAllocation, ...], api("Addresses in use.")] = ()
+    provider_status: Annotated[dict[str, ProviderNetworkStatus], api("The network by provider.")] = {}
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+
+
+class VMNetworkAttachment(Resource, kw_only=True):
+    """A network that machines join."""
+
+    spec: Annotated[VMNetworkAttachmentSpec, api("The network that is wanted.")]
+    status: Annotated[VMNetworkAttachmentStatus, api("Where it is available, and who uses it.")] | None = None
+
+
+KIND: Final = Kind(
+    model=VMNetworkAttachment,
+    group=GROUP,
+    version=VERSION,
+    plural="vmnetworkattachments",
+    short_names=("vmnet",),
+    columns=(
+        Column(name="Ready", path=".status.ready", type="boolean"),
+        Column(name="Type", path=".spec.network.type"),
+        Column(name="Connected VMs", path=".status.connectedVMs", type="integer"),
+        Column(name="Providers", path=".status.availableOn[*]"),
+        AGE,
+    ),
+)

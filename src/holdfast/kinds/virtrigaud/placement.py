@@ -1,0 +1,355 @@
+"""VMPlacementPolicy: where machines may lie, should lie, and with whom.
+
+This module must not know how a place is chosen; the operator scores them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Duration,
+    Kind,
+    Model,
+    Quantity,
+    Resource,
+    Rule,
+    Time,
+    api,
+)
+from holdfast.kinds.virtrigaud.references import (
+    GROUP,
+    VERSION,
+    Count,
+    LocalObjectReference,
+    ObservedGeneration,
+    Percentage,
+)
+from holdfast.kinds.virtrigaud.selectors import LabelSelector, SelectorOperator
+
+LabelText = Annotated[str, api(max_length=253)]
+
+Scope = Annotated[Literal["strict", "preferred"], api("Whether the rule must hold, or should; preferred when unset.")]
+
+ApplicationLabel = Annotated[str, api("The label that names a machine's application.", default="app")]
+
+
+class VMPlacementPolicyCondition(StrEnum):
+    """The condition types of a policy."""
+
+    READY = "Ready"
+    VALIDATED = "Validated"
+    CONFLICTS = "Conflicts"
+    SUPPORTED = "Supported"
+
+
+class VMToleration(Model, kw_only=True):
+    """A taint of hosts that does not matter."""
+
+    key: Annotated[LabelText, api("Key of the taint; any when unset.")] | None = None
+    operator: (
+        Annotated[Literal["Exists", "Equal"], api("How the key relates to the value.", default="Equal")] | None
+    ) = None
+    value: Annotated[LabelText, api("Value of the taint.")] | None = None
+    effect: (
+        Annotated[Literal["NoSchedule", "PreferNoSchedule", "NoExecute"], api("Effect of the taint; any when unset.")]
+        | None
+    ) = None
+    toleration_seconds: Annotated[int, api("For how long it does not matter.", ge=0)] | None = None
+
+
+class PlacementConstraints(Model, kw_only=True):
+    """Places by name; an empty list allows all."""
+
+    clusters: Annotated[tuple[str, ...], api("Clusters to choose from.", max_length=50)] = ()
+    datastores: Annotated[tuple[str, ...], api("Datastores to choose from.", max_length=100)] = ()
+    hosts: Annotated[tuple[str, ...], api("Hosts to choose from.", max_length=200)] = ()
+    folders: Annotated[tuple[str, ...], api("Folders to choose from.", max_length=50)] = ()
+    resource_pools: Annotated[tuple[str, ...], api("Resource pools to choose from.", max_length=100)] = ()
+    networks: Annotated[tuple[str, ...], api("Networks that must be reachable.", max_length=50)] = ()
+    zones: Annotated[tuple[str, ...], api("Zones to choose from.", max_length=20)] = ()
+    regions: Annotated[tuple[str, ...], api("Regions to choose from.", max_length=20)] = ()
+    node_selector: Annotated[dict[str, str], api("Labels that hosts must have.", max_length=20)] = {}
+    tolerations: Annotated[tuple[VMToleration, ...], api("Taints that do not matter.", max_length=20)] = ()
+    excluded_clusters: Annotated[tuple[str, ...], api("Clusters to avoid.", max_length=50)] = ()
+    excluded_hosts: Annotated[tuple[str, ...], api("Hosts to avoid.", max_length=200)] = ()
+    excluded_datastores: Annotated[tuple[str, ...], api("Datastores to avoid.", max_length=100)] = ()
+
+
+class VMSelectorRequirement(Model, kw_only=True):
+    """What one label of a machine must be like."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+            message="In and NotIn need values; Exists and DoesNotExist take none",
+        ),
+    )
+
+    key: Annotated[LabelText, api("The label.")]
+    operator: Annotated[SelectorOperator, api("How the label relates to the values.")]
+    values: Annotated[tuple[str, ...], api("The values, for In and NotIn.", max_length=50)] = ()
+
+
+class VMAffinityTerm(Model, kw_only=True):
+    """Machines, and the kind of place that they share."""
+
+    label_selector: Annotated[LabelSelector, api("The machines, by label.")] | None = None
+    namespaces: Annotated[tuple[str, ...], api("Their namespaces; the machine's own when empty.", max_length=20)] = ()
+    namespace_selector: Annotated[LabelSelector, api("Their namespaces, by label.")] | None = None
+    topology_key: Annotated[LabelText, api("The kind of place: a host, a zone.")]
+    match_expressions: Annotated[
+        tuple[VMSelectorRequirement, ...], api("Further requirements of the machines.", max_length=20)
+    ] = ()
+
+
+class WeightedVMAffinityTerm(Model, kw_only=True):
+    """A term, and how much it matters."""
+
+    weight: Annotated[int, api("How much it matters.", ge=1, le=100)]
+    vm_affinity_term: Annotated[VMAffinityTerm, api("The term.")]
+
+
+class VMAffinity(Model, kw_only=True):
+    """Machines to lie with."""
+
+    required_during_scheduling: Annotated[tuple[VMAffinityTerm, ...], api("What must hold.", max_length=20)] = ()
+    preferred_during_scheduling: Annotated[
+        tuple[WeightedVMAffinityTerm, ...], api("What should hold.", max_length=20)
+    ] = ()
+
+
+class VMAntiAffinity(Model, kw_only=True):
+    """Machines to lie apart from."""
+
+    required_during_scheduling: Annotated[tuple[VMAffinityTerm, ...], api("What must hold.", max_length=20)] = ()
+    preferred_during_scheduling: Annotated[
+        tuple[WeightedVMAffinityTerm, ...], api("What should hold.", max_length=20)
+    ] = ()
+
+
+class PlaceRule(Model, kw_only=True):
+    """A rule about one kind of place, and how strict it is."""
+
+    enabled: Annotated[bool, api("Whether the rule is in force.")]
+    scope: Scope | None = None
+
+
+class HostAntiAffinityRule(PlaceRule, kw_only=True):
+    """Spread machines over hosts."""
+
+    max_vms_per_host: Annotated[int, api("Machines on one host at most.", ge=1, le=1000)] | None = msgspec.field(
+        name="maxVMsPerHost", default=None
+    )
+
+
+class ClusterAntiAffinityRule(PlaceRule, kw_only=True):
+    """Spread machines over clusters."""
+
+    max_vms_per_cluster: Annotated[int, api("Machines in one cluster at most.", ge=1, le=10000)] | None = msgspec.field(
+        name="maxVMsPerCluster", default=None
+    )
+
+
+class DatastoreAntiAffinityRule(PlaceRule, kw_only=True):
+    """Spread machines over datastores."""
+
+    max_vms_per_datastore: Annotated[int, api("Machines on one datastore at most.", ge=1, le=10000)] | None = (
+        msgspec.field(name="maxVMsPerDatastore", default=None)
+    )
+
+
+class ZoneAntiAffinityRule(PlaceRule, kw_only=True):
+    """Spread machines over zones."""
+
+    max_vms_per_zone: Annotated[int, api("Machines in one zone at most.", ge=1, le=10000)] | None = msgspec.field(
+        name="maxVMsPerZone", default=None
+    )
+
+
+class ApplicationAntiAffinityRule(PlaceRule, kw_only=True):
+    """Keep machines of different applications apart."""
+
+    application_label: ApplicationLabel | None = None
+
+
+class HostAffinityRule(PlaceRule, kw_only=True):
+    """Gather machines on hosts."""
+
+    preferred_hosts: Annotated[tuple[str, ...], api("Hosts to gather on.", max_length=50)] = ()
+
+
+class ClusterAffinityRule(PlaceRule, kw_only=True):
+    """Gather machines in clusters."""
+
+    preferred_clusters: Annotated[tuple[str, ...], api("Clusters to gather in.", max_length=20)] = ()
+
+
+class DatastoreAffinityRule(PlaceRule, kw_only=True):
+    """Gather machines on datastores."""
+
+    preferred_datastores: Annotated[tuple[str, ...], api("Datastores to gather on.", max_length=50)] = ()
+
+
+class ZoneAffinityRule(PlaceRule, kw_only=True):
+    """Gather machines in zones."""
+
+    preferred_zones: Annotated[tuple[str, ...], api("Zones to gather in.", max_length=10)] = ()
+
+
+class ApplicationAffinityRule(PlaceRule, kw_only=True):
+    """Gather machines of one application."""
+
+    application_label: ApplicationLabel | None = None
+
+
+class AntiAffinityRules(Model, kw_only=True):
+    """What machines lie apart from."""
+
+    vm_anti_affinity: Annotated[VMAntiAffinity, api("From which machines.")] | None = None
+    host_anti_affinity: Annotated[HostAntiAffinityRule, api("Over hosts.")] | None = None
+    cluster_anti_affinity: Annotated[ClusterAntiAffinityRule, api("Over clusters.")] | None = None
+    datastore_anti_affinity: Annotated[DatastoreAntiAffinityRule, api("Over datastores.")] | None = None
+    zone_anti_affinity: Annotated[ZoneAntiAffinityRule, api("Over zones.")] | None = None
+    application_anti_affinity: Annotated[ApplicationAntiAffinityRule, api("From other applications.")] | None = None
+
+
+class AffinityRules(Model, kw_only=True):
+    """What machines lie with."""
+
+    vm_affinity: Annotated[VMAffinity, api("With which machines.")] | None = None
+    host_affinity: Annotated[HostAffinityRule, api("On hosts.")] | None = None
+    cluster_affinity: Annotated[ClusterAffinityRule, api("In clusters.")] | None = None
+    datastore_affinity: Annotated[DatastoreAffinityRule, api("On datastores.")] | None = None
+    zone_affinity: Annotated[ZoneAffinityRule, api("In zones.")] | None = None
+    application_affinity: Annotated[ApplicationAffinityRule, api("With the same application.")] | None = None
+
+
+class ResourceConstraints(Model, kw_only=True):
+    """What a place must have left."""
+
+    min_cpu_per_host: Annotated[int, api("Processors that a host must have free.", ge=1)] | None = msgspec.field(
+        name="minCPUPerHost", default=None
+    )
+    min_memory_per_host: Annotated[Quantity, api("Memory that a host must have free.")] | None = None
+    min_disk_space_per_host: Annotated[Quantity, api("Disk space that a host must have free.")] | None = None
+    max_cpu_utilization: Annotated[Percentage, api("Processor use of a host at most, in per cent.")] | None = (
+        msgspec.field(name="maxCPUUtilization", default=None)
+    )
+    max_memory_utilization: Annotated[Percentage, api("Memory use of a host at most, in per cent.")] | None = None
+    max_disk_utilization: Annotated[Percentage, api("Disk use of a host at most, in per cent.")] | None = None
+    required_features: Annotated[tuple[str, ...], api("Features that a host must have.", max_length=20)] = ()
+    preferred_features: Annotated[tuple[str, ...], api("Features that a host should have.", max_length=20)] = ()
+
+
+class SecurityConstraints(Model, kw_only=True):
+    """How a place must be protected."""
+
+    require_secure_boot: Annotated[bool, api("Whether hosts must boot signed code only.")] | None = None
+    require_tpm: Annotated[bool, api("Whether hosts must have a TPM.")] | None = msgspec.field(
+        name="requireTPM", default=None
+    )
+    require_encrypted_storage: Annotated[bool, api("Whether storage must be encrypted.")] | None = None
+    require_numa_topology: Annotated[bool, api("Whether hosts must tell their NUMA topology.")] | None = msgspec.field(
+        name="requireNUMATopology", default=None
+    )
+    allowed_security_groups: Annotated[tuple[str, ...], api("Security groups to choose from.", max_length=20)] = ()
+    denied_security_groups: Annotated[tuple[str, ...], api("Security groups to avoid.", max_length=20)] = ()
+    isolation_level: (
+        Annotated[Literal["none", "basic", "strict", "maximum"], api("Isolation that is needed.")] | None
+    ) = None
+    trust_level: (
+        Annotated[Literal["untrusted", "basic", "trusted", "highly-trusted"], api("Trust that is needed.")] | None
+    ) = None
+
+
+class VMPlacementPolicySpec(Model, kw_only=True):
+    """Where machines may lie, should lie, and with whom."""
+
+    hard: Annotated[PlacementConstraints, api("Places where machines may lie.")] | None = None
+    soft: Annotated[PlacementConstraints, api("Places where machines should lie.")] | None = None
+    affinity: Annotated[AffinityRules, api("What machines lie with.")] | None = None
+    anti_affinity: Annotated[AntiAffinityRules, api("What machines lie apart from.")] | None = None
+    resource_constraints: Annotated[ResourceConstraints, api("What a place must have left.")] | None = None
+    security_constraints: Annotated[SecurityConstraints, api("How a place must be protected.")] | None = None
+    priority: Annotated[int, api("Which policy wins where two disagree; the highest.", ge=0, le=1000)] | None = None
+    weight: Annotated[int, api("How much its wishes count in scores.", ge=1, le=100)] | None = None
+
+
+class PolicyValidationResult(Model, kw_only=True):
+    """Whether one provider can follow a policy."""
+
+    valid: Annotated[bool, api("Whether it can.")]
+    message: Annotated[str, api("Why, or why not.")] | None = None
+    warnings: Annotated[tuple[str, ...], api("What to know beforehand.", max_length=20)] = ()
+    errors: Annotated[tuple[str, ...], api("What is wrong.", max_length=20)] = ()
+    supported_features: Annotated[tuple[str, ...], api("What it can follow.", max_length=50)] = ()
+    unsupported_features: Annotated[tuple[str, ...], api("What it cannot follow.", max_length=50)] = ()
+    last_validated: Annotated[Time, api("When this was found out.")] | None = None
+
+
+class PlacementStatistics(Model, kw_only=True):
+    """What a policy has achieved."""
+
+    total_placements: Annotated[Count, api("Placements in all.")] | None = None
+    successful_placements: Annotated[Count, api("Placements that found a place.")] | None = None
+    failed_placements: Annotated[Count, api("Placements that found none.")] | None = None
+    average_placement_time: Annotated[Duration, api("How long one takes on average.")] | None = None
+    constraint_violations: Annotated[Count, api("Wishes that could not be granted.")] | None = None
+    last_placement_time: Annotated[Time, api("When the last one was made.")] | None = None
+    placement_distribution: Annotated[dict[str, Count], api("Machines by host or cluster.")] = {}
+
+
+class PolicyConflict(Model, kw_only=True):
+    """Another policy that wants the opposite."""
+
+    policy_name: Annotated[str, api("The other policy.")]
+    conflict_type: Annotated[Literal["hard", "soft", "resource", "security", "affinity"], api("What they disagree on.")]
+    description: Annotated[str, api("How they disagree.")] | None = None
+    severity: Annotated[Literal["low", "medium", "high", "critical"], api("How bad it is.")] | None = None
+    resolution_suggestion: Annotated[str, api("What to change.")] | None = None
+
+
+class VMPlacementPolicyStatus(Model, kw_only=True):
+    """Who follows a policy, and how well that goes."""
+
+    used_by_vms: Annotated[
+        tuple[LocalObjectReference, ...], api("Machines that follow it.", keys=("name",), max_length=1000)
+    ] = msgspec.field(name="usedByVMs", default=())
+    validation_results: Annotated[dict[str, PolicyValidationResult], api("Verdicts by provider.")] = {}
+    placement_stats: Annotated[PlacementStatistics, api("What it has achieved.")] | None = None
+    conflicting_policies: Annotated[
+        tuple[PolicyConflict, ...], api("Policies that want the opposite.", max_length=50)
+    ] = ()
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+
+
+class VMPlacementPolicy(Resource, kw_only=True):
+    """Where machines may lie, should lie, and with whom."""
+
+    spec: Annotated[VMPlacementPolicySpec, api("The policy.")]
+    status: Annotated[VMPlacementPolicyStatus, api("Who follows it, and how well that goes.")] | None = None
+
+
+KIND: Final = Kind(
+    model=VMPlacementPolicy,
+    group=GROUP,
+    version=VERSION,
+    plural="vmplacementpolicies",
+    short_names=("vmpp",),
+    columns=(
+        # The names, not a number: a JSONPath cannot count.
+        Column(name="Used By VMs", path=".status.usedByVMs[*].name"),
+        Column(name="Priority", path=".spec.priority", type="integer"),
+        Column(name="Successful", path=".status.placementStats.successfulPlacements", type="integer"),
+        Column(name="Failed", path=".status.placementStats.failedPlacements", type="integer"),
+        AGE,
+    ),
+)

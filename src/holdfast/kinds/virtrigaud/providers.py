@@ -1,0 +1,312 @@
+"""Provider: a hypervisor, and the process that speaks to it.
+
+This module must not know what the process does; that is the provider contract.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Duration,
+    Kind,
+    Model,
+    OpenObject,
+    Resource,
+    Time,
+    api,
+    immutable,
+)
+from holdfast.kinds.virtrigaud.references import (
+    GROUP,
+    VERSION,
+    ContainerImage,
+    Count,
+    Inventory,
+    LocalObjectReference,
+    Message,
+    ObjectRef,
+    ObservedGeneration,
+    Percentage,
+)
+
+_HOST: Final = r"[a-zA-Z0-9.-]+"
+_ENDPOINT: Final = (
+    rf"^(https?://{_HOST}(:[0-9]+)?(/.*)?"
+    rf"|(tcp|grpc)://{_HOST}:[0-9]+(/.*)?"
+    r"|qemu(\+ssh|\+tcp|\+tls)?://([a-zA-Z0-9@._-]+(:[0-9]+)?)?/.*)$"
+)
+
+
+class ProviderType(StrEnum):
+    """The kinds of hypervisor."""
+
+    VSPHERE = "vsphere"
+    LIBVIRT = "libvirt"
+    FIRECRACKER = "firecracker"
+    QEMU = "qemu"
+    PROXMOX = "proxmox"
+    MOCK = "mock"
+    """No hypervisor at all: machines that exist in memory, for tests and demonstrations."""
+
+
+class ProviderRuntimePhase(StrEnum):
+    """Where the provider's process stands."""
+
+    PENDING = "Pending"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    STOPPING = "Stopping"
+    FAILED = "Failed"
+
+
+class ProviderCapability(StrEnum):
+    """What a provider can do, in broad words."""
+
+    VIRTUAL_MACHINES = "VirtualMachines"
+    SNAPSHOTS = "Snapshots"
+    CLONING = "Cloning"
+    LIVE_MIGRATION = "LiveMigration"
+    CONSOLE_ACCESS = "ConsoleAccess"
+    DISK_MANAGEMENT = "DiskManagement"
+    NETWORK_MANAGEMENT = "NetworkManagement"
+    GPU_PASSTHROUGH = "GPUPassthrough"
+    HIGH_AVAILABILITY = "HighAvailability"
+    BACKUP = "Backup"
+    TEMPLATES = "Templates"
+
+
+class ProviderCondition(StrEnum):
+    """The condition types of a provider."""
+
+    READY = "Ready"
+    HEALTHY = "Healthy"
+    CONNECTED = "Connected"
+    RUNTIME_READY = "RuntimeReady"
+    TLS_CONFIGURED = "TLSConfigured"
+    CAPABILITIES_REPORTED = "CapabilitiesReported"
+
+
+class ProviderTLSSpec(Model, kw_only=True):
+    """How calls to the provider's process are secured."""
+
+    enabled: Annotated[bool, api("Whether calls are encrypted; false must be said aloud.", default=True)] | None = None
+    secret_ref: Annotated[LocalObjectReference, api("A Secret with tls.crt, tls.key and ca.crt.")] | None = None
+    insecure_skip_verify: (
+        Annotated[bool, api("Whether certificates are accepted unverified.", default=False)] | None
+    ) = None
+
+
+class ProviderServiceSpec(Model, kw_only=True):
+    """The Service in front of the provider's process."""
+
+    port: Annotated[int, api("Port for gRPC.", default=9443, ge=1024, le=65535)] | None = None
+    tls: Annotated[ProviderTLSSpec, api("How calls are secured.")] | None = None
+
+
+class ProviderRuntimeSpec(Model, kw_only=True):
+    """The Deployment of the provider's process."""
+
+    mode: Annotated[Literal["Remote"], api("Where the process runs; always its own.", default="Remote")] | None = None
+    image: Annotated[ContainerImage, api("Container image of the process.")]
+    image_pull_policy: (
+        Annotated[Literal["Always", "Never", "IfNotPresent"], api("When to pull the image.", default="IfNotPresent")]
+        | None
+    ) = None
+    image_pull_secrets: Annotated[
+        tuple[LocalObjectReference, ...], api("Secrets to pull the image with.", keys=("name",), max_length=10)
+    ] = ()
+    replicas: Annotated[int, api("How many processes.", default=1, ge=1, le=10)] | None = None
+    service: Annotated[ProviderServiceSpec, api("The Service in front of the process.")] | None = None
+    resources: Annotated[OpenObject, api("Resource requirements of the pods.")] | None = None
+    node_selector: Annotated[dict[str, str], api("Labels of the nodes that may run the pods.")] = {}
+    tolerations: Annotated[tuple[OpenObject, ...], api("Taints that the pods tolerate.", max_length=20)] = ()
+    affinity: Annotated[OpenObject, api("Affinity of the pods.")] | None = None
+    security_context: Annotated[OpenObject, api("Security context of the container.")] | None = None
+    log_level: (
+        Annotated[Literal["debug", "info", "warn", "error"], api("What the process logs.", default="info")] | None
+    ) = None
+    log_format: Annotated[Literal["text", "json"], api("How the process logs.", default="text")] | None = None
+    env: Annotated[tuple[OpenObject, ...], api("Environment variables of the container.", max_length=50)] = ()
+    liveness_probe: Annotated[OpenObject, api("Liveness probe, instead of the built-in one.")] | None = None
+    readiness_probe: Annotated[OpenObject, api("Readiness probe, instead of the built-in one.")] | None = None
+
+
+class ProviderDefaults(Model, kw_only=True):
+    """Where machines lie that do not say where."""
+
+    datastore: Annotated[Inventory, api("Datastore for disks; wins over storagePod.")] | None = None
+    storage_pod: Annotated[Inventory, api("Datastore cluster to choose a datastore from.")] | None = None
+    cluster: Annotated[Inventory, api("Cluster to run in.")] | None = None
+    folder: Annotated[Inventory, api("Folder to file machines in.")] | None = None
+    resource_pool: Annotated[Inventory, api("Resource pool to draw from.")] | None = None
+    network: Annotated[Inventory, api("Network to join.")] | None = None
+
+
+class RateLimit(Model, kw_only=True):
+    """How fast the hypervisor may be called."""
+
+    qps: Annotated[int, api("Calls a second.", default=10, ge=1, le=1000)] | None = None
+    burst: Annotated[int, api("Calls at once.", default=20, ge=1, le=2000)] | None = None
+
+
+class ProviderHealthCheck(Model, kw_only=True):
+    """How the hypervisor's health is watched."""
+
+    enabled: Annotated[bool, api("Whether it is watched.", default=True)] | None = None
+    interval: Annotated[Duration, api("Time between checks.", default="30s")] | None = None
+    timeout: Annotated[Duration, api("How long a check may take.", default="10s")] | None = None
+    failure_threshold: (
+        Annotated[int, api("Failures in a row that make it unhealthy.", default=3, ge=1, le=10)] | None
+    ) = None
+    success_threshold: (
+        Annotated[int, api("Successes in a row that make it healthy again.", default=1, ge=1, le=10)] | None
+    ) = None
+
+
+class ConnectionPooling(Model, kw_only=True):
+    """How connections to the hypervisor are kept."""
+
+    max_connections: Annotated[int, api("Connections at most.", default=10, ge=1, le=100)] | None = None
+    max_idle_connections: Annotated[int, api("Idle connections at most.", default=5, ge=1)] | None = None
+    connection_timeout: Annotated[Duration, api("How long connecting may take.", default="30s")] | None = None
+    idle_timeout: Annotated[Duration, api("How long an idle connection is kept.", default="5m")] | None = None
+
+
+class ProviderSpec(Model, kw_only=True):
+    """The hypervisor, and how to speak to it."""
+
+    type: Annotated[ProviderType, api("The kind of hypervisor.", rules=(immutable("spec.type"),))]
+    endpoint: Annotated[str, api("Where the hypervisor answers, as a URI.", pattern=_ENDPOINT)]
+    credential_secret_ref: Annotated[ObjectRef, api("The Secret to log in with.")]
+    insecure_skip_verify: (
+        Annotated[
+            bool,
+            api("Deprecated: write runtime.service.tls.insecureSkipVerify.", default=False),
+        ]
+        | None
+    ) = None
+    defaults: Annotated[ProviderDefaults, api("Where machines lie that do not say where.")] | None = None
+    rate_limit: Annotated[RateLimit, api("How fast the hypervisor may be called.")] | None = None
+    runtime: Annotated[ProviderRuntimeSpec, api("The process that speaks to the hypervisor.")]
+    health_check: Annotated[ProviderHealthCheck, api("How the hypervisor's health is watched.")] | None = None
+    connection_pooling: Annotated[ConnectionPooling, api("How connections are kept.")] | None = None
+
+
+class ProviderRuntimeStatus(Model, kw_only=True):
+    """The provider's process as it is."""
+
+    mode: Annotated[Literal["Remote"], api("Where the process runs.")] | None = None
+    endpoint: Annotated[str, api("Where the process answers gRPC, as host:port.")] | None = None
+    service_ref: Annotated[LocalObjectReference, api("The Service in front of it.")] | None = None
+    phase: Annotated[ProviderRuntimePhase, api("Where the process stands.")] | None = None
+    message: Message | None = None
+    ready_replicas: Annotated[Count, api("Processes that are ready.")] | None = None
+    available_replicas: Annotated[Count, api("Processes that are available.")] | None = None
+
+
+class ReportedCapabilities(Model, kw_only=True):
+    """What the running provider says that it can do."""
+
+    supports_reconfigure_online: Annotated[bool, api("Change processors and memory of a running machine.")] | None = (
+        None
+    )
+    supports_disk_expansion_online: Annotated[bool, api("Grow disks of a running machine.")] | None = None
+    supports_snapshots: Annotated[bool, api("Take snapshots.")] | None = None
+    supports_memory_snapshots: Annotated[bool, api("Take snapshots with memory.")] | None = None
+    supports_linked_clones: Annotated[bool, api("Clone without copying disks.")] | None = None
+    supports_image_import: Annotated[bool, api("Fetch and prepare images.")] | None = None
+    supported_disk_types: Annotated[tuple[str, ...], api("Disk types.")] = ()
+    supported_network_types: Annotated[tuple[str, ...], api("Models of network cards.")] = ()
+    supports_disk_export: Annotated[bool, api("Export disks, as the source of a migration.")] | None = None
+    supports_disk_import: Annotated[bool, api("Import disks, as the target of a migration.")] | None = None
+    supported_export_formats: Annotated[tuple[str, ...], api("Formats to export.")] = ()
+    supported_import_formats: Annotated[tuple[str, ...], api("Formats to import.")] = ()
+    supports_export_compression: Annotated[bool, api("Compress exports.")] | None = None
+    supported_export_backends: Annotated[tuple[str, ...], api("Staging stores to export to; pvc when empty.")] = ()
+    supported_import_backends: Annotated[tuple[str, ...], api("Staging stores to import from; pvc when empty.")] = ()
+    supported_transfer_modes: Annotated[tuple[str, ...], api("Ways that bytes travel; relay when empty.")] = ()
+
+
+class ResourceUsageStats(Model, kw_only=True):
+    """How much of something is in use."""
+
+    total: Annotated[int, api("Capacity.", ge=0)] | None = None
+    used: Annotated[int, api("In use.", ge=0)] | None = None
+    available: Annotated[int, api("Free.", ge=0)] | None = None
+    usage_percent: Annotated[Percentage, api("In use, in per cent.")] | None = None
+
+
+class NetworkUsageStats(Model, kw_only=True):
+    """Traffic since the hypervisor began to count."""
+
+    bytes_received: Annotated[int, api("Bytes received.", ge=0)] | None = None
+    bytes_sent: Annotated[int, api("Bytes sent.", ge=0)] | None = None
+    packets_received: Annotated[int, api("Packets received.", ge=0)] | None = None
+    packets_sent: Annotated[int, api("Packets sent.", ge=0)] | None = None
+
+
+class ProviderResourceUsage(Model, kw_only=True):
+    """How full the hypervisor is."""
+
+    cpu: Annotated[ResourceUsageStats, api("Processors.")] | None = None
+    memory: Annotated[ResourceUsageStats, api("Memory.")] | None = None
+    storage: Annotated[ResourceUsageStats, api("Storage.")] | None = None
+    network: Annotated[NetworkUsageStats, api("Network traffic.")] | None = None
+
+
+class ProviderAdoptionStatus(Model, kw_only=True):
+    """What became of the machines that were already on the hypervisor."""
+
+    last_discovery_time: Annotated[Time, api("When the hypervisor was last searched.")] | None = None
+    discovered_vms: Annotated[Count, api("Machines found.")] | None = msgspec.field(name="discoveredVMs", default=None)
+    adopted_vms: Annotated[Count, api("Machines adopted.")] | None = msgspec.field(name="adoptedVMs", default=None)
+    failed_adoptions: Annotated[Count, api("Machines that could not be adopted.")] | None = None
+    message: Message | None = None
+
+
+class ProviderStatus(Model, kw_only=True):
+    """The hypervisor as it is."""
+
+    healthy: Annotated[bool, api("Whether the hypervisor answers.")] | None = None
+    last_health_check: Annotated[Time, api("When it was last asked.")] | None = None
+    runtime: Annotated[ProviderRuntimeStatus, api("The process that speaks to it.")] | None = None
+    capabilities: Annotated[tuple[ProviderCapability, ...], api("What it can do, in broad words.")] = ()
+    reported_capabilities: Annotated[ReportedCapabilities, api("What it says that it can do.")] | None = None
+    version: Annotated[str, api("Version of the provider.")] | None = None
+    connected_vms: Annotated[Count, api("Machines that it runs for us.")] | None = msgspec.field(
+        name="connectedVMs", default=None
+    )
+    resource_usage: Annotated[ProviderResourceUsage, api("How full it is.")] | None = None
+    adoption: Annotated[ProviderAdoptionStatus, api("What became of machines found on it.")] | None = None
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+
+
+class Provider(Resource, kw_only=True):
+    """A hypervisor that runs virtual machines."""
+
+    spec: Annotated[ProviderSpec, api("The hypervisor, and how to speak to it.")]
+    status: Annotated[ProviderStatus, api("The hypervisor as it is.")] | None = None
+
+
+KIND: Final = Kind(
+    model=Provider,
+    group=GROUP,
+    version=VERSION,
+    plural="providers",
+    short_names=("prov",),
+    columns=(
+        Column(name="Type", path=".spec.type"),
+        Column(name="Endpoint", path=".spec.endpoint"),
+        Column(name="Healthy", path=".status.healthy", type="boolean"),
+        Column(name="Connected VMs", path=".status.connectedVMs", type="integer"),
+        AGE,
+    ),
+)

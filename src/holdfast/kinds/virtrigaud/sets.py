@@ -1,0 +1,250 @@
+"""VMSet: several machines from one template, rolled out like any fleet.
+
+This module must not know how a rollout proceeds; the kernel does.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    IntOrPercent,
+    Kind,
+    Model,
+    OpenObject,
+    Resource,
+    Rule,
+    Scale,
+    Time,
+    api,
+    immutable,
+)
+from holdfast.kinds.virtrigaud.machines import VirtualMachinePhase, VirtualMachineSpec
+from holdfast.kinds.virtrigaud.references import GROUP, VERSION, Count, Message, ObservedGeneration
+from holdfast.kinds.virtrigaud.selectors import LabelSelector
+
+
+class VMSetUpdateStrategyType(StrEnum):
+    """How machines are replaced when their template changes."""
+
+    ROLLING_UPDATE = "RollingUpdate"
+    """A few at a time."""
+    ON_DELETE = "OnDelete"
+    """Each when its owner deletes it."""
+    RECREATE = "Recreate"
+    """All at once, after all are gone."""
+
+
+class VMSetUpdatePhase(StrEnum):
+    """Where an update stands."""
+
+    PENDING = "Pending"
+    IN_PROGRESS = "InProgress"
+    PAUSED = "Paused"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+
+class VMSetCondition(StrEnum):
+    """The condition types of a set."""
+
+    READY = "Ready"
+    PROGRESSING = "Progressing"
+    REPLICA_FAILURE = "ReplicaFailure"
+    UPDATE_IN_PROGRESS = "UpdateInProgress"
+    SCALING = "Scaling"
+
+
+ClaimRetention = Annotated[Literal["Retain", "Delete"], api(default="Retain")]
+
+MachineNames = Annotated[tuple[str, ...], api(max_length=1000)]
+
+
+class TemplateMetadata(Model, kw_only=True):
+    """What every object made from a template carries."""
+
+    name: Annotated[str, api("Name of the template; what is made from it gets a name of its own.")] | None = None
+    labels: Annotated[dict[str, str], api("Labels.")] = {}
+    annotations: Annotated[dict[str, str], api("Annotations.")] = {}
+
+
+class VMSetTemplate(Model, kw_only=True):
+    """The machine that every machine of a set is made like."""
+
+    metadata: Annotated[TemplateMetadata, api("Labels and annotations of the machines.")] | None = None
+    spec: Annotated[VirtualMachineSpec, api("The machines.")]
+
+
+class RollingUpdateVMSetStrategy(Model, kw_only=True):
+    """How fast a rolling update goes."""
+
+    max_unavailable: (
+        Annotated[IntOrPercent, api("How many may be missing; percentages round down.", default="25%")] | None
+    ) = None
+    max_surge: (
+        Annotated[IntOrPercent, api("How many may exist beyond replicas; percentages round up.", default="25%")] | None
+    ) = None
+    partition: Annotated[int, api("First ordinal to update; those below keep their revision.", ge=0)] | None = None
+    pod_management_policy: (
+        Annotated[
+            Literal["OrderedReady", "Parallel"],
+            api("Whether machines are made one after another or all at once.", default="OrderedReady"),
+        ]
+        | None
+    ) = None
+
+
+class VMSetUpdateStrategy(Model, kw_only=True):
+    """How machines are replaced when their template changes."""
+
+    type: Annotated[VMSetUpdateStrategyType, api("Which way.", default="RollingUpdate")] | None = None
+    rolling_update: Annotated[RollingUpdateVMSetStrategy, api("How fast, for RollingUpdate.")] | None = None
+
+
+class VMSetPersistentVolumeClaimRetentionPolicy(Model, kw_only=True):
+    """What becomes of claims that are no longer used."""
+
+    when_deleted: Annotated[ClaimRetention, api("When the set is deleted.")] | None = None
+    when_scaled: Annotated[ClaimRetention, api("When the set is scaled in.")] | None = None
+
+
+class VMSetOrdinals(Model, kw_only=True):
+    """How machines are numbered."""
+
+    start: Annotated[int, api("Number of the first machine.", default=0, ge=0, le=999999)] | None = None
+
+
+class PersistentVolumeClaimTemplate(Model, kw_only=True):
+    """A claim that every machine of a set gets its own of."""
+
+    metadata: Annotated[TemplateMetadata, api("Name, labels and annotations of the claims.")] | None = None
+    spec: Annotated[OpenObject, api("The claims, as Kubernetes describes them.")]
+
+
+class VMSetSpec(Model, kw_only=True):
+    """The machines that are wanted."""
+
+    replicas: Annotated[int, api("How many machines.", default=1, ge=0, le=1000)] | None = None
+    selector: Annotated[
+        LabelSelector,
+        api(
+            "Which machines belong to the set; must match the labels of the template.",
+            map_type="atomic",
+            rules=(
+                immutable("spec.selector"),
+                Rule(
+                    rule="has(self.matchLabels) || has(self.matchExpressions)",
+                    message="an empty selector would claim every machine of the namespace; write matchLabels",
+                ),
+            ),
+        ),
+    ]
+    template: Annotated[VMSetTemplate, api("What every machine is made like.")]
+    update_strategy: (
+        Annotated[VMSetUpdateStrategy, api("How machines are replaced when the template changes.")] | None
+    ) = None
+    paused: Annotated[bool, api("Whether a rollout holds where it is.")] | None = None
+    min_ready_seconds: (
+        Annotated[int, api("How long a machine must be ready to count as available.", ge=0, le=3600)] | None
+    ) = None
+    revision_history_limit: (
+        Annotated[int, api("Old revisions to keep for going back.", default=10, ge=0, le=100)] | None
+    ) = None
+    persistent_volume_claim_retention_policy: (
+        Annotated[VMSetPersistentVolumeClaimRetentionPolicy, api("What becomes of unused claims.")] | None
+    ) = None
+    ordinals: Annotated[VMSetOrdinals, api("How machines are numbered.")] | None = None
+    service_name: Annotated[str, api("The Service that names the machines.", max_length=253)] | None = None
+    volume_claim_templates: Annotated[
+        tuple[PersistentVolumeClaimTemplate, ...], api("Claims that every machine gets.", max_length=20)
+    ] = ()
+
+
+class VMSetFailedVM(Model, kw_only=True):
+    """A machine that could not be updated."""
+
+    name: Annotated[str, api("The machine.")]
+    reason: Annotated[str, api("Why, as one CamelCase word.")] | None = None
+    message: Annotated[str, api("Why, as a sentence.")] | None = None
+    last_attempt: Annotated[Time, api("When it was last tried.")] | None = None
+    retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
+
+
+class VMSetUpdateStatus(Model, kw_only=True):
+    """How far an update has come."""
+
+    phase: Annotated[VMSetUpdatePhase, api("Where the update stands.")] | None = None
+    message: Message | None = None
+    start_time: Annotated[Time, api("When it began.")] | None = None
+    completion_time: Annotated[Time, api("When it ended.")] | None = None
+    updated_vms: Annotated[MachineNames, api("Machines that are updated.")] = msgspec.field(
+        name="updatedVMs", default=()
+    )
+    pending_vms: Annotated[MachineNames, api("Machines that wait for their turn.")] = msgspec.field(
+        name="pendingVMs", default=()
+    )
+    failed_vms: Annotated[
+        tuple[VMSetFailedVM, ...], api("Machines that could not be updated.", keys=("name",), max_length=1000)
+    ] = msgspec.field(name="failedVMs", default=())
+
+
+class VMSetVMStatus(Model, kw_only=True):
+    """One machine of a set."""
+
+    name: Annotated[str, api("The machine.")]
+    phase: Annotated[VirtualMachinePhase, api("Where it stands.")] | None = None
+    ready: Annotated[bool, api("Whether it is ready.")] | None = None
+    revision: Annotated[str, api("Revision that it is made from.")] | None = None
+    creation_time: Annotated[Time, api("When it was made.")] | None = None
+    last_update_time: Annotated[Time, api("When it was last changed.")] | None = None
+    message: Message | None = None
+
+
+class VMSetStatus(Model, kw_only=True):
+    """The machines that are there."""
+
+    replicas: Annotated[Count, api("Machines that exist.")] | None = None
+    ready_replicas: Annotated[Count, api("Machines that are ready.")] | None = None
+    available_replicas: Annotated[Count, api("Machines that have been ready for minReadySeconds.")] | None = None
+    updated_replicas: Annotated[Count, api("Machines of the update revision.")] | None = None
+    current_replicas: Annotated[Count, api("Machines of the current revision.")] | None = None
+    current_revision: Annotated[str, api("Revision that the last finished rollout left.")] | None = None
+    update_revision: Annotated[str, api("Revision of the template as it is.")] | None = None
+    collision_count: Annotated[Count, api("Revisions whose names collided.")] | None = None
+    selector: Annotated[str, api("The selector as text, for autoscalers.")] | None = None
+    update_status: Annotated[VMSetUpdateStatus, api("How far the update has come.")] | None = None
+    vm_status: Annotated[
+        tuple[VMSetVMStatus, ...], api("The machines, one by one.", keys=("name",), max_length=1000)
+    ] = ()
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+
+
+class VMSet(Resource, kw_only=True):
+    """Several machines from one template."""
+
+    spec: Annotated[VMSetSpec, api("The machines that are wanted.")]
+    status: Annotated[VMSetStatus, api("The machines that are there.")] | None = None
+
+
+KIND: Final = Kind(
+    model=VMSet,
+    group=GROUP,
+    version=VERSION,
+    plural="vmsets",
+    short_names=("vmset",),
+    columns=(
+        Column(name="Desired", path=".spec.replicas", type="integer"),
+        Column(name="Current", path=".status.replicas", type="integer"),
+        Column(name="Ready", path=".status.readyReplicas", type="integer"),
+        Column(name="Updated", path=".status.updatedReplicas", type="integer"),
+        AGE,
+    ),
+    scale=Scale(selector=".status.selector"),
+)

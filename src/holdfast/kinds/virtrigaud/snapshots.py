@@ -1,0 +1,249 @@
+"""VMSnapshot: a point in a machine's life to go back to, once or on a schedule.
+
+This module must not know how a snapshot is taken; providers do.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Duration,
+    Kind,
+    Model,
+    Quantity,
+    Resource,
+    Rule,
+    Time,
+    api,
+    immutable,
+)
+from holdfast.kinds.virtrigaud.references import (
+    GROUP,
+    VERSION,
+    Environment,
+    LocalObjectReference,
+    Message,
+    ObservedGeneration,
+    Percentage,
+    Tags,
+)
+
+_CRON_FIELD: Final = r"[0-9A-Za-z*?/,#-]+"
+_CRON: Final = (
+    r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)"
+    r"|@every ([0-9]+(ns|us|µs|ms|s|m|h))+"
+    rf"|{_CRON_FIELD}( {_CRON_FIELD}){{4,6}})$"
+)
+
+
+class SnapshotPhase(StrEnum):
+    """Where a snapshot stands."""
+
+    PENDING = "Pending"
+    CREATING = "Creating"
+    READY = "Ready"
+    DELETING = "Deleting"
+    FAILED = "Failed"
+    EXPIRED = "Expired"
+    """Past its retention, and about to be deleted."""
+
+
+class VMSnapshotCondition(StrEnum):
+    """The condition types of a snapshot."""
+
+    READY = "Ready"
+    CREATING = "Creating"
+    DELETING = "Deleting"
+    EXPIRED = "Expired"
+
+
+class SnapshotEncryption(Model, kw_only=True):
+    """Whether a snapshot is encrypted."""
+
+    enabled: Annotated[bool, api("Whether it is.", default=False)] | None = None
+    key_provider: Annotated[Literal["standard", "hardware", "external"], api("Who keeps the keys.")] | None = None
+    key_ref: Annotated[LocalObjectReference, api("The Secret with the keys.")] | None = None
+
+
+class SnapshotConfig(Model, kw_only=True):
+    """How a snapshot is taken."""
+
+    name: (
+        Annotated[
+            str,
+            api(
+                "Name to give the snapshot; the provider may change it.",
+                max_length=255,
+                pattern=r"^[a-zA-Z0-9]([a-zA-Z0-9_-]*[a-zA-Z0-9])?$",
+            ),
+        ]
+        | None
+    ) = None
+    description: Annotated[str, api("What the snapshot is for.", max_length=1024)] | None = None
+    include_memory: Annotated[bool, api("Whether to keep the memory's content too.", default=False)] | None = None
+    quiesce: Annotated[bool, api("Whether the guest flushes its file systems first.", default=True)] | None = None
+    type: (
+        Annotated[
+            Literal["Standard", "Crash", "Application"],
+            api(
+                "What the guest takes part with: nothing special, nothing at all, or its applications.",
+                default="Standard",
+            ),
+        ]
+        | None
+    ) = None
+    compression: Annotated[bool, api("Whether to compress it.", default=False)] | None = None
+    encryption: Annotated[SnapshotEncryption, api("Whether to encrypt it.")] | None = None
+    consistency_level: (
+        Annotated[
+            Literal["CrashConsistent", "FilesystemConsistent", "ApplicationConsistent"],
+            api("What must be consistent in it.", default="FilesystemConsistent"),
+        ]
+        | None
+    ) = None
+
+
+class SnapshotRetentionPolicy(Model, kw_only=True):
+    """How long snapshots are kept."""
+
+    max_age: Annotated[Duration, api("Age at which a snapshot expires.")] | None = None
+    max_count: Annotated[int, api("How many are kept of one schedule, newest first.", ge=1, le=100)] | None = None
+    delete_on_vm_delete: Annotated[bool, api("Whether they go with their machine.", default=True)] | None = (
+        msgspec.field(name="deleteOnVMDelete", default=None)
+    )
+    preserve_pinned: Annotated[bool, api("Whether pinned ones are kept regardless.", default=True)] | None = None
+    grace_period: Annotated[Duration, api("Time between expiry and deletion.", default="24h")] | None = None
+
+
+class SnapshotSchedule(Model, kw_only=True):
+    """When snapshots are taken."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="!has(self.enabled) || !self.enabled || has(self.cronSpec)",
+            message="an enabled schedule needs cronSpec",
+            reason="FieldValueRequired",
+            field_path=".cronSpec",
+        ),
+    )
+
+    enabled: Annotated[bool, api("Whether the schedule is in force.", default=False)] | None = None
+    cron_spec: Annotated[str, api("When, in cron's words or as @daily, @every 6h.", pattern=_CRON)] | None = None
+    timezone: Annotated[str, api("Time zone of cronSpec.", default="UTC")] | None = None
+    suspend: Annotated[bool, api("Whether to skip for now.", default=False)] | None = None
+    concurrency_policy: (
+        Annotated[
+            Literal["Allow", "Forbid", "Replace"],
+            api("What to do while the last one is still being taken.", default="Forbid"),
+        ]
+        | None
+    ) = None
+    successful_jobs_history_limit: Annotated[int, api("Successful ones to keep.", default=3, ge=0, le=100)] | None = (
+        None
+    )
+    failed_jobs_history_limit: Annotated[int, api("Failed ones to keep.", default=1, ge=0, le=100)] | None = None
+
+
+class SnapshotMetadata(Model, kw_only=True):
+    """What people should know about a snapshot."""
+
+    tags: Annotated[Tags, api("Tags to find it by.")] = {}
+    pinned: Annotated[bool, api("Whether it is kept past its retention.", default=False)] | None = None
+    application: Annotated[str, api("Application that asked for it.", max_length=255)] | None = None
+    purpose: (
+        Annotated[Literal["backup", "testing", "migration", "restore-point", "update", "other"], api("What it is for.")]
+        | None
+    ) = None
+    environment: Annotated[Environment, api("Environment that it belongs to.")] | None = None
+
+
+class VMSnapshotSpec(Model, kw_only=True):
+    """The snapshot that is wanted."""
+
+    vm_ref: Annotated[LocalObjectReference, api("The machine to take a snapshot of.", rules=(immutable("spec.vmRef"),))]
+    snapshot_config: Annotated[SnapshotConfig, api("How it is taken.")] | None = None
+    retention_policy: Annotated[SnapshotRetentionPolicy, api("How long it is kept.")] | None = None
+    schedule: Annotated[SnapshotSchedule, api("When further ones are taken.")] | None = None
+    metadata: Annotated[SnapshotMetadata, api("What people should know about it.")] | None = None
+
+
+class SnapshotProgress(Model, kw_only=True):
+    """How far a snapshot has come."""
+
+    total_bytes: Annotated[int, api("Bytes to write.", ge=0)] | None = None
+    completed_bytes: Annotated[int, api("Bytes written.", ge=0)] | None = None
+    percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
+    start_time: Annotated[Time, api("When it began.")] | None = None
+    eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
+
+
+class ProviderSnapshotStatus(Model, kw_only=True):
+    """A snapshot on one provider."""
+
+    available: Annotated[bool, api("Whether one can go back to it there.")]
+    id: Annotated[str, api("The provider's identifier of the snapshot.")] | None = None
+    path: Annotated[str, api("Where it lies.")] | None = None
+    state: Annotated[str, api("Its state in the provider's words.")] | None = None
+    last_updated: Annotated[Time, api("When this was found out.")] | None = None
+    message: Message | None = None
+
+
+class SnapshotRef(Model, kw_only=True):
+    """Another snapshot of the same machine."""
+
+    name: Annotated[str, api("Name of the snapshot.")]
+    namespace: Annotated[str, api("Namespace of the snapshot.")] | None = None
+    uid: Annotated[str, api("UID of the snapshot.")] | None = None
+
+
+class VMSnapshotStatus(Model, kw_only=True):
+    """The snapshot that is there."""
+
+    snapshot_id: Annotated[str, api("The provider's identifier of the snapshot; unset until it is taken.")] | None = (
+        msgspec.field(name="snapshotID", default=None)
+    )
+    phase: Annotated[SnapshotPhase, api("Where the snapshot stands.")] | None = None
+    message: Message | None = None
+    creation_time: Annotated[Time, api("When it was begun.")] | None = None
+    completion_time: Annotated[Time, api("When it was finished.")] | None = None
+    expiry_time: Annotated[Time, api("When it expires, by its retention.")] | None = None
+    size: Annotated[Quantity, api("Space that it occupies.")] | None = None
+    virtual_size: Annotated[Quantity, api("Space that it describes.")] | None = None
+    progress: Annotated[SnapshotProgress, api("How far it has come.")] | None = None
+    task_ref: Annotated[str, api("The provider's task that runs for it.")] | None = None
+    provider_status: Annotated[dict[str, ProviderSnapshotStatus], api("The snapshot by provider.")] = {}
+    children: Annotated[tuple[SnapshotRef, ...], api("Snapshots that build on it.")] = ()
+    parent: Annotated[SnapshotRef, api("Snapshot that it builds on.")] | None = None
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+
+
+class VMSnapshot(Resource, kw_only=True):
+    """A point in a machine's life to go back to."""
+
+    spec: Annotated[VMSnapshotSpec, api("The snapshot that is wanted.")]
+    status: Annotated[VMSnapshotStatus, api("The snapshot that is there.")] | None = None
+
+
+KIND: Final = Kind(
+    model=VMSnapshot,
+    group=GROUP,
+    version=VERSION,
+    plural="vmsnapshots",
+    short_names=("vmsnap",),
+    columns=(
+        Column(name="VM", path=".spec.vmRef.name"),
+        Column(name="Phase", path=".status.phase"),
+        Column(name="Size", path=".status.size"),
+        Column(name="Created", path=".status.creationTime", type="date"),
+        Column(name="Expires", path=".status.expiryTime", type="date"),
+        AGE,
+    ),
+)
