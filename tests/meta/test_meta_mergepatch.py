@@ -95,15 +95,15 @@ def test_a_patch_applied_twice_is_a_patch_applied_once(target: dict[str, Any], p
 def test_three_way_patch_keeps_what_others_own(
     last_applied: dict[str, Any], modified: dict[str, Any], current: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    assert create_three_way(last_applied, modified, current) == expected
+    assert create_three_way(last_applied, modified, current=current) == expected
 
 
 @given(objects(), objects(), objects())
 def test_three_way_patch_settles_in_one_step(
     last_applied: dict[str, Any], modified: dict[str, Any], current: dict[str, Any]
 ) -> None:
-    settled = apply(current, create_three_way(last_applied, modified, current))
-    assert create_three_way(modified, modified, settled) == {}
+    settled = apply(current, create_three_way(last_applied, modified, current=current))
+    assert create_three_way(modified, modified, current=settled) == {}
     for key in last_applied.keys() - modified.keys():
         assert key not in settled
     for key in current.keys() - last_applied.keys() - modified.keys():

@@ -39,11 +39,13 @@ def diff(before: Any, after: Any) -> Any:
     A merge patch cannot set a member to null: null members of `after` are taken as absent.
     """
     if isinstance(before, dict) and isinstance(after, dict):
-        return create_three_way(before, after, before)
+        return create_three_way(before, after, current=before)
     return after
 
 
-def create_three_way(last_applied: dict[str, Any], modified: dict[str, Any], current: dict[str, Any]) -> dict[str, Any]:
+def create_three_way(
+    last_applied: dict[str, Any], modified: dict[str, Any], *, current: dict[str, Any]
+) -> dict[str, Any]:
     """Return the patch for `current` that makes it say what `modified` says.
 
     Removes what is in `last_applied` and not in `modified`, sets what `modified` has and `current` has not, and does
@@ -57,7 +59,7 @@ def create_three_way(last_applied: dict[str, Any], modified: dict[str, Any], cur
             if live is not None:
                 patch[key] = None
         elif isinstance(wanted, dict):
-            nested = create_three_way(_object(last_applied.get(key)), wanted, _object(live))
+            nested = create_three_way(_object(last_applied.get(key)), wanted, current=_object(live))
             if nested or not isinstance(live, dict):
                 patch[key] = nested
         elif not json_equal(live, wanted):
