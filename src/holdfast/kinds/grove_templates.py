@@ -27,7 +27,7 @@ _OPEN: Final[dict[str, Any]] = {"type": "object", "x-kubernetes-preserve-unknown
 
 Count = Annotated[int, api(ge=0, format="int32")]
 Positive = Annotated[int, api(ge=1, format="int32")]
-Share = Annotated[IntOrPercent, api(minimum=0)]
+Share = Annotated[IntOrPercent, api(minimum=0, maxLength=16)]
 """A number of replicas, plain or as a percentage of those that are wanted."""
 Name = Annotated[
     str,
