@@ -29,6 +29,9 @@ _MAP_KEYS: Final = "x-kubernetes-list-map-keys"
 _MAP_TYPE: Final = "x-kubernetes-map-type"
 _NOT_RE2: Final = re.compile(r"\(\?(=|!|<=|<!|>|P=)|\\[1-9]")
 _OLD_SELF: Final = re.compile(r"\boldSelf\b")
+_SELF_PATH: Final = re.compile(r"\b(?:self|oldSelf)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)(?!\w)(\(?)")
+_ALWAYS_THERE: Final = frozenset({".metadata.name", ".metadata.generateName"})
+_ESCAPES: Final = {"__dash__": "-", "__dot__": ".", "__slash__": "/", "__underscores__": "__"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +236,23 @@ def _rules(schema: Schema, place: _Place) -> Iterator[str]:
             yield f"{place.path}: a rule's message must be one line"
         if not rule.get("message") and "messageExpression" not in rule:
             yield f"{place.path}: {rule['rule']!r} has no message"
+        for path in _unknown_fields(schema, rule):
+            yield f"{place.path}: {rule['rule']!r} speaks of {path}, which is not in the schema"
         if "fieldPath" in rule and _at(schema, rule["fieldPath"]) is None:
             yield f"{place.path}: fieldPath {rule['fieldPath']} leads nowhere"
+
+
+def _unknown_fields(schema: Schema, rule: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that a rule reads and the schema does not have."""
+    if rule.get("optionalOldSelf"):
+        return  # oldSelf is then an optional, whose methods look like fields
+    for fields, call in _SELF_PATH.findall(rule["rule"]):
+        steps = fields.split(".")[1 : -1 if call else None]
+        for escape, character in _ESCAPES.items():
+            steps = [step.replace(escape, character) for step in steps]
+        path = "".join(f".{step}" for step in steps)
+        if path not in _ALWAYS_THERE and _at(schema, path) is None:
+            yield f"self{path}"
 
 
 def _list(schema: Schema, path: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ instead.  This module must not know any kind; CEL rules are not its matter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -78,7 +78,7 @@ def problems(schema: Schema, value: Any, path: str = "") -> Iterator[Problem]:
     yield from _scalar_problems(schema, value, path)
     if isinstance(value, dict):
         yield from _object_problems(schema, value, path)
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple)):
         yield from _array_problems(schema, value, path)
 
 
@@ -93,7 +93,7 @@ def without_nulls(schema: Schema, value: Any) -> Any:
             elif item is not None or inner.get("nullable"):
                 kept[key] = without_nulls(inner, item)
         return kept
-    if isinstance(value, list) and "items" in schema:
+    if isinstance(value, (list, tuple)) and "items" in schema:
         return [without_nulls(schema["items"], item) for item in value]
     return value
 
@@ -110,7 +110,7 @@ def defaulted(schema: Schema, value: Any) -> Any:
             if inner is not None:
                 filled[key] = defaulted(inner, item)
         return filled
-    if isinstance(value, list) and "items" in schema:
+    if isinstance(value, (list, tuple)) and "items" in schema:
         return [defaulted(schema["items"], item) for item in value]
     return value
 
@@ -144,7 +144,7 @@ def _type_name(value: Any) -> str:
             return "number"
         case str():
             return "string"
-        case list():
+        case list() | tuple():
             return "array"
         case dict():
             return "object"
@@ -248,7 +248,7 @@ def _object_problems(schema: Schema, value: Mapping[str, Any], path: str) -> Ite
             yield from problems(inner, item, child(path, key))
 
 
-def _array_problems(schema: Schema, value: list[Any], path: str) -> Iterator[Problem]:
+def _array_problems(schema: Schema, value: Sequence[Any], path: str) -> Iterator[Problem]:
     yield from _size_problems(len(value), schema.get("minItems"), schema.get("maxItems"), path=path, noun="items")
     keys = schema.get("x-kubernetes-list-map-keys", ())
     seen: dict[str, int] = {}

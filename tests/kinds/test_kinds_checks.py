@@ -1,0 +1,287 @@
+"""Whether a document would be accepted, and what is said if not."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from kinds_documents import plain
+
+from holdfast import kinds
+from holdfast.kinds import checks, values
+from holdfast.kinds.cloudless import KINDS, Rollout, Workload
+from holdfast.kinds.crds import schema_of
+from holdfast.kinds.model import Kind
+
+(WORKLOAD,) = KINDS
+
+
+def workload(spec: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "apiVersion": "cloudless.io/v1",
+        "kind": "Workload",
+        "metadata": {"name": "web"},
+        "spec": {"image": "nginx", **(spec or {})},
+    }
+
+
+def said(doc: dict[str, Any]) -> list[str]:
+    return [str(problem) for problem in checks.problems(WORKLOAD, doc)]
+
+
+def test_nothing_is_said_of_a_sound_document() -> None:
+    assert said(workload()) == []
+
+
+PORT = {"containerPort": 80}
+STRATEGIES = "RollingUpdate, Recreate, BlueGreen, Canary, OnDelete"
+COUNT_OR_PERCENTAGE = "write a count such as 2 or a percentage such as 25%"
+
+WRONG: list[tuple[dict[str, Any], list[str]]] = [
+    # unknown fields
+    ({"restart_policy": {}}, ["spec.restart_policy: unknown field; did you mean restartPolicy?"]),
+    ({"replcas": 3}, ["spec.replcas: unknown field; did you mean replicas?"]),
+    ({"minAvailable": 3}, ["spec.minAvailable: unknown field; did you mean rollout.minAvailable?"]),
+    (
+        {"rollout": {"zzz": 1, "max_surge": 1}},
+        [
+            f"spec.rollout.zzz: unknown field; known here: {', '.join(Rollout.__struct_encode_fields__)}",
+            "spec.rollout.max_surge: unknown field; did you mean maxSurge?",
+        ],
+    ),
+    ({"ports": [{**PORT, "nmae": "x"}]}, ["spec.ports[0].nmae: unknown field; did you mean name?"]),
+    # types
+    ({"replicas": "3"}, ["spec.replicas: must be an integer, not a string; write 3, without quotes"]),
+    ({"replicas": 2.5}, ["spec.replicas: must be an integer, not a number"]),
+    ({"replicas": True}, ["spec.replicas: must be an integer, not a boolean"]),
+    ({"env": {"PORT": 80}}, ['spec.env.PORT: must be a string, not an integer; write "80", in quotes']),
+    ({"env": {"ON": True}}, ['spec.env.ON: must be a string, not a boolean; write "true", in quotes']),
+    ({"env": {"EMPTY": None}}, ['spec.env.EMPTY: must not be null; leave it out, or write ""']),
+    ({"env": {80: "a"}}, ['spec.env: the key 80 must be a string; write "80", in quotes']),
+    ({"env": {"a/b.c": 1}}, ['spec.env[a/b.c]: must be a string, not an integer; write "1", in quotes']),
+    (
+        {"rollout": {"paused": "yes"}},
+        ["spec.rollout.paused: must be a boolean, not a string; write true, without quotes"],
+    ),
+    ({"command": "run"}, ['spec.command: must be an array, not a string; write ["run"]']),
+    ({"ports": PORT}, ["spec.ports: must be an array, not an object; begin each entry with a dash"]),
+    ({"env": [{"name": "A"}]}, ["spec.env: must be an object, not an array; write fields without dashes"]),
+    (
+        {"resources": {"limits": {"cpu": 0.5}}},
+        ['spec.resources.limits.cpu: must be an integer or string, not a number; write "0.5", in quotes'],
+    ),
+    # bounds and forms
+    ({"replicas": -1}, ["spec.replicas: must be at least 0, is -1"]),
+    (
+        {"replicas": 10**12},
+        [
+            "spec.replicas: must be at most 1000000, is 1000000000000",
+            "spec.replicas: must be between -2147483648 and 2147483647, is 1000000000000",
+        ],
+    ),
+    ({"rollout": {"maxSurge": -1}}, ["spec.rollout.maxSurge: must be at least 0, is -1"]),
+    (
+        {"rollout": {"maxSurge": "much"}},
+        [f"spec.rollout.maxSurge: 'much' is not in the expected form; {COUNT_OR_PERCENTAGE}"],
+    ),
+    (
+        {"rollout": {"pauseDuration": "30"}},
+        ["spec.rollout.pauseDuration: '30' is not in the expected form; write a duration such as 30s, 5m or 1h30m"],
+    ),
+    (
+        {"rollout": {"strategy": "rolling_update"}},
+        [f"spec.rollout.strategy: must be one of {STRATEGIES}, not 'rolling_update'; did you mean RollingUpdate?"],
+    ),
+    ({"image": ""}, ["spec.image: must not be empty"]),
+    ({"image": None}, ["spec.image: is required; The container image"]),
+    ({"ports": [{}]}, ["spec.ports[0].containerPort: is required; The port inside the container"]),
+    ({"rollout": {"canary": {"steps": []}}}, ["spec.rollout.canary.steps: must have at least 1 items, has 0"]),
+    (
+        {"ports": [PORT, {"containerPort": 80, "protocol": "TCP"}]},
+        ["spec.ports[1]: repeats containerPort 80 and protocol 'TCP' of spec.ports[0]; give each entry its own"],
+    ),
+    (
+        {"imagePullSecrets": ["a", "b", "a"]},
+        ["spec.imagePullSecrets[2]: repeats 'a' of spec.imagePullSecrets[0]; give each entry its own"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "expected"), WRONG, ids=[str(spec) for spec, _ in WRONG])
+def test_a_problem_says_where_it_is_and_what_to_write_instead(spec: dict[str, Any], expected: list[str]) -> None:
+    assert said(workload(spec)) == expected
+
+
+def test_all_problems_are_told_at_once() -> None:
+    assert len(said(workload({"replicas": -1, "restart_policy": {}, "ports": [{}], "env": {"A": 1}}))) == 4
+
+
+@pytest.mark.parametrize(
+    ("root", "expected"),
+    [
+        ({"kind": "Wrkload"}, ["kind: must be Workload, not 'Wrkload'"]),
+        ({"metadata": None}, ["metadata: is required; Standard object metadata"]),
+        ({"metadata": {}}, ["metadata.name: is required; give the object a name, or a generateName"]),
+        ({"metadata": {"generateName": "web-"}}, []),
+        ({"metadata": {"name": "web", "lables": {}}}, ["metadata.lables: unknown field; did you mean labels?"]),
+        ({"metadata": {"name": "web", "creationTimestamp": None}}, []),
+        (
+            {"metadata": {"name": "web", "creationTimestamp": "today"}},
+            ["metadata.creationTimestamp: 'today' is not a time; write it like 2026-01-31T12:00:00Z"],
+        ),
+        ({"spec": None}, ["spec: is required; What to run, how many of it, where, and how to change it"]),
+        ({"sepc": {}}, ["sepc: unknown field; did you mean spec?"]),
+    ],
+)
+def test_the_root_of_a_document_is_judged_too(root: dict[str, Any], expected: list[str]) -> None:
+    assert said({**workload(), **root}) == expected
+
+
+def test_free_form_objects_are_nobodys_business_here() -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    assert list(values.problems(schema, {"any": {"thing": [None, 1, "a"]}})) == []
+
+
+def test_an_embedded_object_says_what_it_is() -> None:
+    schema = {
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+    assert [str(problem) for problem in values.problems(schema, {"kind": "Pod"}, "spec.pod")] == [
+        "spec.pod.apiVersion: is required; an embedded object says what it is"
+    ]
+
+
+def test_a_nullable_field_keeps_its_null_and_others_are_absent_without_one() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "kept": {"type": "string", "nullable": True, "default": "a"},
+            "gone": {"type": "string"},
+            "filled": {"type": "string", "default": "b"},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+    doc = {"kept": None, "gone": None, "filled": None, "free": {"null": None}}
+    assert list(values.problems(schema, doc)) == []
+    assert values.without_nulls(schema, doc) == {"kept": None, "free": {"null": None}}
+    assert values.defaulted(schema, doc)["kept"] is None
+    assert values.defaulted(schema, doc)["filled"] == "b"
+
+
+def test_defaults_are_written_as_an_api_server_writes_them() -> None:
+    doc = workload({"ports": [{"containerPort": 80}], "rollout": {"minAvailable": 2, "strategy": None}})
+    assert checks.defaulted(WORKLOAD, doc)["spec"] == {
+        "image": "nginx",
+        "replicas": 1,
+        "ports": [{"containerPort": 80, "protocol": "TCP"}],
+        "rollout": {
+            "minAvailable": 2,
+            "strategy": "RollingUpdate",
+            "progressDeadline": "10m",
+            "onFailure": "hold",
+            "replacement": "immediately",
+            "revisionHistoryLimit": 10,
+        },
+    }
+
+
+def test_defaulting_leaves_the_document_alone_and_is_done_once() -> None:
+    doc = workload({"rollout": {}})
+    before = msgspec.json.encode(doc)
+    once = checks.defaulted(WORKLOAD, doc)
+    assert msgspec.json.encode(doc) == before
+    assert checks.defaulted(WORKLOAD, once) == once
+
+
+def test_decoding_never_fills_in_what_was_not_written() -> None:
+    web = checks.decode(WORKLOAD, workload({"volumes": None}))
+    assert isinstance(web, Workload)
+    assert (web.spec.image, web.spec.replicas, web.spec.rollout, web.spec.volumes) == ("nginx", None, None, ())
+
+
+def test_decoding_refuses_with_every_problem() -> None:
+    with pytest.raises(kinds.InvalidDocument) as refused:
+        checks.decode(WORKLOAD, workload({"replicas": -1, "replcas": 1}))
+    assert [problem.path for problem in refused.value.problems] == ["spec.replicas", "spec.replcas"]
+    assert str(refused.value).splitlines() == [
+        "spec.replicas: must be at least 0, is -1",
+        "spec.replcas: unknown field; did you mean replicas?",
+    ]
+
+
+# --- the schema and the type of a kind agree ---------------------------------
+
+WORDS = (
+    "a", "ab-c", "A", "25%", "30s", "1.2.3", "/mnt/data", "2026-01-31T12:00:00Z", "10Gi", "10", "1", "a.example.com",
+    "a1b2", "10.0.0.1", "10.0.0.0/24", "52:54:00:12:34:56", "https://a.example.com/x", "s3://a/b", "a:80", "tcp:80",
+    "@daily", "https://a.example.com/x.ova", "vmbr0",
+)  # fmt: skip
+"""One of these has the form that any pattern asks for."""
+
+
+def example(schema: dict[str, Any], rng: random.Random, *, share: float) -> Any:
+    """A value that ``schema`` accepts, with this share of its optional fields."""
+    if "enum" in schema:
+        return rng.choice(schema["enum"])
+    if schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema:
+        return {"apiVersion": "v1", "kind": "Any", "free": [None, {"form": 1}]}
+    match schema.get("type", "integer"):
+        case "object" if "additionalProperties" in schema:
+            return {"a.b/c": example(schema["additionalProperties"], rng, share=share)}
+        case "object":
+            required = schema.get("required", ())
+            return {
+                name: example(inner, rng, share=share)
+                for name, inner in schema.get("properties", {}).items()
+                if name in required or rng.random() < share
+            }
+        case "array":
+            return [example(schema["items"], rng, share=share) for _ in range(schema.get("minItems", 1))]
+        case "string":
+            return word(schema)
+        case "boolean":
+            return rng.random() < 0.5
+        case "number":
+            return schema.get("minimum", 0) + 0.5
+    return max(schema.get("minimum", 0) + bool(schema.get("exclusiveMinimum")), 1 if schema.get("maximum") != 0 else 0)
+
+
+def word(schema: dict[str, Any]) -> str:
+    if schema.get("format") == "date-time":
+        return "2026-01-31T12:00:00Z"
+    fitting = [
+        text
+        for text in WORDS
+        if re.search(schema.get("pattern", ""), text)
+        and schema.get("minLength", 0) <= len(text) <= schema.get("maxLength", len(text))
+    ]
+    assert fitting, f"no word has the form {schema}; add one"
+    return fitting[0]
+
+
+def full(kind: Kind, rng: random.Random, *, share: float) -> dict[str, Any]:
+    body = example(schema_of(kind.model), rng, share=share)
+    return {**body, "apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "a"}}
+
+
+@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
+def test_a_document_with_every_field_survives_the_round_trip_through_its_type(kind: Kind) -> None:
+    doc = full(kind, random.Random(7), share=1)
+    assert plain(msgspec.to_builtins(kinds.decode(doc))) == plain(doc)
+
+
+@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
+def test_what_the_schema_accepts_the_type_decodes_and_writes_back_acceptably(kind: Kind) -> None:
+    rng = random.Random(11)
+    for _ in range(8):
+        doc = full(kind, rng, share=0.5)
+        assert checks.problems(kind, doc) == ()
+        for variant in (doc, checks.defaulted(kind, doc)):
+            written = msgspec.to_builtins(checks.decode(kind, variant))
+            assert checks.problems(kind, written) == ()
+            assert plain(written) == plain(variant)
