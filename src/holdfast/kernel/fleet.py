@@ -1,0 +1,240 @@
+"""The fleet as a decision sees it: two pools of replicas, counted by state.
+
+`observe` folds replicas into a `Fleet`, and `choose` unfolds a decision's count
+into the replicas that it means.  Between them the engine works on numbers
+alone, which is what makes its state space small enough to be walked whole.
+
+*New* is the revision that is wanted; *old* is everything that must make way:
+earlier revisions, revisions that arrived midway and were superseded, replicas
+on nodes that are being drained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+
+class Side(StrEnum):
+    """Whose replicas: of the wanted revision, or of those that make way."""
+
+    OLD = "old"
+    NEW = "new"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class State(StrEnum):
+    """What a replica is, from worst to best."""
+
+    DEAD = "dead"
+    UNREADY = "unready"
+    SETTLING = "settling"
+    AVAILABLE = "available"
+    TERMINATING = "terminating"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """How many replicas of one side are in which state.
+
+    unready      alive, and not ready (yet, or any more)
+    settling     ready for less than minReadySeconds
+    available    ready for at least that long
+    terminating  asked to stop, not gone yet
+    dead         failed for good; occupies no place, waits to be removed
+    """
+
+    unready: int = 0
+    settling: int = 0
+    available: int = 0
+    terminating: int = 0
+    dead: int = 0
+
+    @property
+    def ready(self) -> int:
+        return self.settling + self.available
+
+    @property
+    def live(self) -> int:
+        return self.unready + self.settling + self.available
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """Everything a decision may know of the world.
+
+    stable         an old revision is known that replicas can be started from
+    traffic        percentage of traffic that goes to the new side; None: every
+                   ready replica serves, whichever revision it is
+    gaps           ordered fleets: ordinals missing below the highest one
+    settled_at     when the last new replica became available
+    settles_at     when the next settling replica will become available
+    progressed_at  when the rollout last got further; None: none is under way
+    """
+
+    old: Pool = Pool()
+    new: Pool = Pool()
+    stable: bool = True
+    traffic: int | None = None
+    gaps: int = 0
+    settled_at: datetime | None = None
+    settles_at: datetime | None = None
+    progressed_at: datetime | None = None
+
+    @property
+    def live(self) -> int:
+        return self.old.live + self.new.live
+
+    @property
+    def ready(self) -> int:
+        """Ready replicas that serve."""
+        return sum(pool.ready for pool in self.serving)
+
+    @property
+    def available(self) -> int:
+        """Available replicas that serve."""
+        return sum(pool.available for pool in self.serving)
+
+    @property
+    def serving(self) -> tuple[Pool, ...]:
+        active = self.active
+        return (self.old, self.new) if active is None else (self.pool(active),)
+
+    @property
+    def active(self) -> Side | None:
+        """The side that receives traffic; None when both do."""
+        if self.traffic is None:
+            return None
+        return Side.NEW if self.traffic >= 100 else Side.OLD
+
+    @property
+    def initial(self) -> bool:
+        """Nothing ran before: there is nothing to protect and nowhere to return to."""
+        return not self.stable and self.old.live == 0
+
+    def pool(self, side: Side) -> Pool:
+        return self.new if side is Side.NEW else self.old
+
+
+class Replica(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica as an operator reads it from the world.
+
+    ready_since  when it last became ready; None: it is not
+    leaving      it must be replaced although its revision is right (its node is
+                 drained, its restart was asked for)
+    cost         among equals, the cheaper one is stopped first
+    """
+
+    id: str
+    revision: str
+    created_at: datetime
+    ready_since: datetime | None = None
+    terminating: bool = False
+    dead: bool = False
+    leaving: bool = False
+    ordinal: int | None = None
+    cost: int = 0
+
+    def side(self, target: str) -> Side:
+        return Side.NEW if self.revision == target and not self.leaving else Side.OLD
+
+    def state(self, *, min_ready: timedelta, now: datetime) -> State:
+        if self.terminating:
+            return State.TERMINATING
+        if self.dead:
+            return State.DEAD
+        if self.ready_since is None:
+            return State.UNREADY
+        return State.AVAILABLE if now >= self.ready_since + min_ready else State.SETTLING
+
+
+def observe(
+    replicas: Iterable[Replica],
+    target: str,
+    *,
+    now: datetime,
+    min_ready: timedelta = timedelta(),
+    stable: bool = True,
+    serving: str | None = None,
+    progressed_at: datetime | None = None,
+) -> Fleet:
+    """Count `replicas` from the point of view of the revision `target`.
+
+    `serving` is the revision that receives the traffic, where only one does.
+    While that is not the target, ready replicas of a third revision serve
+    nobody and count as unready: removing them costs nothing.
+    """
+    counts: dict[tuple[Side, State], int] = {}
+    settled_at: datetime | None = None
+    settles_at: datetime | None = None
+    ordinals: set[int] = set()
+    for replica in replicas:
+        side, state = replica.side(target), replica.state(min_ready=min_ready, now=now)
+        if serving not in (None, target, replica.revision) and side is Side.OLD and state in _READY:
+            state = State.UNREADY
+        counts[side, state] = counts.get((side, state), 0) + 1
+        if replica.ordinal is not None and state is not State.DEAD:
+            ordinals.add(replica.ordinal)
+        if replica.ready_since is None:
+            continue
+        steady = replica.ready_since + min_ready
+        if state is State.SETTLING and (settles_at is None or steady < settles_at):
+            settles_at = steady
+        if state is State.AVAILABLE and side is Side.NEW and (settled_at is None or steady > settled_at):
+            settled_at = steady
+
+    def pool(side: Side) -> Pool:
+        return Pool(**{state.value: counts.get((side, state), 0) for state in State})
+
+    return Fleet(
+        old=pool(Side.OLD),
+        new=pool(Side.NEW),
+        stable=stable,
+        traffic=None if serving is None else 100 * (serving == target),
+        gaps=max(ordinals, default=-1) + 1 - len(ordinals),
+        settled_at=settled_at,
+        settles_at=settles_at,
+        progressed_at=progressed_at,
+    )
+
+
+def choose(
+    replicas: Iterable[Replica],
+    target: str,
+    *,
+    side: Side,
+    states: frozenset[State],
+    count: int,
+    now: datetime,
+    min_ready: timedelta = timedelta(),
+    stable: str | None = None,
+) -> tuple[str, ...]:
+    """Name the `count` replicas of `side` in one of `states` that go first.
+
+    Replicas of revisions that were superseded midway go before those of the
+    stable one, so that the fleet is soonest of two revisions only; then the
+    worse before the better, the cheaper, the higher ordinal, the younger.
+    """
+
+    def rank(replica: Replica) -> tuple[bool, int, int, int, float, str]:
+        return (
+            replica.revision == stable,
+            _BADNESS[replica.state(min_ready=min_ready, now=now)],
+            replica.cost,
+            -replica.ordinal if replica.ordinal is not None else 0,
+            -replica.created_at.timestamp(),
+            replica.id,
+        )
+
+    candidates = [r for r in replicas if r.side(target) is side and r.state(min_ready=min_ready, now=now) in states]
+    return tuple(replica.id for replica in sorted(candidates, key=rank)[:count])
+
+
+_READY = frozenset({State.SETTLING, State.AVAILABLE})
+_BADNESS = {state: index for index, state in enumerate(State)}

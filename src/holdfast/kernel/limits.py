@@ -1,0 +1,153 @@
+"""Limits: how many replicas must serve, and how many may exist.
+
+The only place where percentages are rounded, defaults chosen and values
+clamped; everything else works with whole numbers.  What was changed about the
+user's wish is said in `Limits.warnings`.
+
+    >>> resolve(5, max_unavailable="40%").floor
+    3
+    >>> resolve(3, min_available=3).surge          # derived, and said so
+    1
+    >>> resolve(3, min_available=3, max_surge=0).feasible
+    False
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from holdfast.kernel.reasons import Because, Code, count
+from holdfast.meta import amounts
+
+Amount = int | str
+"""A count, or a percentage of the replicas such as ``25%``."""
+
+MAX_REPLICAS = 2**31 - 1
+"""What Kubernetes can count; a larger number is a mistake."""
+
+
+class InvalidLimits(ValueError):
+    """The numbers cannot be limits at all; ``field`` names the one at fault."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Whole numbers that a rollout must keep.
+
+    replicas       how many are desired
+    min_available  what was asked for or derived, within [0, replicas]
+    floor          never fewer available than this by our hand
+    surge          how many more than `replicas` may live
+    """
+
+    replicas: int
+    min_available: int
+    floor: int
+    surge: int
+    warnings: tuple[Because, ...] = ()
+
+    @property
+    def ceiling(self) -> int:
+        return self.replicas + self.surge
+
+    @property
+    def max_unavailable(self) -> int:
+        return self.replicas - self.floor
+
+    @property
+    def feasible(self) -> bool:
+        """Whether ready replicas can be replaced at all without breaking the floor."""
+        return self.surge > 0 or self.floor < self.replicas or self.replicas == 0
+
+
+def resolve(
+    replicas: int,
+    *,
+    max_surge: Amount | None = None,
+    max_unavailable: Amount | None = None,
+    min_available: Amount | None = None,
+    other_floors: Iterable[int] = (),
+    can_surge: bool = True,
+) -> Limits:
+    """Turn what the user wrote into `Limits`.
+
+    Unset is None and an explicit 0 is 0.  `other_floors` are demands from
+    elsewhere, such as disruption budgets; the strictest wins.  `can_surge` is
+    False for fleets whose replicas have fixed identities: then, when no
+    minAvailable was given, one replica may be down, because a default must
+    never make an update impossible.
+    """
+    if isinstance(replicas, bool) or not 0 <= replicas <= MAX_REPLICAS:
+        raise InvalidLimits("replicas", f"must be a whole number from 0 to {MAX_REPLICAS:,}, not {replicas!r}")
+    warnings: list[Because] = []
+    surge = _amount("maxSurge", max_surge, replicas, up=True)
+    unavailable = _amount("maxUnavailable", max_unavailable, replicas, up=False)
+    asked = _amount("minAvailable", min_available, replicas, up=True)
+
+    if unavailable is not None and unavailable > replicas:
+        warnings.append(_clamped(Code.MAX_UNAVAILABLE_CLAMPED, "maxUnavailable", unavailable, replicas))
+        unavailable = replicas
+    if asked is not None and asked > replicas:
+        warnings.append(_clamped(Code.MIN_AVAILABLE_CLAMPED, "minAvailable", asked, replicas))
+        asked = replicas
+
+    if asked is not None:
+        minimum = asked
+    elif unavailable is not None:
+        minimum = replicas - unavailable
+    else:
+        minimum = min(replicas, max(1, replicas - 1))
+    floor = minimum if unavailable is None else max(minimum, replicas - unavailable)
+    others = tuple(other_floors)
+    floor = min(replicas, max((floor, *others)))
+
+    if floor == replicas > 0:
+        if not can_surge:
+            surge = 0
+            if asked is None and not others:
+                floor = minimum = replicas - 1
+                warnings.append(
+                    Because(
+                        Code.FLOOR_LOWERED,
+                        f"these replicas cannot surge and minAvailable is not set, so the floor is {floor:,}: "
+                        "one replica may be down at a time",
+                    )
+                )
+        elif surge is None:
+            surge = 1
+            warnings.append(
+                Because(
+                    Code.SURGE_DERIVED,
+                    f"the floor of {floor:,} leaves no replica that may be down and maxSurge is not set, "
+                    "so one replica is started first; set maxSurge to choose another number",
+                )
+            )
+    return Limits(
+        replicas=replicas,
+        min_available=minimum,
+        floor=floor,
+        surge=surge if surge is not None and can_surge else 0,
+        warnings=tuple(warnings),
+    )
+
+
+def _amount(field: str, value: Amount | None, replicas: int, *, up: bool) -> int | None:
+    if value is None:
+        return None
+    try:
+        resolved = amounts.resolve(value, replicas, round="up" if up else "down")
+    except ValueError as error:
+        raise InvalidLimits(field, str(error)) from error
+    if resolved > MAX_REPLICAS:
+        raise InvalidLimits(field, f"must be at most {MAX_REPLICAS:,}, not {value!r}")
+    return resolved
+
+
+def _clamped(code: Code, field: str, value: int, replicas: int) -> Because:
+    return Because(code, f"{field} is {value:,} but there are only {count(replicas)}; it counts as {replicas:,}")

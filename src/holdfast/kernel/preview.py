@@ -1,0 +1,309 @@
+"""Preview: the plan that will run, because the engine itself makes it.
+
+`preview` lets `decide` act on a simulated fleet in which every start succeeds
+and every wait ends well, and writes down what happens.  Rounds that repeat are
+counted instead of listed, so that ten thousand replicas make as short a plan as
+ten, and as quick a one: once two rounds are alike, the ones that must follow
+alike are skipped in one stride.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from holdfast.kernel.fleet import Fleet, Pool, Side
+from holdfast.kernel.limits import Limits
+from holdfast.kernel.reasons import Because, Code
+from holdfast.kernel.rollout import (
+    Blocked,
+    Decision,
+    Done,
+    Hold,
+    Progress,
+    RollBack,
+    Rollout,
+    Start,
+    Stop,
+    Switch,
+    Verdict,
+    Wait,
+    decide,
+)
+from holdfast.kernel.strategies import Old
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""When a preview begins; its times are only ever compared with each other."""
+
+
+class Phase(StrEnum):
+    """Where a rollout is, in one word."""
+
+    INITIALIZING = "Initializing"
+    SCALING_UP = "ScalingUp"
+    UPDATING = "Updating"
+    SCALING_DOWN = "ScalingDown"
+    PAUSED = "Paused"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+
+class Action(StrEnum):
+    """What a planned step does."""
+
+    START = "start"
+    STOP = "stop"
+    SWITCH = "switch"
+    WAIT = "wait"
+
+
+class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One action of a plan.
+
+    Consecutive steps with the same `round` are done one after another, and that
+    `repeat` times over.  `wait` is how long a timed wait lasts; other waits last
+    until the replicas are ready, or gone.
+    """
+
+    phase: Phase
+    action: Action
+    count: int
+    because: Because
+    side: Side | None = None
+    wait: timedelta | None = None
+    round: int = 0
+    repeat: int = 1
+
+    def same(self, other: PlanStep) -> bool:
+        """Whether this is the same thing done again; the sentences may count differently."""
+        return (self.phase, self.action, self.count, self.side, self.wait, self.because.code) == (
+            other.phase,
+            other.action,
+            other.count,
+            other.side,
+            other.wait,
+            other.because.code,
+        )
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rollout will do, if nothing fails."""
+
+    limits: Limits
+    steps: tuple[PlanStep, ...]
+    lowest_ready: int
+    most_live: int
+    final: Fleet
+    end: Decision
+    duration: timedelta
+
+    @property
+    def blocked(self) -> Blocked | None:
+        return self.end if isinstance(self.end, Blocked) else None
+
+
+def preview(rollout: Rollout, fleet: Fleet, *, progress: Progress | None = None, approve: bool = True) -> Plan:
+    """The plan from `fleet` to the end of `rollout`.
+
+    `approve` assumes that somebody promotes every step that waits for it; the
+    wait is in the plan all the same.  A paused rollout plans nothing but what
+    its losses and its size ask for.
+    """
+    return _Preview(rollout, fleet, progress or Progress(rollout.target), approve).run()
+
+
+class _Preview:
+    """The simulated world of one preview: it obeys, it settles, it remembers."""
+
+    def __init__(self, rollout: Rollout, fleet: Fleet, progress: Progress, approve: bool) -> None:
+        self.rollout = rollout
+        self.fleet = fleet
+        self.progress = progress
+        self.approve = approve
+        self.now = EPOCH
+        self.growing = fleet.live < rollout.limits.replicas
+        self.lowest = fleet.ready
+        self.highest = fleet.live
+        self.rounds: list[list[PlanStep]] = []
+        self.open: list[PlanStep] = []
+        self.marks: list[tuple[Fleet, int, datetime]] = []
+
+    def run(self) -> Plan:
+        while True:
+            verdict = decide(self.rollout, self.fleet, progress=self.progress, now=self.now)
+            self.progress = verdict.progress
+            if self._ends(verdict):
+                return self._plan(verdict.decision)
+            if self._advance(verdict):
+                self._close_round()
+
+    def _ends(self, verdict: Verdict) -> bool:
+        decision = verdict.decision
+        if isinstance(decision, Blocked | Done | RollBack):
+            return True
+        if isinstance(decision, Hold) and decision.until is None:
+            return self.rollout.paused or not self.approve or decision.because.code is Code.DELETION_NEEDED
+        return isinstance(decision, Wait) and not self._can_settle()
+
+    def _can_settle(self) -> bool:
+        pools = (self.fleet.old, self.fleet.new)
+        return any(pool.unready or pool.settling or pool.terminating for pool in pools)
+
+    def _advance(self, verdict: Verdict) -> bool:
+        """Carry the decision out; True when it ends a round."""
+        fleet = self.fleet
+        phase = phase_of(verdict, fleet, rollout=self.rollout, growing=self.growing)
+        match verdict.decision:
+            case Start(side=side, count=number, because=because):
+                self._note(phase, Action.START, number, because, side=side)
+                self.fleet = _with(fleet, side, unready=fleet.pool(side).unready + number)
+            case Stop(side=side, kind=kind, count=number, because=because):
+                self._note(phase, Action.STOP, number, because, side=side)
+                self.fleet = _stopped(fleet, side, str(kind), number)
+            case Switch(traffic=traffic, because=because):
+                self._note(phase, Action.SWITCH, fleet.new.available, because, side=Side.NEW)
+                self.fleet = msgspec.structs.replace(fleet, traffic=traffic)
+            case Wait(side=side, count=number, because=because):
+                self._note(phase, Action.WAIT, number, because, side=side)
+                self._settle()
+                return True
+            case Hold(until=until, because=because):
+                pause = None if until is None else until - self.now
+                self._note(phase, Action.WAIT, 0, because, wait=pause)
+                self.now = until or self.now
+                if until is None:
+                    self.rollout = msgspec.structs.replace(self.rollout, approved=verdict.progress.step + 1)
+            case Blocked() | RollBack() | Done():
+                raise AssertionError("the end of a plan is not carried out")
+        self.lowest = min(self.lowest, self.fleet.ready)
+        self.highest = max(self.highest, self.fleet.live)
+        return False
+
+    def _settle(self) -> None:
+        """Every wait ends well: what started is available, what stopped is gone."""
+        fleet = self.fleet
+        self.growing = fleet.live < self.rollout.limits.replicas
+        self.fleet = msgspec.structs.replace(
+            fleet,
+            old=Pool(available=fleet.old.live),
+            new=Pool(available=fleet.new.live),
+            settled_at=self.now,
+            settles_at=None,
+        )
+
+    def _note(
+        self,
+        phase: Phase,
+        action: Action,
+        number: int,
+        because: Because,
+        *,
+        side: Side | None = None,
+        wait: timedelta | None = None,
+    ) -> None:
+        self.open.append(PlanStep(phase=phase, action=action, count=number, because=because, side=side, wait=wait))
+
+    def _close_round(self) -> None:
+        """File the steps up to this wait as a round, and stride over those that repeat it."""
+        steps, self.open = self.open, []
+        if not self.rounds or not _alike(self.rounds[-1], steps):
+            self.rounds.append(steps)
+            self.marks = []
+        else:
+            self.rounds[-1] = _repeated(self.rounds[-1], 1)
+        self.marks.append((self.fleet, self.progress.step, self.now))
+        if len(self.marks) >= 3:
+            self._stride()
+
+    def _stride(self) -> None:
+        """Skip rounds that must be like the last two.
+
+        Three marks with equal distances mean that the numbers move evenly.  They
+        go on so while what remains is far more than one round handles: every
+        bound in the rule is then set by the limits, none by what is left.
+        """
+        (first, _, _), (second, step, then), (third, third_step, now) = self.marks[-3:]
+        moved = second.old.live - third.old.live
+        even = (
+            moved > 0
+            and first.old.live - second.old.live == moved
+            and second.new.live - first.new.live == third.new.live - second.new.live == moved
+            and step == third_step
+        )
+        if not even:
+            return
+        limits = self.rollout.limits
+        margin = 2 * (moved + limits.surge + limits.max_unavailable) + 2
+        wanted = self.rollout.steps[step].new(limits.replicas)
+        remaining = min(third.old.live - (limits.replicas - wanted), wanted - third.new.live)
+        strides = (remaining - margin) // moved
+        if strides <= 0:
+            return
+        self.rounds[-1] = _repeated(self.rounds[-1], strides)
+        self.now = now + strides * (now - then)
+        self.fleet = msgspec.structs.replace(
+            third,
+            old=Pool(available=third.old.live - strides * moved),
+            new=Pool(available=third.new.live + strides * moved),
+            settled_at=self.now,
+        )
+        self.marks = [(self.fleet, step, self.now)]
+
+    def _plan(self, end: Decision) -> Plan:
+        if self.open:
+            self.rounds.append(self.open)
+        steps = [
+            msgspec.structs.replace(step, round=index) for index, steps in enumerate(self.rounds) for step in steps
+        ]
+        return Plan(
+            limits=self.rollout.limits,
+            steps=tuple(steps),
+            lowest_ready=self.lowest,
+            most_live=self.highest,
+            final=self.fleet,
+            end=end,
+            duration=self.now - EPOCH,
+        )
+
+
+def phase_of(verdict: Verdict, fleet: Fleet, *, rollout: Rollout, growing: bool = False) -> Phase:
+    """The word for what a verdict does.  `growing`: the fleet has not reached its new size yet."""
+    match verdict.decision:
+        case Done():
+            return Phase.COMPLETED
+        case Blocked(because=Because(code=Code.PROGRESS_DEADLINE_EXCEEDED)) | RollBack():
+            return Phase.FAILED
+        case Blocked() | Hold():
+            return Phase.PAUSED
+        case Stop(because=Because(code=Code.SCALING_DOWN | Code.DRAINING)):
+            return Phase.SCALING_DOWN
+        case Stop() if not rollout.steps[verdict.progress.step].floor:
+            return Phase.SCALING_DOWN
+        case Stop() | Switch():
+            return Phase.UPDATING
+        case Start() | Wait():
+            beside = rollout.steps[verdict.progress.step].old in (Old.NONE, Old.SERVE)
+            return Phase.SCALING_UP if growing or beside or fleet.initial else Phase.UPDATING
+
+
+def _alike(before: list[PlanStep], steps: list[PlanStep]) -> bool:
+    return len(before) == len(steps) and all(a.same(b) for a, b in zip(before, steps, strict=True))
+
+
+def _repeated(steps: list[PlanStep], times: int) -> list[PlanStep]:
+    return [msgspec.structs.replace(step, repeat=step.repeat + times) for step in steps]
+
+
+def _with(fleet: Fleet, side: Side, **counts: int) -> Fleet:
+    return msgspec.structs.replace(fleet, **{side.value: msgspec.structs.replace(fleet.pool(side), **counts)})
+
+
+def _stopped(fleet: Fleet, side: Side, kind: str, number: int) -> Fleet:
+    pool = fleet.pool(side)
+    if kind != "ready":
+        return _with(fleet, side, **{kind: getattr(pool, kind) - number})
+    settling = min(pool.settling, number)
+    return _with(fleet, side, settling=pool.settling - settling, available=pool.available - number + settling)

@@ -1,0 +1,468 @@
+"""The rollout engine: what a fleet needs next, as a pure function.
+
+One rule serves every strategy, scale, drain and abort.  In this order:
+
+1. remove the dead, and the unready that are not wanted: it costs nothing;
+2. start what is missing, as far as the ceiling leaves room;
+3. stop what is too much, at most `available - floor`;
+4. otherwise wait, and say for whom.
+
+A strategy is a list of steps (`strategies`), each a shape for this rule and a
+gate.  `decide` never returns None and never changes anything: it must not know
+clocks, objects or APIs.  The same function drives operators, previews,
+simulations and the proof.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.kernel.fleet import Fleet, Pool, Side
+from holdfast.kernel.limits import Limits
+from holdfast.kernel.reasons import Because, Code, count
+from holdfast.kernel.strategies import Approval, Deletions, Gate, NoneAlive, Old, Pause, Step, Switched
+
+
+class Kind(StrEnum):
+    """Which replicas of a side a `Stop` means."""
+
+    DEAD = "dead"
+    UNREADY = "unready"
+    READY = "ready"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Start(msgspec.Struct, frozen=True, tag=True):
+    """Start `count` replicas of the revision of `side`."""
+
+    side: Side
+    count: int
+    because: Because
+
+
+class Stop(msgspec.Struct, frozen=True, tag=True):
+    """Stop `count` replicas of `side` that are `kind`."""
+
+    side: Side
+    kind: Kind
+    count: int
+    because: Because
+
+
+class Switch(msgspec.Struct, frozen=True, tag=True):
+    """Send `traffic` per cent of the traffic to the new replicas."""
+
+    traffic: int
+    because: Because
+
+
+class Hold(msgspec.Struct, frozen=True, tag=True):
+    """Nothing until then; None: until somebody acts."""
+
+    until: datetime | None
+    because: Because
+
+
+class Wait(msgspec.Struct, frozen=True, tag=True):
+    """Wait for `count` replicas of `side`; look again at `until` if nothing happens."""
+
+    side: Side
+    count: int
+    until: datetime | None
+    because: Because
+
+
+class Blocked(msgspec.Struct, frozen=True, tag=True):
+    """The rollout cannot go on, and what to change so that it can."""
+
+    because: Because
+    remedy: str
+
+
+class RollBack(msgspec.Struct, frozen=True, tag=True):
+    """Make the stable revision the wanted one; `final` when the new one is rejected for good."""
+
+    final: bool
+    because: Because
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """The fleet is as the last step wants it."""
+
+    because: Because
+
+
+Decision = Start | Stop | Switch | Hold | Wait | Blocked | RollBack | Done
+
+
+class OnFailure(StrEnum):
+    """What a missed progress deadline leads to."""
+
+    HOLD = "hold"
+    ABORT = "abort"
+    ROLL_BACK = "rollBack"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Rollout(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for: limits, steps and manners.
+
+    target             the wanted revision; progress made towards another is void
+    pause              between batches, after the last replica became available
+    ordered            one replica after another, by ordinal
+    count_terminating  replicas that are going still occupy a place
+    at_most            cap on new replicas, set by a group in lockstep
+    """
+
+    limits: Limits
+    target: str = ""
+    steps: tuple[Step, ...] = (Step(),)
+    pause: timedelta = timedelta()
+    ordered: bool = False
+    count_terminating: bool = False
+    deadline: timedelta | None = None
+    on_failure: OnFailure = OnFailure.HOLD
+    paused: bool = False
+    approved: int = 0
+    at_most: int | None = None
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """The facts of a rollout that the world does not show: keep them with the object.
+
+    target      the revision towards which it was made
+    step        index of the current step; earlier ones are never revisited
+    reached_at  when its shape was first reached, while its gate is closed
+    """
+
+    target: str = ""
+    step: int = 0
+    reached_at: datetime | None = None
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """A step in numbers: what is wanted of each side, and the bounds that hold meanwhile."""
+
+    new: int
+    old: int
+    floor: int
+    ceiling: int
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """A decision, the facts to keep, and the bounds it was made under."""
+
+    decision: Decision
+    progress: Progress
+    shape: Shape
+
+
+def decide(rollout: Rollout, fleet: Fleet, *, progress: Progress, now: datetime) -> Verdict:
+    """What to do next with `fleet`, and why."""
+    target = rollout.target
+    if progress.target != target:
+        progress = Progress(target)
+    index, reached_at = min(progress.step, len(rollout.steps) - 1), progress.reached_at
+    held = _held(rollout, fleet, rollout.steps[index], now)
+    if held is not None:
+        decision, shape = held
+        return Verdict(decision, Progress(target, index, reached_at), shape)
+    while True:
+        step = rollout.steps[index]
+        shape = _shape(rollout, fleet, step)
+        decision_or_none = _converge(rollout, fleet, shape, now)
+        if decision_or_none is not None:
+            return Verdict(decision_or_none, Progress(target, index, reached_at), shape)
+        reached_at = reached_at or now
+        decision_or_none = _gate(rollout, fleet, step.gate, index, reached_at, now)
+        if decision_or_none is not None:
+            return Verdict(decision_or_none, Progress(target, index, reached_at), shape)
+        if index + 1 == len(rollout.steps):
+            return Verdict(_done(rollout, fleet, shape), Progress(target, index, reached_at), shape)
+        index, reached_at = index + 1, None
+
+
+def _shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
+    limits, new, old = rollout.limits, fleet.new, fleet.old
+    replicas = limits.replicas
+    wanted = replicas if fleet.initial else step.new(replicas)
+    if rollout.at_most is not None:
+        wanted = min(wanted, rollout.at_most)
+    # New replicas are never turned back into old ones: a step wants at least its number.
+    wanted = max(wanted, min(new.live, replicas))
+    floor = limits.floor if step.floor else 0
+    match step.old:
+        case Old.REST:
+            return Shape(wanted, replicas - wanted, floor, limits.ceiling)
+        case Old.NONE:
+            return Shape(wanted, 0, floor, limits.ceiling)
+        case Old.SERVE:
+            # The serving side keeps its size, and its floor once the new side is complete.
+            keep = min(old.live, replicas)
+            if fleet.active is Side.OLD and new.available >= wanted and fleet.stable:
+                keep = max(keep, floor)
+            return Shape(wanted, keep, floor, 2 * replicas)
+        case Old.LIVING:
+            keep = min(old.live, replicas)
+            return Shape(replicas - keep, keep, floor, limits.ceiling)
+
+
+def _held_shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
+    """The shape that keeps what there is: only losses and scaling are answered."""
+    limits, new, old = rollout.limits, fleet.new, fleet.old
+    replicas = limits.replicas
+    if fleet.initial:
+        return Shape(replicas, 0, limits.floor, limits.ceiling)
+    if step.old is Old.SERVE:
+        mine, others = (new, old) if fleet.active is Side.NEW else (old, new)
+        spare = min(others.live, replicas)
+        wanted = (replicas, spare) if mine is new else (spare, max(min(old.live, replicas), limits.floor))
+        return Shape(*wanted, limits.floor, 2 * replicas)
+    keep = min(new.live, replicas)
+    rest = max(replicas - keep, min(old.live, limits.ceiling - keep))
+    return Shape(keep, rest, limits.floor, limits.ceiling)
+
+
+def _held(rollout: Rollout, fleet: Fleet, step: Step, now: datetime) -> tuple[Decision, Shape] | None:
+    """The decision of a rollout that must not go on, if it must not."""
+    verdict = _refusal(rollout, fleet, step, now)
+    if verdict is None:
+        return None
+    shape = _held_shape(rollout, fleet, step)
+    if isinstance(verdict, RollBack):
+        return verdict, shape
+    action = _converge(rollout, fleet, shape, now)
+    return (action if isinstance(action, Start | Stop) else verdict), shape
+
+
+def _refusal(rollout: Rollout, fleet: Fleet, step: Step, now: datetime) -> Hold | Blocked | RollBack | None:
+    limits, old = rollout.limits, fleet.old
+    if rollout.paused:
+        return Hold(None, Because(Code.PAUSED, "the rollout is paused; resume it to go on"))
+    if (
+        not limits.feasible
+        and step.floor
+        and step.old is Old.REST
+        and old.ready > 0
+        and fleet.new.live < step.new(limits.replicas)
+    ):
+        return Blocked(
+            Because(
+                Code.NO_DISRUPTION_BUDGET,
+                f"all {count(limits.replicas)} must stay available and no surge is allowed, "
+                "so no ready replica can be replaced",
+            ),
+            f"set maxSurge to 1 or more, or minAvailable to {limits.replicas - 1:,} or less "
+            "(maxUnavailable to 1 or more)",
+        )
+    if rollout.deadline is None or fleet.progressed_at is None or now < fleet.progressed_at + rollout.deadline:
+        return None
+    seconds = int(rollout.deadline.total_seconds())
+    late = f"nothing got further for {count(seconds, 'second')}; {_situation(fleet)}"
+    if rollout.on_failure is OnFailure.HOLD or not fleet.stable:
+        return Blocked(
+            Because(Code.PROGRESS_DEADLINE_EXCEEDED, late),
+            "see why the new replicas are not ready and apply a corrected revision, or undo the rollout",
+        )
+    final = rollout.on_failure is OnFailure.ROLL_BACK
+    return RollBack(final, Because(Code.ROLLING_BACK if final else Code.ABORTING, late))
+
+
+def _converge(rollout: Rollout, fleet: Fleet, shape: Shape, now: datetime) -> Decision | None:
+    """The rule: the next action or wait on the way to `shape`; None once it is reached."""
+    return (
+        _remove_useless(fleet, shape)
+        or _start_missing(rollout, fleet, shape)
+        or _stop_surplus(rollout, fleet, shape, now)
+        or _wait(rollout, fleet, shape)
+    )
+
+
+def _remove_useless(fleet: Fleet, shape: Shape) -> Stop | None:
+    """Remove what gives nothing: the dead, and the unready beyond what is wanted."""
+    for side, pool, wanted in ((Side.OLD, fleet.old, shape.old), (Side.NEW, fleet.new, shape.new)):
+        if pool.dead:
+            message = f"{count(pool.dead)} failed for good"
+            return Stop(side, Kind.DEAD, pool.dead, Because(Code.REPLACING_DEAD, message))
+        useless = min(pool.unready, pool.live - wanted)
+        if useless > 0:
+            message = f"{count(useless)} of the {side} revision neither wanted nor ready"
+            return Stop(side, Kind.UNREADY, useless, Because(Code.REMOVING_UNREADY, message))
+    return None
+
+
+def _start_missing(rollout: Rollout, fleet: Fleet, shape: Shape) -> Start | None:
+    """Start what is missing, new before old, as far as the ceiling leaves room."""
+    room = shape.ceiling - _occupied(rollout, fleet)
+    if rollout.ordered:
+        moving = fleet.new.unready + fleet.new.settling + fleet.old.unready + fleet.old.settling
+        room = min(room, fleet.gaps + (0 if moving else 1))
+    if room <= 0:
+        return None
+    missing = min(room, shape.new - fleet.new.live)
+    if missing > 0:
+        message = f"room for {count(missing)}: {fleet.live:,} live, at most {shape.ceiling:,} may"
+        return Start(Side.NEW, missing, Because(Code.STARTING_UPDATED, message))
+    missing = min(room, shape.old - fleet.old.live) if fleet.stable else 0
+    if missing > 0:
+        message = f"{count(missing)} of the stable revision missing: {fleet.old.live:,} of {shape.old:,} live"
+        return Start(Side.OLD, missing, Because(Code.STARTING_STABLE, message))
+    return None
+
+
+def _stop_surplus(rollout: Rollout, fleet: Fleet, shape: Shape, now: datetime) -> Stop | Hold | None:
+    """Stop ready replicas beyond what is wanted, at most `available - floor` of those that serve."""
+    active, budget = fleet.active, fleet.available - shape.floor
+    for side, pool, wanted in ((Side.OLD, fleet.old, shape.old), (Side.NEW, fleet.new, shape.new)):
+        surplus = min(pool.ready, pool.live - wanted)
+        if surplus <= 0:
+            continue
+        if active is not None and side is not active:
+            message = f"{count(surplus)} without traffic no longer needed"
+            return Stop(side, Kind.READY, surplus, Because(Code.DRAINING, message))
+        allowed = min(surplus, budget)
+        if allowed <= 0:
+            continue
+        replicas = rollout.limits.replicas
+        if rollout.ordered:
+            allowed = 1
+        if fleet.live > shape.ceiling or side is Side.NEW:
+            message = f"{fleet.live:,} live, {replicas:,} desired; {fleet.available:,} available"
+            return Stop(side, Kind.READY, min(allowed, fleet.live - replicas), Because(Code.SCALING_DOWN, message))
+        if _settling(rollout, fleet):
+            continue
+        hold = _batch_pause(rollout, fleet, now)
+        if hold is not None:
+            return hold
+        # The largest batch is what may be down, or what surged.
+        allowed = min(allowed, max(1, replicas - shape.floor, rollout.limits.surge))
+        message = f"{fleet.available:,} available, the floor needs {shape.floor:,}"
+        return Stop(side, Kind.READY, allowed, Because(Code.STOPPING_OLD, message))
+    return None
+
+
+def _wait(rollout: Rollout, fleet: Fleet, shape: Shape) -> Wait | None:
+    new, old = fleet.new, fleet.old
+    if new.unready:
+        ready = f"{count(new.unready)} of the new revision not ready yet ({new.ready:,} of {shape.new:,} are)"
+        return _waiting(rollout, fleet, Side.NEW, new.unready, Because(Code.WAITING_FOR_READY, ready))
+    if new.settling:
+        message = f"{count(new.settling)} of the new revision ready, but not yet for minReadySeconds"
+        return _waiting(rollout, fleet, Side.NEW, new.settling, Because(Code.WAITING_FOR_AVAILABLE, message))
+    if new.live < shape.new:
+        going = new.terminating + old.terminating
+        if going:
+            message = f"{count(going)} still terminating, and no room for another before"
+            return _waiting(rollout, fleet, Side.OLD, going, Because(Code.WAITING_FOR_TERMINATION, message))
+        if old.unready:
+            message = f"{count(old.unready)} of the stable revision not ready, and replicas start one after another"
+            return _waiting(rollout, fleet, Side.OLD, old.unready, Because(Code.WAITING_FOR_READY, message))
+        return _waiting(rollout, fleet, Side.OLD, shape.new - new.live, _at_floor(fleet, shape))
+    if old.live > shape.old:
+        return _waiting(rollout, fleet, Side.OLD, old.live - shape.old, _at_floor(fleet, shape))
+    if new.live > shape.new:
+        return _waiting(rollout, fleet, Side.NEW, new.live - shape.new, _at_floor(fleet, shape))
+    return None
+
+
+def _waiting(rollout: Rollout, fleet: Fleet, side: Side, number: int, because: Because) -> Wait:
+    until = fleet.settles_at
+    if rollout.deadline is not None and fleet.progressed_at is not None:
+        late = fleet.progressed_at + rollout.deadline
+        until = late if until is None else min(until, late)
+    return Wait(side, number, until, because)
+
+
+def _at_floor(fleet: Fleet, shape: Shape) -> Because:
+    return Because(
+        Code.AT_FLOOR,
+        f"{fleet.available:,} available and the floor needs {shape.floor:,}; {_situation(fleet)}",
+    )
+
+
+def _settling(rollout: Rollout, fleet: Fleet) -> bool:
+    """Whether something that was begun must finish before the next stop."""
+    if not rollout.ordered and not rollout.pause:
+        return False
+    if fleet.new.unready or fleet.new.settling:
+        return True
+    return rollout.ordered and bool(fleet.new.terminating or fleet.old.terminating)
+
+
+def _batch_pause(rollout: Rollout, fleet: Fleet, now: datetime) -> Hold | None:
+    if not rollout.pause or not fleet.new.live or fleet.settled_at is None:
+        return None
+    until = fleet.settled_at + rollout.pause
+    if now >= until:
+        return None
+    seconds = int(rollout.pause.total_seconds())
+    return Hold(until, Because(Code.BATCH_PAUSE, f"a pause of {count(seconds, 'second')} between batches"))
+
+
+def _gate(
+    rollout: Rollout, fleet: Fleet, gate: Gate | None, index: int, reached_at: datetime, now: datetime
+) -> Decision | None:
+    """What a closed gate asks for; None when it is open."""
+    if gate is None:
+        return None
+    approved = rollout.approved > index or fleet.initial
+    match gate:
+        case Switched():
+            if fleet.traffic in (None, 100):
+                return None
+            message = f"{count(fleet.new.available)} of the new revision available; all traffic goes to them"
+            return Switch(100, Because(Code.SWITCHING_TRAFFIC, message))
+        case NoneAlive():
+            going = fleet.old.live + fleet.old.terminating
+            if not going:
+                return None
+            message = f"{count(going)} of the old revision not gone yet"
+            return _waiting(rollout, fleet, Side.OLD, going, Because(Code.WAITING_FOR_TERMINATION, message))
+        case Deletions():
+            if not fleet.old.live:
+                return None
+            message = f"{count(fleet.old.live)} of the old revision left; delete them to have them replaced"
+            return Hold(None, Because(Code.DELETION_NEEDED, message))
+        case Pause(duration):
+            until = reached_at + duration
+            if approved or now >= until:
+                return None
+            seconds = int(duration.total_seconds())
+            message = f"step {index + 1} of {len(rollout.steps)} pauses for {count(seconds, 'second')}"
+            return Hold(until, Because(Code.STEP_PAUSE, message))
+        case Approval():
+            if approved:
+                return None
+            message = f"step {index + 1} of {len(rollout.steps)} waits for somebody to promote it"
+            return Hold(None, Because(Code.APPROVAL_NEEDED, message))
+
+
+def _done(rollout: Rollout, fleet: Fleet, shape: Shape) -> Decision:
+    if rollout.at_most is not None and shape.new < rollout.steps[-1].new(rollout.limits.replicas):
+        message = f"{shape.new:,} of the new revision available; the group's other roles have to catch up"
+        return Wait(Side.NEW, 0, None, Because(Code.WAITING_FOR_ROLES, message))
+    kept = f", {count(fleet.old.live)} kept at the old one" if fleet.old.live else ""
+    message = f"{count(fleet.new.available)} of the desired revision available{kept}"
+    return Done(Because(Code.COMPLETED, message))
+
+
+def _situation(fleet: Fleet) -> str:
+    new, old = fleet.new, fleet.old
+    return f"new: {_brief(new)}; old: {_brief(old)}"
+
+
+def _brief(pool: Pool) -> str:
+    return f"{pool.available:,} of {pool.live:,} available"
+
+
+def _occupied(rollout: Rollout, fleet: Fleet) -> int:
+    if rollout.count_terminating or rollout.ordered:
+        return fleet.live + fleet.old.terminating + fleet.new.terminating
+    return fleet.live
