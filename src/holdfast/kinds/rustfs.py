@@ -189,7 +189,7 @@ class SecurityContext(Model):
 
     RULES: ClassVar = (
         Rule(
-            rule=("!has(self.runAsUser) || self.runAsUser != 0 || !has(self.runAsNonRoot) || !self.runAsNonRoot"),
+            rule="!has(self.runAsUser) || self.runAsUser != 0 || !has(self.runAsNonRoot) || !self.runAsNonRoot",
             message="runAsUser 0 is root, which runAsNonRoot forbids",
             field_path=".runAsNonRoot",
         ),
