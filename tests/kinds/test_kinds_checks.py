@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kinds_documents import plain
 
 from holdfast import kinds
 from holdfast.kinds import checks, values
-from holdfast.kinds.cloudless import KINDS, Rollout, Workload
+from holdfast.kinds.cloudless import KINDS, Rollout, Workload, WorkloadSpec
 from holdfast.kinds.crds import schema_of
 from holdfast.kinds.model import Kind
 
@@ -212,6 +215,23 @@ def test_decoding_refuses_with_every_problem() -> None:
         "spec.replicas: must be at least 0, is -1",
         "spec.replcas: unknown field; did you mean replicas?",
     ]
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*Workload.__struct_encode_fields__, "rollout", 1, None]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(doc=ANYTHING, field=st.sampled_from(list(WorkloadSpec.__struct_encode_fields__)))
+def test_nothing_that_yaml_can_say_is_answered_with_a_traceback(doc: Any, field: str) -> None:
+    for candidate in (doc, {**workload(), "metadata": doc}, {**workload(), "spec": doc}, workload({field: doc})):
+        with contextlib.suppress(kinds.DocumentError):
+            kinds.decode(candidate)
 
 
 # --- the schema and the type of a kind agree ---------------------------------
