@@ -356,7 +356,8 @@ def _wait(rollout: Rollout, fleet: Fleet, shape: Shape) -> Wait | None:
     if new.settling:
         message = f"{count(new.settling)} of the new revision ready, but not yet for minReadySeconds"
         return _waiting(rollout, fleet, Side.NEW, new.settling, Because(Code.WAITING_FOR_AVAILABLE, message))
-    if new.live < shape.new:
+    short = max(0, shape.new - new.live) + (max(0, shape.old - old.live) if fleet.stable else 0)
+    if short:
         going = new.terminating + old.terminating
         if going:
             message = f"{count(going)} still terminating, and no room for another before"
@@ -364,7 +365,7 @@ def _wait(rollout: Rollout, fleet: Fleet, shape: Shape) -> Wait | None:
         if old.unready:
             message = f"{count(old.unready)} of the stable revision not ready, and replicas start one after another"
             return _waiting(rollout, fleet, Side.OLD, old.unready, Because(Code.WAITING_FOR_READY, message))
-        return _waiting(rollout, fleet, Side.OLD, shape.new - new.live, _at_floor(fleet, shape))
+        return _waiting(rollout, fleet, Side.OLD, short, _at_floor(fleet, shape))
     if old.live > shape.old:
         return _waiting(rollout, fleet, Side.OLD, old.live - shape.old, _at_floor(fleet, shape))
     if new.live > shape.new:

@@ -11,7 +11,7 @@ P2   live replicas stay within the ceiling, or are not raised when above it
 P3   from every state the goal can be reached, or the verdict is Blocked
 P4   when the engine says Done, the fleet is what was asked for
 P5   ... and it says nothing else from then on
-P6   the same observation gives the same decision
+P6   the same observation gives the same decision (asked twice in every eighth state)
 P10  all of this whatever is asked for midway
 
 The checks are written from these sentences and share no arithmetic with the
@@ -99,7 +99,7 @@ class Exploration(msgspec.Struct, kw_only=True):
     crashes    ready replicas may turn unready, live ones may be lost
     remains    lost replicas leave remains to be removed
     settling   new replicas settle before they are available
-    terminating  stopped replicas take their time to go
+    terminating  stopped replicas take their time to go, up to two of a side at once
     revisions  another revision may arrive at any moment
     interrupts pause, resume and abort at any moment
     """
@@ -139,12 +139,15 @@ def explore(walk: Exploration, *, most: int = 5) -> Report:
         index = seen[world]
         verdict = walk.decide(walk.rollout(world), world.fleet, progress=world.progress, now=NOW)
         report.decisions += 1
-        report.breaches.extend(_check(walk, world, verdict))
+        after = _act(walk, world, verdict)
+        report.breaches.extend(_check(walk, world, verdict, after))
+        if index % 8 == 0:
+            report.breaches.extend(_check_again(walk, world, verdict))
         if isinstance(verdict.decision, Blocked | Done) or _waits_for_somebody(walk, verdict):
             settled.append(index)
             report.blocked += isinstance(verdict.decision, Blocked)
             report.goals += isinstance(verdict.decision, Done)
-        moves = [_act(walk, world, verdict), *_happenings(walk, world, verdict)]
+        moves = [after, *_happenings(walk, world, verdict)]
         for successor in moves:
             if successor is None:
                 continue
@@ -206,17 +209,35 @@ def _stopped(walk: Exploration, fleet: Fleet, side: Side, kind: Kind, number: in
     pool = fleet.pool(side)
     if kind is Kind.DEAD:
         return _changed(fleet, side, dead=-number)
-    going = number if walk.terminating else 0
+    # Two that linger tell apart all that more of them would.
+    going = min(number, 2 - min(2, pool.terminating)) if walk.terminating else 0
     if kind is Kind.UNREADY:
         return _changed(fleet, side, unready=-number, terminating=going)
     settling = min(pool.settling, number)
     return _changed(fleet, side, settling=-settling, available=settling - number, terminating=going)
 
 
-def _changed(fleet: Fleet, side: Side, **deltas: int) -> Fleet:
-    pool = fleet.pool(side)
-    changed = msgspec.structs.replace(pool, **{name: getattr(pool, name) + delta for name, delta in deltas.items()})
-    return msgspec.structs.replace(fleet, **{side.value: changed})
+def _changed(
+    fleet: Fleet,
+    side: Side,
+    *,
+    unready: int = 0,
+    settling: int = 0,
+    available: int = 0,
+    terminating: int = 0,
+    dead: int = 0,
+) -> Fleet:
+    old, new = fleet.old, fleet.new
+    pool = new if side is Side.NEW else old
+    changed = Pool(
+        pool.unready + unready,
+        pool.settling + settling,
+        pool.available + available,
+        pool.terminating + terminating,
+        pool.dead + dead,
+    )
+    old, new = (old, changed) if side is Side.NEW else (changed, new)
+    return Fleet(old, new, fleet.stable, fleet.traffic, fleet.gaps, fleet.settled_at, fleet.settles_at)
 
 
 # What the world does.
@@ -314,10 +335,9 @@ def _interrupts(walk: Exploration, world: World) -> Iterator[World]:
 # What must hold.
 
 
-def _check(walk: Exploration, world: World, verdict: Verdict) -> Iterable[Breach]:
+def _check(walk: Exploration, world: World, verdict: Verdict, after: World | None) -> Iterable[Breach]:
     fleet, decision, rollout = world.fleet, verdict.decision, walk.rollout(world)
     step = rollout.steps[verdict.progress.step]
-    after = _act(walk, world, verdict)
     if isinstance(decision, Stop) and after is not None:
         least = min(rollout.limits.floor if step.floor else 0, fleet.ready)
         if after.fleet.ready < least:
@@ -334,9 +354,12 @@ def _check(walk: Exploration, world: World, verdict: Verdict) -> Iterable[Breach
             yield Breach("P2", world, decision, "starts nothing")
     if isinstance(decision, Done):
         yield from _check_done(walk, world, verdict)
-    again = walk.decide(rollout, fleet, progress=world.progress, now=NOW)
+
+
+def _check_again(walk: Exploration, world: World, verdict: Verdict) -> Iterable[Breach]:
+    again = walk.decide(walk.rollout(world), world.fleet, progress=world.progress, now=NOW)
     if again != verdict:
-        yield Breach("P6", world, decision, f"asked again, it says {again}")
+        yield Breach("P6", world, verdict.decision, f"asked again, it says {again}")
 
 
 def _negative(fleet: Fleet) -> bool:
