@@ -86,6 +86,12 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         ],
     ),
     ({"rollout": {"maxSurge": -1}}, ["spec.rollout.maxSurge: must be at least 0, is -1"]),
+    ({"rollout": {"maxSurge": 2**40}}, ["spec.rollout.maxSurge: must be at most 2147483647, is 1099511627776"]),
+    (
+        {"rollout": {"maxSurge": "-1%"}},
+        [f"spec.rollout.maxSurge: '-1%' is not in the expected form; {COUNT_OR_PERCENTAGE}"],
+    ),
+    ({"rollout": {"maxSurge": "1000000%"}}, ["spec.rollout.maxSurge: must have at most 6 characters, has 8"]),
     (
         {"rollout": {"maxSurge": "much"}},
         [f"spec.rollout.maxSurge: 'much' is not in the expected form; {COUNT_OR_PERCENTAGE}"],

@@ -60,7 +60,7 @@ class Everything(Model):
     flag: bool | None = None
     word: Annotated[Literal["b", "a"], api(default="a")] | None = None
     colour: Colour | None = None
-    share: Annotated[IntOrPercent, api("How many.", minimum=0)] | None = None
+    share: Annotated[IntOrPercent, api("How many.")] | None = None
     quantity: Quantity | None = None
     time: Time | None = None
     wait: Annotated[Duration, api(default="5s")] | None = None
@@ -100,7 +100,14 @@ FIELDS: dict[str, dict[str, Any]] = {
     "flag": {"type": "boolean"},
     "word": {"type": "string", "enum": ["a", "b"], "default": "a"},
     "colour": {"type": "string", "enum": ["Red", "Blue", "RED"]},
-    "share": {"description": "How many.", **INT_OR_STRING, "pattern": r"^[0-9]+%$", "minimum": 0},
+    "share": {
+        "description": "How many.",
+        **INT_OR_STRING,
+        "minimum": 0,
+        "maximum": 2**31 - 1,
+        "maxLength": 6,
+        "pattern": r"^[0-9]+%$",
+    },
     "quantity": INT_OR_STRING,
     "time": {"type": "string", "format": "date-time"},
     "open": {"description": "Anything.", "type": "object", "x-kubernetes-preserve-unknown-fields": True},

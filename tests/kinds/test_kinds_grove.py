@@ -10,8 +10,9 @@ import msgspec
 import pytest
 from kinds_values import rules_of, value_at, with_value, written
 
-from holdfast.kinds import checks, grove, grove_scheduler, grove_templates
+from holdfast.kinds import checks, grove, grove_scheduler
 from holdfast.kinds.crds import crd_of
+from holdfast.kinds.grove import cliques, groups, sets, sharing
 from holdfast.kinds.model import Kind
 from holdfast.kinds.structural import crd_problems
 
@@ -115,13 +116,13 @@ def test_a_status_of_the_seed_is_read_whole_and_written_back_without_its_empty_f
     doc = podcliqueset(**seed_status(STATES[name]))
     read = msgspec.json.decode(msgspec.json.encode(doc), type=grove.PodCliqueSet)
     assert written(read) == without_empty(doc)
-    assert checks.decode(grove.POD_CLIQUE_SET, doc) == read
+    assert checks.decode(sets.KIND, doc) == read
 
 
 @pytest.mark.parametrize("name", STATES)
 def test_a_status_of_the_seed_says_whether_an_update_runs_and_on_which_replica(name: str) -> None:
     state = STATES[name]
-    status = msgspec.convert(seed_status(state), grove.PodCliqueSetStatus)
+    status = msgspec.convert(seed_status(state), sets.PodCliqueSetStatus)
     progress = status.rolling_update_progress
     assert progress is not None
     assert (progress.update_ended_at is None) == ("ended" not in state)
@@ -134,7 +135,7 @@ def test_a_status_of_the_seed_says_whether_an_update_runs_and_on_which_replica(n
 
 
 def test_a_zero_is_a_value_and_is_written() -> None:
-    status = grove.PodCliqueSetStatus(updated_replicas=0)
+    status = sets.PodCliqueSetStatus(updated_replicas=0)
     assert written(status) == {"updatedReplicas": 0}
 
 
@@ -148,7 +149,7 @@ def test_an_update_is_told_by_name_and_by_number_side_by_side() -> None:
         "currentlyUpdating": [{"replicaIndex": 1, "updateStartedAt": day("11:05:00")}],
     }
     status = {**seed_status(STATES["5 second replica selected"]), "updateProgress": numbers}
-    read = msgspec.convert(status, grove.PodCliqueSetStatus)
+    read = msgspec.convert(status, sets.PodCliqueSetStatus)
     assert written(read) == without_empty(status)
 
 
@@ -164,7 +165,7 @@ ERROR = {"code": "ERR_SYNC", "description": "no answer", "observedAt": day("11:0
 
 WHOLE_STATUSES: list[tuple[type[msgspec.Struct], dict[str, Any]]] = [
     (
-        grove.PodCliqueStatus,
+        cliques.PodCliqueStatus,
         {
             "observedGeneration": 3,
             "replicas": 2,
@@ -190,7 +191,7 @@ WHOLE_STATUSES: list[tuple[type[msgspec.Struct], dict[str, Any]]] = [
         },
     ),
     (
-        grove.PodCliqueScalingGroupStatus,
+        groups.PodCliqueScalingGroupStatus,
         {
             "observedGeneration": 3,
             "replicas": 2,
@@ -240,15 +241,15 @@ def test_a_podgang_spells_podgroups_in_lower_case() -> None:
 
 SERVED = [
     (
-        grove.POD_CLIQUE_SET, "podcliquesets.grove.io", "pcs", ".status.hpaPodSelector",
+        sets.KIND, "podcliquesets.grove.io", "pcs", ".status.hpaPodSelector",
         "Replicas Available Updated PCLQs-Updated PCLQs-Total PCSGs-Updated PCSGs-Total Age",
     ),
     (
-        grove.POD_CLIQUE, "podcliques.grove.io", "pclq", ".status.hpaPodSelector",
+        cliques.KIND, "podcliques.grove.io", "pclq", ".status.hpaPodSelector",
         "MinAvail Replicas Ready Scheduled Updated Gated MinBreached Age",
     ),
     (
-        grove.POD_CLIQUE_SCALING_GROUP, "podcliquescalinggroups.grove.io", "pcsg", ".status.selector",
+        groups.KIND, "podcliquescalinggroups.grove.io", "pcsg", ".status.selector",
         "MinAvail Replicas Available Scheduled Updated PCLQs-Updated PCLQs-Total MinBreached Age",
     ),
     (grove_scheduler.POD_GANG, "podgangs.scheduler.grove.io", "pg", None, "Phase Age"),
@@ -270,12 +271,12 @@ def test_an_api_server_would_take_the_definition(kind: Kind) -> None:
 
 
 ENUMS: list[tuple[type[StrEnum], str]] = [
-    (grove.UpdateStrategyType, "RollingRecreate OnDelete"),
+    (sets.UpdateStrategyType, "RollingRecreate OnDelete"),
     (
-        grove_templates.CliqueStartupType,
+        sets.CliqueStartupType,
         "CliqueStartupTypeAnyOrder CliqueStartupTypeInOrder CliqueStartupTypeExplicit",
     ),
-    (grove_templates.SharingScope, "AllReplicas PerReplica"),
+    (sharing.SharingScope, "AllReplicas PerReplica"),
     (grove_scheduler.PodGangPhase, "Pending Starting Running"),
 ]
 
@@ -303,7 +304,7 @@ def test_an_api_server_fills_in_the_default(path: str, expected: Any) -> None:
     doc["spec"].pop("replicas")
     doc["spec"]["updateStrategy"] = {}
     doc["spec"]["template"]["cliques"][0]["spec"].pop("replicas")
-    assert value_at(checks.defaulted(grove.POD_CLIQUE_SET, doc), path) == expected
+    assert value_at(checks.defaulted(sets.KIND, doc), path) == expected
 
 
 # --- what they refuse, and where -----------------------------------------------
@@ -341,14 +342,14 @@ REFUSED = [
 
 @pytest.mark.parametrize(("path", "value"), REFUSED)
 def test_a_value_out_of_bounds_is_refused_at_its_path(path: str, value: Any) -> None:
-    found = checks.problems(grove.POD_CLIQUE_SET, with_value(podcliqueset(), path, value))
+    found = checks.problems(sets.KIND, with_value(podcliqueset(), path, value))
     where = path.replace(".0", "[0]")
     assert any(problem.path.startswith(where) for problem in found), found
 
 
-@pytest.mark.parametrize("kind", [grove.POD_CLIQUE, grove.POD_CLIQUE_SCALING_GROUP], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [cliques.KIND, groups.KIND], ids=lambda kind: kind.name)
 def test_an_object_may_idle_at_zero_replicas_though_a_template_may_not(kind: Kind) -> None:
-    spec = {"replicas": 0, "roleName": "r", "podSpec": {}} if kind is grove.POD_CLIQUE else {"cliqueNames": ["a"]}
+    spec = {"replicas": 0, "roleName": "r", "podSpec": {}} if kind is cliques.KIND else {"cliqueNames": ["a"]}
     doc = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "x"}, "spec": spec}
     assert checks.problems(kind, with_value(doc, "spec.replicas", 0)) == ()
 
@@ -356,13 +357,13 @@ def test_an_object_may_idle_at_zero_replicas_though_a_template_may_not(kind: Kin
 def test_a_podclique_may_wait_for_more_podcliques_than_a_template_has_cliques() -> None:
     waits = [f"my-pcs-0-prefill-{index}-leader" for index in range(500)]
     spec = {"roleName": "r", "podSpec": {}, "startsAfter": waits}
-    assert msgspec.convert(spec, grove_templates.PodCliqueSpec).starts_after == tuple(waits)
+    assert msgspec.convert(spec, cliques.PodCliqueSpec).starts_after == tuple(waits)
 
 
 def test_a_pod_spec_is_kept_whole() -> None:
     pod = {"containers": [{"name": "c", "futureField": {"x": [1]}}], "schedulerName": "kai-scheduler", "unheardOf": 1}
     doc = with_value(podcliqueset(), f"{CLIQUE}.spec.podSpec", pod)
-    read = checks.decode(grove.POD_CLIQUE_SET, doc)
+    read = checks.decode(sets.KIND, doc)
     assert isinstance(read, grove.PodCliqueSet)
     assert read.spec.template.cliques[0].spec.pod_spec == pod
 
@@ -416,9 +417,9 @@ RULES = [
 
 @pytest.mark.parametrize(("path", "message"), RULES)
 def test_a_rule_stands_where_it_can_see_what_it_judges(path: str, message: str) -> None:
-    assert any(at == path and message in text for at, text in rules_of(grove.POD_CLIQUE_SET))
+    assert any(at == path and message in text for at, text in rules_of(sets.KIND))
 
 
-@pytest.mark.parametrize("kind", [grove.POD_CLIQUE, grove.POD_CLIQUE_SCALING_GROUP], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [cliques.KIND, groups.KIND], ids=lambda kind: kind.name)
 def test_scaling_below_the_minimum_but_not_to_zero_is_refused(kind: Kind) -> None:
     assert (".spec", "replicas must be 0 or at least minAvailable") in rules_of(kind)

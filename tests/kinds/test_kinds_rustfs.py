@@ -11,10 +11,10 @@ from kinds_values import rules_of, value_at, with_value, written
 
 from holdfast.kinds import checks, rustfs
 from holdfast.kinds.crds import crd_of
-from holdfast.kinds.rustfs import PoolState
+from holdfast.kinds.rustfs import PoolState, pools, tenants
 from holdfast.kinds.structural import crd_problems
 
-TENANT = rustfs.TENANT
+TENANT = tenants.KIND
 
 
 def tenant(**status: Any) -> dict[str, Any]:
@@ -48,8 +48,8 @@ def test_the_status_of_the_seed_is_read_whole_and_written_back_the_same() -> Non
 
 
 def test_the_pool_of_the_seed_has_its_values() -> None:
-    pool = msgspec.convert(SEED_POOL, rustfs.PoolStatus)
-    assert pool == rustfs.PoolStatus(
+    pool = msgspec.convert(SEED_POOL, pools.PoolStatus)
+    assert pool == pools.PoolStatus(
         ss_name="dev-minimal-dev-pool",
         state=PoolState.ROLLOUT_COMPLETE,
         replicas=4,
@@ -112,7 +112,7 @@ def test_a_status_with_every_field_survives_a_round_trip() -> None:
             "lastError": {"reason": "R", "message": "m"},
         },
     }
-    assert {field.encode_name for field in msgspec.structs.fields(rustfs.PoolStatus)} == set(pool)
+    assert {field.encode_name for field in msgspec.structs.fields(pools.PoolStatus)} == set(pool)
     status = {
         **SEED_STATUS,
         "pools": [pool],
@@ -131,7 +131,7 @@ def test_a_status_with_every_field_survives_a_round_trip() -> None:
             "buckets": [{**item, "objectLock": False}],
         },
     }
-    assert {field.encode_name for field in msgspec.structs.fields(rustfs.TenantStatus)} == set(status)
+    assert {field.encode_name for field in msgspec.structs.fields(tenants.TenantStatus)} == set(status)
     doc = tenant(**status)
     assert checks.problems(TENANT, doc) == ()
     assert written(msgspec.convert(doc, rustfs.Tenant)) == doc
@@ -154,14 +154,14 @@ def test_an_api_server_would_take_the_definition() -> None:
 
 ENUMS: list[tuple[type[Enum], str]] = [
     (
-        rustfs.PoolLifecycleState,
+        pools.PoolLifecycleState,
         "Active Decommissioning Decommissioned DecommissionCanceled DecommissionFailed",
     ),
-    (rustfs.DecommissionPhase, "Pending Running Complete Canceled Failed"),
-    (rustfs.CleanupState, "Pending StatefulSetDeleting PvcRetained"),
-    (rustfs.DecommissionAction, "Start Cancel"),
+    (pools.DecommissionPhase, "Pending Running Complete Canceled Failed"),
+    (pools.CleanupState, "Pending StatefulSetDeleting PvcRetained"),
+    (pools.DecommissionAction, "Start Cancel"),
     (
-        rustfs.PodDeletionPolicy,
+        tenants.PodDeletionPolicy,
         "DoNothing Delete ForceDelete DeleteStatefulSetPod DeleteDeploymentPod DeleteBothStatefulSetAndDeploymentPod",
     ),
 ]
@@ -194,7 +194,7 @@ def test_a_choice_of_the_spec_has_exactly_the_values_that_people_know(path: str,
 
 def test_an_empty_security_context_differs_from_none() -> None:
     read = msgspec.convert(with_value(tenant(), "spec.securityContext", {}), rustfs.Tenant)
-    assert read.spec.security_context == rustfs.SecurityContext()
+    assert read.spec.security_context == pools.SecurityContext()
     assert written(read)["spec"]["securityContext"] == {}
 
 

@@ -13,7 +13,16 @@ from typing import Annotated, Final
 
 import msgspec
 
-from holdfast.kinds.model import AGE, Column, Conditions, Kind, Model, Resource, api
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Count,
+    Kind,
+    Model,
+    Resource,
+    api,
+)
 
 GROUP: Final = "scheduler.grove.io"
 VERSION: Final = "v1alpha1"
@@ -55,7 +64,7 @@ class PodGroup(Model):
 
     name: Annotated[str, api("The PodClique.", min_length=1)]
     pod_references: Annotated[tuple[NamespacedName, ...], api("Its pods.")]
-    min_replicas: Annotated[int, api("How many of them are placed together or not at all.", ge=0, format="int32")]
+    min_replicas: Annotated[Count, api("How many of them are placed together or not at all.")]
     topology_constraint: Annotated[TopologyConstraint, api("Where they are placed.")] | None = None
 
 

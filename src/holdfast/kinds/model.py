@@ -64,6 +64,37 @@ def immutable(what: str) -> Rule:
     return Rule(rule="self == oldSelf", message=f"{what} is immutable", reason="FieldValueForbidden")
 
 
+def unchanged(path: str) -> str:
+    """The CEL of a field that neither changes nor appears nor vanishes.
+
+    A rule at the field itself (`immutable`) is not asked when the field comes
+    or goes; one that stands at its parent is.
+    """
+    return f"has(self.{path}) == has(oldSelf.{path}) && (!has(self.{path}) || self.{path} == oldSelf.{path})"
+
+
+def frozen(path: str, message: str | None = None) -> Rule:
+    """The rule, at its parent, of a field that may neither change nor appear nor vanish."""
+    return Rule(
+        rule=unchanged(path),
+        message=message or f"{path} is immutable",
+        reason="FieldValueForbidden",
+        field_path=f".{path}",
+    )
+
+
+def exactly_one(*fields: str) -> Rule:
+    """The rule of an object that is one of several things, each a field of its own."""
+    *most, last = fields
+    given = ", ".join(f"has(self.{field})" for field in fields)
+    return Rule(rule=f"[{given}].exists_one(given, given)", message=f"give exactly one of {', '.join(most)} and {last}")
+
+
+def is_zero(path: str) -> str:
+    """The CEL of an `IntOrPercent` that amounts to nothing, however it is written."""
+    return f"string({path}).matches('^0+%?$')"
+
+
 def api(
     description: str | None = None,
     *,
@@ -150,11 +181,14 @@ class Spelling(Enum):
         return str(self.value)
 
 
+OPEN: Final[Mapping[str, Any]] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""The schema of an `OpenObject`, for use inside a schema that is written out by hand."""
+
 OpenObject = Annotated[dict[str, Any], Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})]
 """An object whose fields belong to someone else; nothing in it is dropped."""
 
-IntOrPercent = int | Annotated[str, Meta(pattern=r"^[0-9]+%$")]
-"""A count, or a percentage of the replicas, such as ``25%``."""
+IntOrPercent = Annotated[int, Meta(ge=0, le=2**31 - 1)] | Annotated[str, Meta(pattern=r"^[0-9]+%$", max_length=6)]
+"""A count, or a percentage of the replicas, such as ``25%``; never below nothing."""
 
 Quantity = int | float | str
 """A Kubernetes quantity such as ``500m`` or ``1Gi``; int-or-string in schemas."""
@@ -164,6 +198,35 @@ Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 Duration = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$")]
 """A Go-style duration such as ``1h30m``."""
+
+PositiveDuration = Annotated[
+    Duration,
+    # Rules are costed by the longest text there may be, so there is a longest.
+    api(max_length=64, rules=(Rule(rule="duration(self) > duration('0s')", message="must be longer than 0s"),)),
+]
+"""A duration that is not 0."""
+
+Count = Annotated[int, api(ge=0, format="int32")]
+"""How many there are of something that is counted one by one: replicas, retries, indices."""
+
+Positive = Annotated[int, api(ge=1, format="int32")]
+"""How many there are, where there is at least one."""
+
+Total = Annotated[int, api(ge=0, format="int64")]
+"""How much there is of something that outgrows a `Count`: bytes, objects, packets."""
+
+Percentage = Annotated[int, api(ge=0, le=100, format="int32")]
+
+PortNumber = Annotated[int, api(ge=1, le=65535, format="int32")]
+
+Name = Annotated[str, api(min_length=1, max_length=253)]
+"""The name of an object, in whatever form its kind allows."""
+
+Label = Annotated[str, api(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+"""A DNS label: what the names of pods, Services and hosts are made of."""
+
+ObservedGeneration = Annotated[Total, api("The generation of the spec that this status describes.")]
+"""The ``observedGeneration`` field of every status."""
 
 
 class ObjectReference(Model):
@@ -209,7 +272,7 @@ class Condition(Model):
         ),
     ]
     status: Annotated[Literal["True", "False", "Unknown"], api("Whether it is so.")]
-    observed_generation: Annotated[int, api("The generation this was derived from.", ge=0)] | None = None
+    observed_generation: Annotated[Total, api("The generation this was derived from.")] | None = None
     last_transition_time: Annotated[Time, api("When status last changed.")]
     reason: Annotated[
         str,

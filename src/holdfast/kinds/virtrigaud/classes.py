@@ -10,13 +10,24 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from holdfast.kinds.model import AGE, Column, Conditions, Kind, Model, Quantity, Resource, Time, api
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Count,
+    Kind,
+    Model,
+    ObservedGeneration,
+    Positive,
+    Quantity,
+    Resource,
+    Time,
+    api,
+)
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
     VERSION,
-    Count,
     DiskType,
-    ObservedGeneration,
     StorageClassName,
 )
 
@@ -29,7 +40,7 @@ class VMClassCondition(StrEnum):
     SUPPORTED = "Supported"
 
 
-class DiskDefaults(Model, kw_only=True):
+class DiskDefaults(Model):
     """The root disk of machines that do not describe theirs."""
 
     type: Annotated[DiskType, api("How the disk is provisioned.", default="thin")] | None = None
@@ -38,17 +49,17 @@ class DiskDefaults(Model, kw_only=True):
     storage_class: Annotated[StorageClassName, api("Class of storage.")] | None = None
 
 
-class VMResourceLimits(Model, kw_only=True):
+class VMResourceLimits(Model):
     """What a machine is guaranteed, and what it may not exceed."""
 
     cpu_limit: Annotated[int, api("Processor limit in MHz.", ge=100, le=100000)] | None = None
-    cpu_reservation: Annotated[int, api("Guaranteed processor time in MHz.", ge=0, le=100000)] | None = None
+    cpu_reservation: Annotated[Count, api("Guaranteed processor time in MHz.", le=100000)] | None = None
     memory_limit: Annotated[Quantity, api("Memory limit.")] | None = None
     memory_reservation: Annotated[Quantity, api("Guaranteed memory.")] | None = None
-    cpu_shares: Annotated[int, api("Weight among machines that compete.", ge=1, le=1000000)] | None = None
+    cpu_shares: Annotated[Positive, api("Weight among machines that compete.", le=1000000)] | None = None
 
 
-class PerformanceProfile(Model, kw_only=True):
+class PerformanceProfile(Model):
     """How a machine trades speed for flexibility."""
 
     latency_sensitivity: (
@@ -70,7 +81,7 @@ class PerformanceProfile(Model, kw_only=True):
     ) = None
 
 
-class EncryptionPolicy(Model, kw_only=True):
+class EncryptionPolicy(Model):
     """Whether a machine is encrypted at rest."""
 
     enabled: Annotated[bool, api("Whether to encrypt.", default=False)] | None = None
@@ -80,7 +91,7 @@ class EncryptionPolicy(Model, kw_only=True):
     ) = None
 
 
-class SecurityProfile(Model, kw_only=True):
+class SecurityProfile(Model):
     """How a machine is protected."""
 
     secure_boot: Annotated[bool, api("Whether only signed boot code runs.", default=False)] | None = None
@@ -90,10 +101,10 @@ class SecurityProfile(Model, kw_only=True):
     encryption_policy: Annotated[EncryptionPolicy, api("Whether the machine is encrypted at rest.")] | None = None
 
 
-class VMClassSpec(Model, kw_only=True):
+class VMClassSpec(Model):
     """The size and the nature of machines of a class."""
 
-    cpu: Annotated[int, api("Virtual processors.", ge=1, le=128)]
+    cpu: Annotated[Positive, api("Virtual processors.", le=128)]
     memory: Annotated[Quantity, api("Memory, such as 4Gi.")]
     firmware: (
         Annotated[Literal["BIOS", "UEFI", "EFI"], api("Firmware; EFI is another word for UEFI.", default="BIOS")] | None
@@ -112,7 +123,7 @@ class VMClassSpec(Model, kw_only=True):
     security_profile: Annotated[SecurityProfile, api("How machines are protected.")] | None = None
 
 
-class ValidationResult(Model, kw_only=True):
+class ValidationResult(Model):
     """Whether one provider can run a class."""
 
     valid: Annotated[bool, api("Whether it can.")]
@@ -121,7 +132,7 @@ class ValidationResult(Model, kw_only=True):
     last_validated: Annotated[Time, api("When this was found out.")] | None = None
 
 
-class VMClassStatus(Model, kw_only=True):
+class VMClassStatus(Model):
     """Where a class is used, and where it can be."""
 
     used_by_vms: Annotated[Count, api("Machines of this class.")] | None = msgspec.field(name="usedByVMs", default=None)
@@ -131,7 +142,7 @@ class VMClassStatus(Model, kw_only=True):
     conditions: Conditions = ()
 
 
-class VMClass(Resource, kw_only=True):
+class VMClass(Resource):
     """A size of virtual machine."""
 
     spec: Annotated[VMClassSpec, api("The size and the nature of machines of this class.")]

@@ -14,13 +14,18 @@ from holdfast.kinds.model import (
     AGE,
     Column,
     Conditions,
+    Count,
     Duration,
     Kind,
     Model,
+    ObservedGeneration,
+    Percentage,
+    Positive,
     Resource,
-    Rule,
     Time,
+    Total,
     api,
+    exactly_one,
     immutable,
 )
 from holdfast.kinds.virtrigaud.devices import Disks, Networks
@@ -29,7 +34,6 @@ from holdfast.kinds.virtrigaud.operations import RetryPolicy
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
     VERSION,
-    Count,
     DiskType,
     Environment,
     Inventory,
@@ -40,8 +44,6 @@ from holdfast.kinds.virtrigaud.references import (
     Message,
     Namespace,
     ObjectRef,
-    ObservedGeneration,
-    Percentage,
     StorageClassName,
     Tags,
 )
@@ -79,16 +81,10 @@ class VMCloneCondition(StrEnum):
     FAILED = "Failed"
 
 
-class CloneSource(Model, kw_only=True):
+class CloneSource(Model):
     """What is cloned."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            rule="[has(self.vmRef), has(self.snapshotRef), has(self.templateRef), has(self.imageRef)]"
-            ".filter(given, given).size() == 1",
-            message="write exactly one of vmRef, snapshotRef, templateRef and imageRef",
-        ),
-    )
+    RULES: ClassVar = (exactly_one("vmRef", "snapshotRef", "templateRef", "imageRef"),)
 
     vm_ref: Annotated[LocalObjectReference, api("A machine.")] | None = None
     snapshot_ref: Annotated[LocalObjectReference, api("A VMSnapshot.")] | None = None
@@ -96,7 +92,7 @@ class CloneSource(Model, kw_only=True):
     image_ref: Annotated[ObjectRef, api("A VMImage.")] | None = None
 
 
-class VMCloneTarget(Model, kw_only=True):
+class VMCloneTarget(Model):
     """The machine that is made."""
 
     name: Annotated[MachineName, api("Name of the machine.", rules=(immutable("spec.target.name"),))]
@@ -110,7 +106,7 @@ class VMCloneTarget(Model, kw_only=True):
     annotations: Annotated[Tags, api("Annotations of the machine.")] = {}
 
 
-class CloneStorageOptions(Model, kw_only=True):
+class CloneStorageOptions(Model):
     """Where a clone's disks lie."""
 
     prefer_thin_provisioning: Annotated[bool, api("Whether space is taken as it is written.", default=True)] | None = (
@@ -123,7 +119,7 @@ class CloneStorageOptions(Model, kw_only=True):
     enable_compression: Annotated[bool, api("Whether to compress while copying.", default=False)] | None = None
 
 
-class ClonePerformanceOptions(Model, kw_only=True):
+class ClonePerformanceOptions(Model):
     """How hard cloning may press the storage."""
 
     priority: Annotated[Literal["Low", "Normal", "High"], api("How urgent it is.", default="Normal")] | None = None
@@ -131,10 +127,10 @@ class ClonePerformanceOptions(Model, kw_only=True):
     max_iops: Annotated[int, api("Operations a second at most.", ge=100, le=100000)] | None = msgspec.field(
         name="maxIOPS", default=None
     )
-    concurrent_disks: Annotated[int, api("Disks copied at once.", default=2, ge=1, le=10)] | None = None
+    concurrent_disks: Annotated[Positive, api("Disks copied at once.", default=2, le=10)] | None = None
 
 
-class CloneOptions(Model, kw_only=True):
+class CloneOptions(Model):
     """How the clone is made."""
 
     type: Annotated[CloneType, api("How much it shares with its source.", default="FullClone")] | None = None
@@ -149,7 +145,7 @@ class CloneOptions(Model, kw_only=True):
     performance: Annotated[ClonePerformanceOptions, api("How hard it may press the storage.")] | None = None
 
 
-class NetworkCustomization(Model, kw_only=True):
+class NetworkCustomization(Model):
     """A network card as the guest should set it up."""
 
     name: Annotated[Inventory, api("The card.")]
@@ -161,7 +157,7 @@ class NetworkCustomization(Model, kw_only=True):
     dhcp: Annotated[bool, api("Whether to ask DHCP.")] | None = None
 
 
-class PasswordSpec(Model, kw_only=True):
+class PasswordSpec(Model):
     """A password, best kept in a Secret."""
 
     value: Annotated[str, api("The password in clear text; a Secret is better.")] | None = None
@@ -169,7 +165,7 @@ class PasswordSpec(Model, kw_only=True):
     secret_key: Annotated[str, api("Its key in the Secret.", default="password")] | None = None
 
 
-class DomainJoinSpec(Model, kw_only=True):
+class DomainJoinSpec(Model):
     """A Windows domain to join."""
 
     domain: Annotated[str, api("The domain.", max_length=255)]
@@ -178,7 +174,7 @@ class DomainJoinSpec(Model, kw_only=True):
     organizational_unit: Annotated[str, api("Unit for the machine's account.", max_length=500)] | None = None
 
 
-class SysprepCustomization(Model, kw_only=True):
+class SysprepCustomization(Model):
     """How Windows sets itself up."""
 
     enabled: Annotated[bool, api("Whether to run sysprep.", default=False)] | None = None
@@ -190,7 +186,7 @@ class SysprepCustomization(Model, kw_only=True):
     custom_commands: Annotated[tuple[str, ...], api("Commands to run meanwhile.", max_length=20)] = ()
 
 
-class GuestCommand(Model, kw_only=True):
+class GuestCommand(Model):
     """A command to run in the guest."""
 
     command: Annotated[str, api("The program.", max_length=1000)]
@@ -207,7 +203,7 @@ class GuestCommand(Model, kw_only=True):
     ) = None
 
 
-class CertificateSpec(Model, kw_only=True):
+class CertificateSpec(Model):
     """A certificate to install."""
 
     name: Annotated[str, api("Name of the certificate.", max_length=255)]
@@ -217,7 +213,7 @@ class CertificateSpec(Model, kw_only=True):
     store: Annotated[Literal["root", "ca", "my", "trust"], api("Where to install it.", default="root")] | None = None
 
 
-class VMCustomization(Model, kw_only=True):
+class VMCustomization(Model):
     """What makes the clone's guest differ from its source's."""
 
     hostname: (
@@ -235,7 +231,7 @@ class VMCustomization(Model, kw_only=True):
     ] = ()
 
 
-class CloneMetadata(Model, kw_only=True):
+class CloneMetadata(Model):
     """What people should know about a clone."""
 
     purpose: (
@@ -250,7 +246,7 @@ class CloneMetadata(Model, kw_only=True):
     tags: Annotated[Tags, api("Tags to find it by.")] = {}
 
 
-class VMCloneSpec(Model, kw_only=True):
+class VMCloneSpec(Model):
     """The clone that is wanted."""
 
     source: Annotated[CloneSource, api("What is cloned.", rules=(immutable("spec.source"),))]
@@ -260,17 +256,17 @@ class VMCloneSpec(Model, kw_only=True):
     metadata: Annotated[CloneMetadata, api("What people should know about it.")] | None = None
 
 
-class DiskCloneProgress(Model, kw_only=True):
+class DiskCloneProgress(Model):
     """How far one disk has come."""
 
     name: Annotated[str, api("The disk.")]
-    total_bytes: Annotated[int, api("Bytes to copy.", ge=0)] | None = None
-    completed_bytes: Annotated[int, api("Bytes copied.", ge=0)] | None = None
+    total_bytes: Annotated[Total, api("Bytes to copy.")] | None = None
+    completed_bytes: Annotated[Total, api("Bytes copied.")] | None = None
     percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
-    transfer_rate: Annotated[int, api("Bytes a second.", ge=0)] | None = None
+    transfer_rate: Annotated[Total, api("Bytes a second.")] | None = None
 
 
-class CloneProgress(Model, kw_only=True):
+class CloneProgress(Model):
     """How far a clone has come."""
 
     total_disks: Annotated[Count, api("Disks to copy.")] | None = None
@@ -280,7 +276,7 @@ class CloneProgress(Model, kw_only=True):
     eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
 
 
-class CustomizationStatus(Model, kw_only=True):
+class CustomizationStatus(Model):
     """How far customizing has come."""
 
     started: Annotated[bool, api("Whether it has begun.")] | None = None
@@ -291,7 +287,7 @@ class CustomizationStatus(Model, kw_only=True):
     message: Message | None = None
 
 
-class VMCloneStatus(Model, kw_only=True):
+class VMCloneStatus(Model):
     """The clone as it is."""
 
     target_ref: Annotated[LocalObjectReference, api("The machine that was made.")] | None = None
@@ -312,7 +308,7 @@ class VMCloneStatus(Model, kw_only=True):
     conditions: Conditions = ()
 
 
-class VMClone(Resource, kw_only=True):
+class VMClone(Resource):
     """A machine made from another. Deleting the clone leaves the machine."""
 
     spec: Annotated[VMCloneSpec, api("The clone that is wanted.")]

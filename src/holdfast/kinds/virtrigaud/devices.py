@@ -10,7 +10,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from holdfast.kinds.model import Model, api
+from holdfast.kinds.model import (
+    Count,
+    Model,
+    Positive,
+    api,
+)
 from holdfast.kinds.virtrigaud.references import (
     DeviceName,
     DiskType,
@@ -22,10 +27,10 @@ from holdfast.kinds.virtrigaud.references import (
 )
 
 
-class SCSIControllerSpec(Model, kw_only=True):
+class SCSIControllerSpec(Model):
     """The SCSI controller that a disk hangs on; vSphere alone has a choice."""
 
-    controller: Annotated[int, api("Bus number; the first free one when unset.", ge=0, le=3)] | None = None
+    controller: Annotated[Count, api("Bus number; the first free one when unset.", le=3)] | None = None
     shared_bus: (
         Annotated[
             Literal["noSharing", "virtualSharing", "physicalSharing"],
@@ -42,11 +47,11 @@ class SCSIControllerSpec(Model, kw_only=True):
     ) = None
 
 
-class DiskSpec(Model, kw_only=True):
+class DiskSpec(Model):
     """A disk beside the root disk."""
 
     name: Annotated[DeviceName, api("Name of the disk, unique in its machine.")]
-    size_gib: Annotated[int, api("Size in GiB. A disk can grow and never shrinks.", ge=1, le=65536)] = msgspec.field(
+    size_gib: Annotated[Positive, api("Size in GiB. A disk can grow and never shrinks.", le=65536)] = msgspec.field(
         name="sizeGiB"
     )
     type: Annotated[DiskType, api("How the disk is provisioned.", default="thin")] | None = None
@@ -61,7 +66,7 @@ class DiskSpec(Model, kw_only=True):
     scsi: Annotated[SCSIControllerSpec, api("Controller that the disk hangs on; vSphere only.")] | None = None
 
 
-class ImportedDiskRef(Model, kw_only=True):
+class ImportedDiskRef(Model):
     """A root disk that already lies on the provider, brought there by a migration, a clone or by hand."""
 
     disk_id: Annotated[str, api("The provider's own identifier of the disk.", min_length=1, max_length=253)] = (
@@ -75,12 +80,12 @@ class ImportedDiskRef(Model, kw_only=True):
         Annotated[Literal["migration", "clone", "import", "snapshot", "manual"], api("How the disk came here.")] | None
     ) = None
     migration_ref: Annotated[LocalObjectReference, api("The VMMigration that brought the disk.")] | None = None
-    size_gib: Annotated[int, api("Size that the disk is expected to have, in GiB.", ge=1)] | None = msgspec.field(
+    size_gib: Annotated[Positive, api("Size that the disk is expected to have, in GiB.")] | None = msgspec.field(
         name="sizeGiB", default=None
     )
 
 
-class VMNetworkRef(Model, kw_only=True):
+class VMNetworkRef(Model):
     """A network card of a machine, and what it is plugged into."""
 
     name: Annotated[DeviceName, api("Name of the card, unique in its machine.")]
@@ -89,7 +94,7 @@ class VMNetworkRef(Model, kw_only=True):
         | None
     ) = None
     ip_address: Annotated[OptionalIPv4, api("Static IPv4 address; DHCP when unset or empty.")] | None = None
-    prefix: Annotated[int, api("Length of the network prefix, such as 24.", ge=1, le=32)] | None = None
+    prefix: Annotated[Positive, api("Length of the network prefix, such as 24.", le=32)] | None = None
     gateway: Annotated[OptionalIPv4, api("Default gateway of a static address.")] | None = None
     dns: Annotated[str, api("DNS servers of a static address, separated by commas.")] | None = None
     mac_address: Annotated[MACAddress, api("Hardware address; chosen by the provider when unset.")] | None = None

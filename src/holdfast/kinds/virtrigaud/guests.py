@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.kinds.model import Duration, Model, Rule, api
+from holdfast.kinds.model import (
+    Duration,
+    Model,
+    PortNumber,
+    api,
+    exactly_one,
+)
 from holdfast.kinds.virtrigaud.references import LocalObjectReference
 
 
-class CloudInit(Model, kw_only=True):
+class CloudInit(Model):
     """Cloud-init user data. Inline text and a Secret may be given together; both parts then reach the guest."""
 
     inline: Annotated[str, api("The user data itself.")] | None = None
@@ -24,7 +30,7 @@ class CloudInit(Model, kw_only=True):
     ) = None
 
 
-class CloudInitMetaData(Model, kw_only=True):
+class CloudInitMetaData(Model):
     """Cloud-init meta data. Inline text and a Secret may be given together."""
 
     inline: Annotated[str, api("The meta data itself, as YAML.")] | None = None
@@ -34,42 +40,42 @@ class CloudInitMetaData(Model, kw_only=True):
     ) = None
 
 
-class Ignition(Model, kw_only=True):
+class Ignition(Model):
     """An Ignition configuration, for Fedora CoreOS and its relatives."""
 
     inline: Annotated[str, api("The configuration itself, as JSON.")] | None = None
     secret_ref: Annotated[LocalObjectReference, api("A Secret with the configuration.")] | None = None
 
 
-class UserData(Model, kw_only=True):
+class UserData(Model):
     """What the guest configures itself from at first boot."""
 
     cloud_init: Annotated[CloudInit, api("User data for cloud-init.")] | None = None
     ignition: Annotated[Ignition, api("Configuration for Ignition.")] | None = None
 
 
-class MetaData(Model, kw_only=True):
+class MetaData(Model):
     """What the guest is told about itself."""
 
     cloud_init: Annotated[CloudInitMetaData, api("Meta data for cloud-init.")] | None = None
 
 
-class ExecAction(Model, kw_only=True):
+class ExecAction(Model):
     """A command to run in the guest."""
 
     command: Annotated[tuple[str, ...], api("The program and its arguments.", min_length=1)]
 
 
-class HTTPGetAction(Model, kw_only=True):
+class HTTPGetAction(Model):
     """An HTTP GET request to the guest."""
 
     path: Annotated[str, api("Path of the request.")] | None = None
-    port: Annotated[int, api("Port of the request.", ge=1, le=65535)]
+    port: Annotated[PortNumber, api("Port of the request.")]
     host: Annotated[str, api("Host of the request; the machine's first address when unset.")] | None = None
     scheme: Annotated[Literal["HTTP", "HTTPS"], api("Scheme of the request.", default="HTTP")] | None = None
 
 
-class SnapshotAction(Model, kw_only=True):
+class SnapshotAction(Model):
     """A snapshot to take."""
 
     name: Annotated[str, api("Name to give the snapshot; the provider may change it.")]
@@ -77,22 +83,17 @@ class SnapshotAction(Model, kw_only=True):
     description: Annotated[str, api("What the snapshot is for.")] | None = None
 
 
-class LifecycleHandler(Model, kw_only=True):
+class LifecycleHandler(Model):
     """One action at one point of a machine's life."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            rule="[has(self.exec), has(self.httpGet), has(self.snapshot)].filter(given, given).size() == 1",
-            message="write exactly one of exec, httpGet and snapshot",
-        ),
-    )
+    RULES: ClassVar = (exactly_one("exec", "httpGet", "snapshot"),)
 
     exec: Annotated[ExecAction, api("Run a command in the guest.")] | None = None
     http_get: Annotated[HTTPGetAction, api("Send a request to the guest.")] | None = None
     snapshot: Annotated[SnapshotAction, api("Take a snapshot.")] | None = None
 
 
-class VirtualMachineLifecycle(Model, kw_only=True):
+class VirtualMachineLifecycle(Model):
     """What to do around starts and stops."""
 
     pre_stop: Annotated[LifecycleHandler, api("What to do before the machine is stopped.")] | None = None

@@ -14,13 +14,17 @@ from holdfast.kinds.model import (
     AGE,
     Column,
     Conditions,
+    Count,
     Duration,
     Kind,
     Model,
+    ObservedGeneration,
+    Percentage,
     Quantity,
     Resource,
     Rule,
     Time,
+    Total,
     api,
 )
 from holdfast.kinds.virtrigaud.references import (
@@ -32,8 +36,6 @@ from holdfast.kinds.virtrigaud.references import (
     Message,
     Namespace,
     ObjectName,
-    ObservedGeneration,
-    Percentage,
     Tags,
 )
 
@@ -90,7 +92,7 @@ ChecksumType = Annotated[
 ]
 
 
-class ContentLibraryRef(Model, kw_only=True):
+class ContentLibraryRef(Model):
     """An item of a vSphere content library."""
 
     library: Annotated[Inventory, api("Name of the library.")]
@@ -98,10 +100,10 @@ class ContentLibraryRef(Model, kw_only=True):
     version: Annotated[str, api("Version of the item; the newest when unset.")] | None = None
 
 
-class VSphereImageSource(Model, kw_only=True):
+class VSphereImageSource(Model):
     """An image on vSphere."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         Rule(
             rule="has(self.templateName) || has(self.contentLibrary) || has(self.ovaURL)",
             message="write templateName, contentLibrary or ovaURL",
@@ -118,10 +120,10 @@ class VSphereImageSource(Model, kw_only=True):
     provider_ref: Annotated[LocalObjectReference, api("The Provider to import with.")] | None = None
 
 
-class LibvirtImageSource(Model, kw_only=True):
+class LibvirtImageSource(Model):
     """An image on libvirt, and on plain QEMU."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (Rule(rule="has(self.path) || has(self.url)", message="write path or url"),)
+    RULES: ClassVar = (Rule(rule="has(self.path) || has(self.url)", message="write path or url"),)
 
     path: Annotated[str, api("Path of the image on the host.")] | None = None
     url: Annotated[str, api("Where to fetch the image.", pattern=r"^(https?|ftp)://.*")] | None = None
@@ -131,7 +133,7 @@ class LibvirtImageSource(Model, kw_only=True):
     storage_pool: Annotated[Inventory, api("Storage pool to keep the image in.")] | None = None
 
 
-class BasicAuthConfig(Model, kw_only=True):
+class BasicAuthConfig(Model):
     """A user name and a password."""
 
     secret_ref: Annotated[LocalObjectReference, api("The Secret that holds both.")]
@@ -139,14 +141,14 @@ class BasicAuthConfig(Model, kw_only=True):
     password_key: Annotated[str, api("Key of the password.", default="password")] | None = None
 
 
-class BearerTokenConfig(Model, kw_only=True):
+class BearerTokenConfig(Model):
     """A bearer token."""
 
     secret_ref: Annotated[LocalObjectReference, api("The Secret that holds the token.")]
     token_key: Annotated[str, api("Key of the token.", default="token")] | None = None
 
 
-class ClientCertConfig(Model, kw_only=True):
+class ClientCertConfig(Model):
     """A client certificate."""
 
     secret_ref: Annotated[LocalObjectReference, api("The Secret that holds certificate and key.")]
@@ -154,7 +156,7 @@ class ClientCertConfig(Model, kw_only=True):
     key_key: Annotated[str, api("Key of the private key.", default="tls.key")] | None = None
 
 
-class HTTPAuthentication(Model, kw_only=True):
+class HTTPAuthentication(Model):
     """How to log in where an image is fetched."""
 
     basic_auth: Annotated[BasicAuthConfig, api("By user name and password.")] | None = None
@@ -162,7 +164,7 @@ class HTTPAuthentication(Model, kw_only=True):
     client_cert: Annotated[ClientCertConfig, api("By certificate.")] | None = None
 
 
-class HTTPImageSource(Model, kw_only=True):
+class HTTPImageSource(Model):
     """An image behind a URL."""
 
     url: Annotated[str, api("Where to fetch the image.", pattern=r"^https?://.*")]
@@ -173,7 +175,7 @@ class HTTPImageSource(Model, kw_only=True):
     timeout: Annotated[Duration, api("How long the download may take.", default="30m")] | None = None
 
 
-class RegistryImageSource(Model, kw_only=True):
+class RegistryImageSource(Model):
     """An image in a container registry."""
 
     image: Annotated[ContainerImage, api("The container image that wraps the disk.")]
@@ -181,17 +183,17 @@ class RegistryImageSource(Model, kw_only=True):
     format: Annotated[ImageFormat, api("Format of the disk inside.", default="qcow2")] | None = None
 
 
-class DataVolumeImageSource(Model, kw_only=True):
+class DataVolumeImageSource(Model):
     """An image in a DataVolume."""
 
     name: Annotated[ObjectName, api("Name of the DataVolume.")]
     namespace: Annotated[Namespace, api("Namespace of the DataVolume; the image's when unset.")] | None = None
 
 
-class ProxmoxImageSource(Model, kw_only=True):
+class ProxmoxImageSource(Model):
     """An image on Proxmox VE."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         Rule(rule="has(self.templateID) || has(self.templateName)", message="write templateID or templateName"),
     )
 
@@ -205,10 +207,10 @@ class ProxmoxImageSource(Model, kw_only=True):
     full_clone: Annotated[bool, api("Whether to copy the disk instead of linking it.", default=True)] | None = None
 
 
-class ImageSource(Model, kw_only=True):
+class ImageSource(Model):
     """Where an image comes from, by kind of hypervisor. One image may name a source for each."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         Rule(
             rule="has(self.vsphere) || has(self.libvirt) || has(self.http) || has(self.registry)"
             " || has(self.dataVolume) || has(self.proxmox)",
@@ -224,7 +226,7 @@ class ImageSource(Model, kw_only=True):
     proxmox: Annotated[ProxmoxImageSource, api("On Proxmox VE.")] | None = None
 
 
-class VSphereStorageOptions(Model, kw_only=True):
+class VSphereStorageOptions(Model):
     """Where an image is kept on vSphere."""
 
     datastore: Annotated[Inventory, api("Datastore to import to.")] | None = None
@@ -233,7 +235,7 @@ class VSphereStorageOptions(Model, kw_only=True):
     disk_type: Annotated[Literal["thin", "thick", "eagerzeroedthick"], api("How disks are provisioned.")] | None = None
 
 
-class LibvirtStorageOptions(Model, kw_only=True):
+class LibvirtStorageOptions(Model):
     """Where an image is kept on libvirt."""
 
     storage_pool: Annotated[Inventory, api("Storage pool to import to.")] | None = None
@@ -243,7 +245,7 @@ class LibvirtStorageOptions(Model, kw_only=True):
     ) = None
 
 
-class StoragePrepareOptions(Model, kw_only=True):
+class StoragePrepareOptions(Model):
     """How a prepared image is kept."""
 
     vsphere: Annotated[VSphereStorageOptions, api("On vSphere.")] | None = None
@@ -252,7 +254,7 @@ class StoragePrepareOptions(Model, kw_only=True):
     compression: Annotated[bool, api("Whether to compress while importing.", default=False)] | None = None
 
 
-class ImageOptimization(Model, kw_only=True):
+class ImageOptimization(Model):
     """What to do to an image once it is there."""
 
     enable_compression: Annotated[bool, api("Compress it.", default=False)] | None = None
@@ -261,7 +263,7 @@ class ImageOptimization(Model, kw_only=True):
     enable_delta_sync: Annotated[bool, api("Fetch only what changed, on updates.", default=False)] | None = None
 
 
-class ImagePrepare(Model, kw_only=True):
+class ImagePrepare(Model):
     """How an image is brought to a provider that lacks it."""
 
     on_missing: (
@@ -269,13 +271,13 @@ class ImagePrepare(Model, kw_only=True):
     ) = None
     validate_checksum: Annotated[bool, api("Whether to verify the checksum.", default=True)] | None = None
     timeout: Annotated[Duration, api("How long preparing may take.", default="30m")] | None = None
-    retries: Annotated[int, api("How often to try again.", default=3, ge=0, le=10)] | None = None
+    retries: Annotated[Count, api("How often to try again.", default=3, le=10)] | None = None
     force: Annotated[bool, api("Whether to import again what is there.")] | None = None
     storage: Annotated[StoragePrepareOptions, api("How the image is kept.")] | None = None
     optimization: Annotated[ImageOptimization, api("What to do to the image.")] | None = None
 
 
-class ImageMetadata(Model, kw_only=True):
+class ImageMetadata(Model):
     """What people should know about an image."""
 
     display_name: Annotated[str, api("Name for people.", max_length=255)] | None = None
@@ -289,14 +291,14 @@ class ImageMetadata(Model, kw_only=True):
     annotations: Annotated[Tags, api("Anything else.")] = {}
 
 
-class KernelInfo(Model, kw_only=True):
+class KernelInfo(Model):
     """The kernel of an image."""
 
     version: Annotated[str, api("Version of the kernel.")] | None = None
     type: Annotated[Literal["linux", "windows", "freebsd", "other"], api("Which kernel.")] | None = None
 
 
-class OSDistribution(Model, kw_only=True):
+class OSDistribution(Model):
     """The operating system of an image."""
 
     name: (
@@ -312,7 +314,7 @@ class OSDistribution(Model, kw_only=True):
     kernel: Annotated[KernelInfo, api("Kernel.")] | None = None
 
 
-class VMImageSpec(Model, kw_only=True):
+class VMImageSpec(Model):
     """Where an image comes from, and how it is prepared."""
 
     source: Annotated[ImageSource, api("Where the image comes from.")]
@@ -321,18 +323,18 @@ class VMImageSpec(Model, kw_only=True):
     distribution: Annotated[OSDistribution, api("Its operating system.")] | None = None
 
 
-class ImageImportProgress(Model, kw_only=True):
+class ImageImportProgress(Model):
     """How far an import has come."""
 
-    total_bytes: Annotated[int, api("Bytes to transfer.", ge=0)] | None = None
-    transferred_bytes: Annotated[int, api("Bytes transferred.", ge=0)] | None = None
+    total_bytes: Annotated[Total, api("Bytes to transfer.")] | None = None
+    transferred_bytes: Annotated[Total, api("Bytes transferred.")] | None = None
     percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
-    transfer_rate: Annotated[int, api("Bytes a second.", ge=0)] | None = None
+    transfer_rate: Annotated[Total, api("Bytes a second.")] | None = None
     eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
     start_time: Annotated[Time, api("When it began.")] | None = None
 
 
-class ProviderImageStatus(Model, kw_only=True):
+class ProviderImageStatus(Model):
     """An image on one provider."""
 
     available: Annotated[bool, api("Whether machines can be made from it there.")]
@@ -345,7 +347,7 @@ class ProviderImageStatus(Model, kw_only=True):
     message: Message | None = None
 
 
-class VMImageStatus(Model, kw_only=True):
+class VMImageStatus(Model):
     """Where an image is available."""
 
     ready: Annotated[bool, api("Whether machines can be made from it somewhere.")] | None = None
@@ -363,7 +365,7 @@ class VMImageStatus(Model, kw_only=True):
     conditions: Conditions = ()
 
 
-class VMImage(Resource, kw_only=True):
+class VMImage(Resource):
     """An image that machines are made from."""
 
     spec: Annotated[VMImageSpec, api("Where the image comes from, and how it is prepared.")]

@@ -11,7 +11,20 @@ from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from holdfast.kinds.model import AGE, Column, Conditions, Kind, Model, Resource, Rule, Time, api
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Kind,
+    Model,
+    ObservedGeneration,
+    Positive,
+    Resource,
+    Rule,
+    Time,
+    Total,
+    api,
+)
 from holdfast.kinds.virtrigaud.devices import Disks, ImportedDiskRef, Networks
 from holdfast.kinds.virtrigaud.guests import MetaData, UserData, VirtualMachineLifecycle
 from holdfast.kinds.virtrigaud.references import (
@@ -20,7 +33,6 @@ from holdfast.kinds.virtrigaud.references import (
     LocalObjectReference,
     Message,
     ObjectRef,
-    ObservedGeneration,
 )
 
 
@@ -58,25 +70,25 @@ class VirtualMachineCondition(StrEnum):
     DELETING = "Deleting"
 
 
-class GPUConfig(Model, kw_only=True):
+class GPUConfig(Model):
     """Graphics processors passed through to a machine."""
 
-    count: Annotated[int, api("How many.", ge=1, le=8)]
+    count: Annotated[Positive, api("How many.", le=8)]
     type: Annotated[str, api("Which, in the provider's words.", pattern=r"^[a-zA-Z0-9_-]+$")] | None = None
     memory: Annotated[int, api("Memory of each in MiB.", ge=512)] | None = None
 
 
-class VirtualMachineResources(Model, kw_only=True):
+class VirtualMachineResources(Model):
     """Processors and memory of one machine."""
 
-    cpu: Annotated[int, api("Virtual processors.", ge=1, le=128)] | None = None
+    cpu: Annotated[Positive, api("Virtual processors.", le=128)] | None = None
     memory_mib: Annotated[int, api("Memory in MiB.", ge=128, le=1048576)] | None = msgspec.field(
         name="memoryMiB", default=None
     )
     gpu: Annotated[GPUConfig, api("Graphics processors.")] | None = None
 
 
-class Placement(Model, kw_only=True):
+class Placement(Model):
     """Where on the provider the machine should lie; the provider's defaults fill in what is unset."""
 
     cluster: Annotated[str, api("Cluster to run in.")] | None = None
@@ -87,16 +99,16 @@ class Placement(Model, kw_only=True):
     resource_pool: Annotated[str, api("Resource pool to draw from.")] | None = None
 
 
-class VMSnapshotOperation(Model, kw_only=True):
+class VMSnapshotOperation(Model):
     """What to do with the machine's snapshots."""
 
     revert_to_ref: Annotated[LocalObjectReference, api("The VMSnapshot to go back to.")] | None = None
 
 
-class VirtualMachineSpec(Model, kw_only=True):
+class VirtualMachineSpec(Model):
     """The machine that is wanted."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         Rule(
             rule="has(self.imageRef) != has(self.importedDisk)",
             message="write exactly one of imageRef and importedDisk: a machine has one root disk",
@@ -124,18 +136,18 @@ class VirtualMachineSpec(Model, kw_only=True):
     lifecycle: Annotated[VirtualMachineLifecycle, api("What to do around starts and stops.")] | None = None
 
 
-class VMSnapshotInfo(Model, kw_only=True):
+class VMSnapshotInfo(Model):
     """A snapshot that exists on the provider."""
 
     id: Annotated[str, api("The provider's identifier of the snapshot.")]
     name: Annotated[str, api("Name of the snapshot.")]
     creation_time: Annotated[Time, api("When it was taken.")]
     description: Annotated[str, api("What it is for.")] | None = None
-    size_bytes: Annotated[int, api("Bytes that it occupies.", ge=0)] | None = None
+    size_bytes: Annotated[Total, api("Bytes that it occupies.")] | None = None
     has_memory: Annotated[bool, api("Whether it holds the memory's content.")] | None = None
 
 
-class BoundProviderRef(Model, kw_only=True):
+class BoundProviderRef(Model):
     """The Provider on which a machine's id means something."""
 
     namespace: Annotated[str, api("Namespace of the Provider.", max_length=63)]
@@ -148,7 +160,7 @@ class BoundProviderRef(Model, kw_only=True):
     ) = None
 
 
-class PlacementStatus(Model, kw_only=True):
+class PlacementStatus(Model):
     """Where the machine was put, and why there."""
 
     cluster: Annotated[str, api("Cluster that was chosen.")] | None = None
@@ -158,7 +170,7 @@ class PlacementStatus(Model, kw_only=True):
     reason: Annotated[str, api("What decided the choice.")] | None = None
 
 
-class VirtualMachineStatus(Model, kw_only=True):
+class VirtualMachineStatus(Model):
     """The machine that is there."""
 
     id: Annotated[str, api("The provider's identifier of the machine; unset until it exists.")] | None = None
@@ -181,10 +193,10 @@ class VirtualMachineStatus(Model, kw_only=True):
     placement: Annotated[PlacementStatus, api("Where the machine was put.")] | None = None
 
 
-class VirtualMachine(Resource, kw_only=True):
+class VirtualMachine(Resource):
     """A virtual machine on a hypervisor."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         # An id means nothing on another provider. The rule stands at the root, where it can see the stored status.
         Rule(
             rule="!has(oldSelf.status) || !has(oldSelf.status.id) || size(oldSelf.status.id) == 0"

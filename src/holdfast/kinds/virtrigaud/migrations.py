@@ -14,13 +14,17 @@ from holdfast.kinds.model import (
     AGE,
     Column,
     Conditions,
+    Count,
     Duration,
     Kind,
     Model,
+    ObservedGeneration,
+    Percentage,
     Quantity,
     Resource,
     Rule,
     Time,
+    Total,
     api,
     immutable,
 )
@@ -29,7 +33,6 @@ from holdfast.kinds.virtrigaud.operations import RetryPolicy
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
     VERSION,
-    Count,
     Environment,
     LocalObjectReference,
     MachineName,
@@ -37,8 +40,6 @@ from holdfast.kinds.virtrigaud.references import (
     Namespace,
     ObjectName,
     ObjectRef,
-    ObservedGeneration,
-    Percentage,
     Tags,
 )
 
@@ -71,7 +72,7 @@ class VMMigrationCondition(StrEnum):
     FAILED = "Failed"
 
 
-class MigrationSource(Model, kw_only=True):
+class MigrationSource(Model):
     """The machine that moves."""
 
     vm_ref: Annotated[LocalObjectReference, api("The machine.", rules=(immutable("spec.source.vmRef"),))]
@@ -84,7 +85,7 @@ class MigrationSource(Model, kw_only=True):
     ) = None
 
 
-class MigrationTarget(Model, kw_only=True):
+class MigrationTarget(Model):
     """The machine that it becomes."""
 
     name: Annotated[MachineName, api("Name of the machine.", rules=(immutable("spec.target.name"),))]
@@ -104,7 +105,7 @@ class MigrationTarget(Model, kw_only=True):
     annotations: Annotated[Tags, api("Annotations of the machine.")] = {}
 
 
-class ValidationChecks(Model, kw_only=True):
+class ValidationChecks(Model):
     """What to verify before a migration counts as done."""
 
     check_disk_size: Annotated[bool, api("That the disks are equally big.", default=True)] | None = None
@@ -113,7 +114,7 @@ class ValidationChecks(Model, kw_only=True):
     check_connectivity: Annotated[bool, api("That the machine answers.", default=False)] | None = None
 
 
-class MigrationOptions(Model, kw_only=True):
+class MigrationOptions(Model):
     """How the machine is moved."""
 
     disk_format: Annotated[Literal["qcow2", "vmdk", "raw"], api("Format of the disk at the target.")] | None = None
@@ -128,10 +129,10 @@ class MigrationOptions(Model, kw_only=True):
     validation_checks: Annotated[ValidationChecks, api("What to verify at the end.")] | None = None
 
 
-class PVCStorageConfig(Model, kw_only=True):
+class PVCStorageConfig(Model):
     """A claim to stage the disk on."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         Rule(
             rule="has(self.name) || has(self.size)",
             message="write the name of a claim, or the size of one to make",
@@ -160,18 +161,18 @@ class PVCStorageConfig(Model, kw_only=True):
     mount_path: Annotated[str, api("Where pods mount it.", default="/mnt/migration-storage")] | None = None
 
 
-class NFSStorageConfig(Model, kw_only=True):
+class NFSStorageConfig(Model):
     """An NFS export to stage the disk on."""
 
     server: Annotated[str, api("Host name or address of the server.", min_length=1)]
     export: Annotated[str, api("Path that the server exports.", min_length=1)]
     path: Annotated[str, api("Path below the export.")] | None = None
     read_only: Annotated[bool, api("Whether to mount it read-only.", default=False)] | None = None
-    uid: Annotated[int, api("User to act as.", ge=0)] | None = None
-    gid: Annotated[int, api("Group to act as.", ge=0)] | None = None
+    uid: Annotated[Total, api("User to act as.")] | None = None
+    gid: Annotated[Total, api("Group to act as.")] | None = None
 
 
-class S3StorageConfig(Model, kw_only=True):
+class S3StorageConfig(Model):
     """A bucket to stage the disk in."""
 
     bucket: Annotated[str, api("Name of the bucket.", min_length=1)]
@@ -187,10 +188,10 @@ class S3StorageConfig(Model, kw_only=True):
     ) = None
 
 
-class MigrationStorage(Model, kw_only=True):
+class MigrationStorage(Model):
     """Where the disk lies between source and target."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         Rule(
             rule="has(self.s3) == (has(self.type) && self.type == 's3')",
             message="s3 is written with type s3, and only then",
@@ -222,7 +223,7 @@ class MigrationStorage(Model, kw_only=True):
     s3: Annotated[S3StorageConfig, api("The bucket, for s3.")] | None = None
 
 
-class MigrationMetadata(Model, kw_only=True):
+class MigrationMetadata(Model):
     """What people should know about a migration."""
 
     purpose: (
@@ -238,7 +239,7 @@ class MigrationMetadata(Model, kw_only=True):
     tags: Annotated[Tags, api("Tags to find it by.")] = {}
 
 
-class VMMigrationSpec(Model, kw_only=True):
+class VMMigrationSpec(Model):
     """The migration that is wanted."""
 
     source: Annotated[MigrationSource, api("The machine that moves.")]
@@ -248,19 +249,19 @@ class VMMigrationSpec(Model, kw_only=True):
     metadata: Annotated[MigrationMetadata, api("What people should know about it.")] | None = None
 
 
-class MigrationProgress(Model, kw_only=True):
+class MigrationProgress(Model):
     """How far a migration has come."""
 
     current_phase: Annotated[MigrationPhase, api("The phase that runs.")] | None = None
-    total_bytes: Annotated[int, api("Bytes to transfer.", ge=0)] | None = None
-    transferred_bytes: Annotated[int, api("Bytes transferred.", ge=0)] | None = None
+    total_bytes: Annotated[Total, api("Bytes to transfer.")] | None = None
+    transferred_bytes: Annotated[Total, api("Bytes transferred.")] | None = None
     percentage: Annotated[Percentage, api("How far in all, in per cent.")] | None = None
     eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
-    transfer_rate: Annotated[int, api("Bytes a second.", ge=0)] | None = None
+    transfer_rate: Annotated[Total, api("Bytes a second.")] | None = None
     phase_start_time: Annotated[Time, api("When the phase began.")] | None = None
 
 
-class MigrationDiskInfo(Model, kw_only=True):
+class MigrationDiskInfo(Model):
     """The disk, before and after."""
 
     source_disk_id: Annotated[str, api("The source's identifier of the disk.")] | None = msgspec.field(
@@ -279,7 +280,7 @@ class MigrationDiskInfo(Model, kw_only=True):
     target_checksum: Annotated[str, api("SHA-256 at the target.")] | None = None
 
 
-class MigrationStorageInfo(Model, kw_only=True):
+class MigrationStorageInfo(Model):
     """The disk on its way."""
 
     url: Annotated[str, api("Where it is staged; never with credentials.")] | None = None
@@ -288,7 +289,7 @@ class MigrationStorageInfo(Model, kw_only=True):
     cleaned_up: Annotated[bool, api("Whether it was removed again.")] | None = None
 
 
-class ValidationResults(Model, kw_only=True):
+class ValidationResults(Model):
     """What was verified, and how that went."""
 
     disk_size_match: Annotated[bool, api("Whether the disks are equally big.")] | None = None
@@ -298,7 +299,7 @@ class ValidationResults(Model, kw_only=True):
     validation_errors: Annotated[tuple[str, ...], api("What was wrong.")] = ()
 
 
-class VMMigrationStatus(Model, kw_only=True):
+class VMMigrationStatus(Model):
     """The migration as it is."""
 
     phase: Annotated[MigrationPhase, api("Where the migration stands.")] | None = None
@@ -335,7 +336,7 @@ class VMMigrationStatus(Model, kw_only=True):
     conditions: Conditions = ()
 
 
-class VMMigration(Resource, kw_only=True):
+class VMMigration(Resource):
     """A machine's move from one provider to another."""
 
     spec: Annotated[VMMigrationSpec, api("The migration that is wanted.")]

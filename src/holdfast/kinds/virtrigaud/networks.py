@@ -11,26 +11,36 @@ from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 
-from holdfast.kinds.model import AGE, Column, Conditions, Kind, Model, Resource, Rule, Time, api
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Count,
+    Kind,
+    Model,
+    ObservedGeneration,
+    PortNumber,
+    Positive,
+    Resource,
+    Rule,
+    Time,
+    api,
+)
 from holdfast.kinds.virtrigaud.references import (
     CIDR,
     GROUP,
     VERSION,
-    Count,
     Environment,
     Inventory,
     IPv4,
     LocalObjectReference,
     Message,
-    ObservedGeneration,
     Tags,
 )
 
 VLANID = Annotated[int, api(ge=1, le=4094)]
 
 BitsPerSecond = Annotated[int, api(ge=1000)]
-
-Port = Annotated[int, api(ge=1, le=65535)]
 
 
 class IPAllocationType(StrEnum):
@@ -59,7 +69,7 @@ class VMNetworkAttachmentCondition(StrEnum):
     VALIDATED = "Validated"
 
 
-class DistributedSwitchConfig(Model, kw_only=True):
+class DistributedSwitchConfig(Model):
     """A distributed switch of vSphere."""
 
     name: Annotated[Inventory, api("Name of the switch.")]
@@ -67,7 +77,7 @@ class DistributedSwitchConfig(Model, kw_only=True):
     portgroup_type: Annotated[Literal["ephemeral", "distributed"], api("Type of its port groups.")] | None = None
 
 
-class VLANConfig(Model, kw_only=True):
+class VLANConfig(Model):
     """The VLAN of a port group."""
 
     type: Annotated[Literal["none", "vlan", "pvlan", "trunk"], api("How frames are tagged.", default="none")] | None = (
@@ -85,7 +95,7 @@ class VLANConfig(Model, kw_only=True):
     )
 
 
-class PortgroupSecurityConfig(Model, kw_only=True):
+class PortgroupSecurityConfig(Model):
     """What a port group lets machines do."""
 
     allow_promiscuous: Annotated[bool, api("See the frames of others.", default=False)] | None = None
@@ -95,7 +105,7 @@ class PortgroupSecurityConfig(Model, kw_only=True):
     allow_forged_transmits: Annotated[bool, api("Send from another hardware address.", default=True)] | None = None
 
 
-class TrafficShapingConfig(Model, kw_only=True):
+class TrafficShapingConfig(Model):
     """How fast a port group is."""
 
     enabled: Annotated[bool, api("Whether traffic is shaped.", default=False)] | None = None
@@ -104,7 +114,7 @@ class TrafficShapingConfig(Model, kw_only=True):
     burst_size: Annotated[int, api("Bytes of a burst.", ge=1024)] | None = None
 
 
-class VSphereNetworkConfig(Model, kw_only=True):
+class VSphereNetworkConfig(Model):
     """A network on vSphere."""
 
     portgroup: Annotated[Inventory, api("Name of the port group.")] | None = None
@@ -120,19 +130,19 @@ class VSphereNetworkConfig(Model, kw_only=True):
     )
 
 
-class BridgeConfig(Model, kw_only=True):
+class BridgeConfig(Model):
     """A bridge of the host."""
 
     name: Annotated[str, api("Name of the bridge.", max_length=15)]
     stp: Annotated[bool, api("Whether it speaks the spanning tree protocol.", default=False)] | None = None
-    delay: Annotated[int, api("Forwarding delay in seconds.", ge=0, le=30)] | None = None
+    delay: Annotated[Count, api("Forwarding delay in seconds.", le=30)] | None = None
 
 
-class NetworkDriverConfig(Model, kw_only=True):
+class NetworkDriverConfig(Model):
     """How the host drives a card."""
 
     name: Annotated[Literal["kvm", "vfio", "uio"], api("Which driver.")] | None = None
-    queues: Annotated[int, api("How many queues.", ge=1, le=16)] | None = None
+    queues: Annotated[Positive, api("How many queues.", le=16)] | None = None
     tx_mode: Annotated[Literal["iothread", "timer"], api("How packets are sent.")] | None = None
     io_event_fd: Annotated[bool, api("Whether ioeventfd is used.")] | None = msgspec.field(
         name="ioEventFD", default=None
@@ -140,14 +150,14 @@ class NetworkDriverConfig(Model, kw_only=True):
     event_idx: Annotated[bool, api("Whether event_idx is used.")] | None = msgspec.field(name="eventIDX", default=None)
 
 
-class NetworkFilterRef(Model, kw_only=True):
+class NetworkFilterRef(Model):
     """A filter of libvirt."""
 
     filter: Annotated[Inventory, api("Name of the filter.")]
     parameters: Annotated[dict[str, str], api("Its parameters.", max_length=20)] = {}
 
 
-class LibvirtNetworkConfig(Model, kw_only=True):
+class LibvirtNetworkConfig(Model):
     """A network on libvirt."""
 
     network_name: Annotated[Inventory, api("Name of a libvirt network.")] | None = None
@@ -163,7 +173,7 @@ class LibvirtNetworkConfig(Model, kw_only=True):
     filter_ref: Annotated[NetworkFilterRef, api("What is filtered.")] | None = None
 
 
-class ProxmoxNetworkConfig(Model, kw_only=True):
+class ProxmoxNetworkConfig(Model):
     """A network on Proxmox VE."""
 
     bridge: Annotated[str, api("Bridge of the node.", max_length=15, pattern=r"^vmbr[0-9]+$")] | None = None
@@ -172,11 +182,11 @@ class ProxmoxNetworkConfig(Model, kw_only=True):
     ) = None
     vlan_tag: Annotated[VLANID, api("VLAN tag.")] | None = None
     firewall: Annotated[bool, api("Whether Proxmox filters the card.", default=False)] | None = None
-    rate_limit: Annotated[int, api("Megabytes a second at most.", ge=1)] | None = None
+    rate_limit: Annotated[Positive, api("Megabytes a second at most.")] | None = None
     mtu: Annotated[int, api("Largest frame in bytes.", ge=68, le=65520)] | None = None
 
 
-class NetworkConfig(Model, kw_only=True):
+class NetworkConfig(Model):
     """What a network is, by kind of hypervisor. One network may be described for each."""
 
     vsphere: Annotated[VSphereNetworkConfig, api("On vSphere.")] | None = None
@@ -192,15 +202,15 @@ class NetworkConfig(Model, kw_only=True):
     mtu: Annotated[int, api("Largest frame in bytes.", default=1500, ge=68, le=9000)] | None = None
 
 
-class StaticRoute(Model, kw_only=True):
+class StaticRoute(Model):
     """A static route."""
 
     destination: Annotated[CIDR, api("Network that it leads to.")]
     gateway: Annotated[IPv4, api("Gateway that it leads through.")]
-    metric: Annotated[int, api("Cost; the lowest wins.", ge=0, le=65535)] | None = None
+    metric: Annotated[Count, api("Cost; the lowest wins.", le=65535)] | None = None
 
 
-class StaticIPConfig(Model, kw_only=True):
+class StaticIPConfig(Model):
     """A static address."""
 
     address: Annotated[CIDR, api("Address with prefix, such as 10.0.0.5/24.")]
@@ -208,7 +218,7 @@ class StaticIPConfig(Model, kw_only=True):
     routes: Annotated[tuple[StaticRoute, ...], api("Further routes.", max_length=20)] = ()
 
 
-class IPPoolConfig(Model, kw_only=True):
+class IPPoolConfig(Model):
     """A pool to take addresses from."""
 
     pool_ref: Annotated[LocalObjectReference, api("The pool.")]
@@ -217,7 +227,7 @@ class IPPoolConfig(Model, kw_only=True):
     )
 
 
-class DHCPConfig(Model, kw_only=True):
+class DHCPConfig(Model):
     """What to tell the DHCP server."""
 
     client_id: Annotated[str, api("Client identifier.", max_length=255)] | None = msgspec.field(
@@ -227,7 +237,7 @@ class DHCPConfig(Model, kw_only=True):
     options: Annotated[dict[str, str], api("Options.", max_length=20)] = {}
 
 
-class DNSConfig(Model, kw_only=True):
+class DNSConfig(Model):
     """How guests resolve names."""
 
     servers: Annotated[tuple[str, ...], api("DNS servers.", max_length=10)] = ()
@@ -235,10 +245,10 @@ class DNSConfig(Model, kw_only=True):
     options: Annotated[dict[str, str], api("Options of the resolver.", max_length=10)] = {}
 
 
-class IPAllocationConfig(Model, kw_only=True):
+class IPAllocationConfig(Model):
     """How machines get their addresses."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         Rule(
             rule="!has(self.type) || self.type != 'Pool' || has(self.poolConfig)",
             message="type Pool needs poolConfig",
@@ -254,18 +264,16 @@ class IPAllocationConfig(Model, kw_only=True):
     dns_config: Annotated[DNSConfig, api("How guests resolve names.")] | None = None
 
 
-class PortRange(Model, kw_only=True):
+class PortRange(Model):
     """A range of ports."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(rule="!has(self.end) || self.start <= self.end", message="end must not be before start"),
-    )
+    RULES: ClassVar = (Rule(rule="!has(self.end) || self.start <= self.end", message="end must not be before start"),)
 
-    start: Annotated[Port, api("First port.")]
-    end: Annotated[Port, api("Last port; the first when unset.")] | None = None
+    start: Annotated[PortNumber, api("First port.")]
+    end: Annotated[PortNumber, api("Last port; the first when unset.")] | None = None
 
 
-class FirewallRule(Model, kw_only=True):
+class FirewallRule(Model):
     """What becomes of some traffic."""
 
     name: Annotated[Inventory, api("Name of the rule.")]
@@ -277,10 +285,10 @@ class FirewallRule(Model, kw_only=True):
         name="destinationCIDR", default=None
     )
     ports: Annotated[PortRange, api("Its ports.")] | None = None
-    priority: Annotated[int, api("Order among rules.", ge=1, le=1000)] | None = None
+    priority: Annotated[Positive, api("Order among rules.", le=1000)] | None = None
 
 
-class FirewallConfig(Model, kw_only=True):
+class FirewallConfig(Model):
     """What traffic may pass."""
 
     enabled: Annotated[bool, api("Whether traffic is filtered.", default=False)] | None = None
@@ -290,7 +298,7 @@ class FirewallConfig(Model, kw_only=True):
     rules: Annotated[tuple[FirewallRule, ...], api("The rules.", keys=("name",), max_length=100)] = ()
 
 
-class NetworkIsolationConfig(Model, kw_only=True):
+class NetworkIsolationConfig(Model):
     """What networks can be reached."""
 
     mode: Annotated[Literal["none", "strict", "custom"], api("How strictly.")] | None = None
@@ -298,7 +306,7 @@ class NetworkIsolationConfig(Model, kw_only=True):
     denied_networks: Annotated[tuple[str, ...], api("Networks that cannot, as CIDRs.", max_length=50)] = ()
 
 
-class NetworkEncryptionConfig(Model, kw_only=True):
+class NetworkEncryptionConfig(Model):
     """Whether traffic is encrypted."""
 
     enabled: Annotated[bool, api("Whether it is.", default=False)] | None = None
@@ -306,7 +314,7 @@ class NetworkEncryptionConfig(Model, kw_only=True):
     key_ref: Annotated[LocalObjectReference, api("The Secret with the keys.")] | None = None
 
 
-class NetworkSecurityConfig(Model, kw_only=True):
+class NetworkSecurityConfig(Model):
     """How a network is protected."""
 
     firewall: Annotated[FirewallConfig, api("What traffic may pass.")] | None = None
@@ -314,16 +322,16 @@ class NetworkSecurityConfig(Model, kw_only=True):
     encryption: Annotated[NetworkEncryptionConfig, api("Whether traffic is encrypted.")] | None = None
 
 
-class NetworkQoSConfig(Model, kw_only=True):
+class NetworkQoSConfig(Model):
     """How fast machines may be, and who goes first."""
 
     ingress_limit: Annotated[BitsPerSecond, api("Bits a second to a machine.")] | None = None
     egress_limit: Annotated[BitsPerSecond, api("Bits a second from a machine.")] | None = None
-    priority: Annotated[int, api("Priority, 7 being the highest.", ge=0, le=7)] | None = None
-    dscp: Annotated[int, api("DSCP mark.", ge=0, le=63)] | None = None
+    priority: Annotated[Count, api("Priority, 7 being the highest.", le=7)] | None = None
+    dscp: Annotated[Count, api("DSCP mark.", le=63)] | None = None
 
 
-class NetworkMetadata(Model, kw_only=True):
+class NetworkMetadata(Model):
     """What people should know about a network."""
 
     display_name: Annotated[str, api("Name for people.", max_length=255)] | None = None
@@ -332,7 +340,7 @@ class NetworkMetadata(Model, kw_only=True):
     tags: Annotated[Tags, api("Tags to find it by.")] = {}
 
 
-class VMNetworkAttachmentSpec(Model, kw_only=True):
+class VMNetworkAttachmentSpec(Model):
     """The network that is wanted."""
 
     network: Annotated[NetworkConfig, api("What the network is.")]
@@ -342,7 +350,7 @@ class VMNetworkAttachmentSpec(Model, kw_only=True):
     metadata: Annotated[NetworkMetadata, api("What people should know about it.")] | None = None
 
 
-class IPAllocation(Model, kw_only=True):
+class IPAllocation(Model):
     """An address that a machine has."""
 
     vm: Annotated[str, api("The machine.")]
@@ -352,7 +360,7 @@ class IPAllocation(Model, kw_only=True):
     lease_expiry: Annotated[Time, api("Until when, if leased.")] | None = None
 
 
-class ProviderNetworkStatus(Model, kw_only=True):
+class ProviderNetworkStatus(Model):
     """A network on one provider."""
 
     available: Annotated[bool, api("Whether machines can join it there.")]
@@ -362,7 +370,7 @@ class ProviderNetworkStatus(Model, kw_only=True):
     message: Message | None = None
 
 
-class VMNetworkAttachmentStatus(Model, kw_only=True):
+class VMNetworkAttachmentStatus(Model):
     """Where a network is available, and who uses it."""
 
     ready: Annotated[bool, api("Whether machines can join it.")] | None = None
@@ -378,7 +386,7 @@ class VMNetworkAttachmentStatus(Model, kw_only=True):
     conditions: Conditions = ()
 
 
-class VMNetworkAttachment(Resource, kw_only=True):
+class VMNetworkAttachment(Resource):
     """A network that machines join."""
 
     spec: Annotated[VMNetworkAttachmentSpec, api("The network that is wanted.")]

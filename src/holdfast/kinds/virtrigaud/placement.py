@@ -14,22 +14,24 @@ from holdfast.kinds.model import (
     AGE,
     Column,
     Conditions,
+    Count,
     Duration,
     Kind,
     Model,
+    ObservedGeneration,
+    Percentage,
+    Positive,
     Quantity,
     Resource,
     Rule,
     Time,
+    Total,
     api,
 )
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
     VERSION,
-    Count,
     LocalObjectReference,
-    ObservedGeneration,
-    Percentage,
 )
 from holdfast.kinds.virtrigaud.selectors import LabelSelector, SelectorOperator
 
@@ -49,7 +51,7 @@ class VMPlacementPolicyCondition(StrEnum):
     SUPPORTED = "Supported"
 
 
-class VMToleration(Model, kw_only=True):
+class VMToleration(Model):
     """A taint of hosts that does not matter."""
 
     key: Annotated[LabelText, api("Key of the taint; any when unset.")] | None = None
@@ -61,10 +63,10 @@ class VMToleration(Model, kw_only=True):
         Annotated[Literal["NoSchedule", "PreferNoSchedule", "NoExecute"], api("Effect of the taint; any when unset.")]
         | None
     ) = None
-    toleration_seconds: Annotated[int, api("For how long it does not matter.", ge=0)] | None = None
+    toleration_seconds: Annotated[Total, api("For how long it does not matter.")] | None = None
 
 
-class PlacementConstraints(Model, kw_only=True):
+class PlacementConstraints(Model):
     """Places by name; an empty list allows all."""
 
     clusters: Annotated[tuple[str, ...], api("Clusters to choose from.", max_length=50)] = ()
@@ -82,10 +84,10 @@ class PlacementConstraints(Model, kw_only=True):
     excluded_datastores: Annotated[tuple[str, ...], api("Datastores to avoid.", max_length=100)] = ()
 
 
-class VMSelectorRequirement(Model, kw_only=True):
+class VMSelectorRequirement(Model):
     """What one label of a machine must be like."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         Rule(
             rule="(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
             message="In and NotIn need values; Exists and DoesNotExist take none",
@@ -97,7 +99,7 @@ class VMSelectorRequirement(Model, kw_only=True):
     values: Annotated[tuple[str, ...], api("The values, for In and NotIn.", max_length=50)] = ()
 
 
-class VMAffinityTerm(Model, kw_only=True):
+class VMAffinityTerm(Model):
     """Machines, and the kind of place that they share."""
 
     label_selector: Annotated[LabelSelector, api("The machines, by label.")] | None = None
@@ -109,14 +111,14 @@ class VMAffinityTerm(Model, kw_only=True):
     ] = ()
 
 
-class WeightedVMAffinityTerm(Model, kw_only=True):
+class WeightedVMAffinityTerm(Model):
     """A term, and how much it matters."""
 
-    weight: Annotated[int, api("How much it matters.", ge=1, le=100)]
+    weight: Annotated[Positive, api("How much it matters.", le=100)]
     vm_affinity_term: Annotated[VMAffinityTerm, api("The term.")]
 
 
-class VMAffinity(Model, kw_only=True):
+class VMAffinity(Model):
     """Machines to lie with."""
 
     required_during_scheduling: Annotated[tuple[VMAffinityTerm, ...], api("What must hold.", max_length=20)] = ()
@@ -125,7 +127,7 @@ class VMAffinity(Model, kw_only=True):
     ] = ()
 
 
-class VMAntiAffinity(Model, kw_only=True):
+class VMAntiAffinity(Model):
     """Machines to lie apart from."""
 
     required_during_scheduling: Annotated[tuple[VMAffinityTerm, ...], api("What must hold.", max_length=20)] = ()
@@ -134,82 +136,82 @@ class VMAntiAffinity(Model, kw_only=True):
     ] = ()
 
 
-class PlaceRule(Model, kw_only=True):
+class PlaceRule(Model):
     """A rule about one kind of place, and how strict it is."""
 
     enabled: Annotated[bool, api("Whether the rule is in force.")]
     scope: Scope | None = None
 
 
-class HostAntiAffinityRule(PlaceRule, kw_only=True):
+class HostAntiAffinityRule(PlaceRule):
     """Spread machines over hosts."""
 
-    max_vms_per_host: Annotated[int, api("Machines on one host at most.", ge=1, le=1000)] | None = msgspec.field(
+    max_vms_per_host: Annotated[Positive, api("Machines on one host at most.", le=1000)] | None = msgspec.field(
         name="maxVMsPerHost", default=None
     )
 
 
-class ClusterAntiAffinityRule(PlaceRule, kw_only=True):
+class ClusterAntiAffinityRule(PlaceRule):
     """Spread machines over clusters."""
 
-    max_vms_per_cluster: Annotated[int, api("Machines in one cluster at most.", ge=1, le=10000)] | None = msgspec.field(
+    max_vms_per_cluster: Annotated[Positive, api("Machines in one cluster at most.", le=10000)] | None = msgspec.field(
         name="maxVMsPerCluster", default=None
     )
 
 
-class DatastoreAntiAffinityRule(PlaceRule, kw_only=True):
+class DatastoreAntiAffinityRule(PlaceRule):
     """Spread machines over datastores."""
 
-    max_vms_per_datastore: Annotated[int, api("Machines on one datastore at most.", ge=1, le=10000)] | None = (
+    max_vms_per_datastore: Annotated[Positive, api("Machines on one datastore at most.", le=10000)] | None = (
         msgspec.field(name="maxVMsPerDatastore", default=None)
     )
 
 
-class ZoneAntiAffinityRule(PlaceRule, kw_only=True):
+class ZoneAntiAffinityRule(PlaceRule):
     """Spread machines over zones."""
 
-    max_vms_per_zone: Annotated[int, api("Machines in one zone at most.", ge=1, le=10000)] | None = msgspec.field(
+    max_vms_per_zone: Annotated[Positive, api("Machines in one zone at most.", le=10000)] | None = msgspec.field(
         name="maxVMsPerZone", default=None
     )
 
 
-class ApplicationAntiAffinityRule(PlaceRule, kw_only=True):
+class ApplicationAntiAffinityRule(PlaceRule):
     """Keep machines of different applications apart."""
 
     application_label: ApplicationLabel | None = None
 
 
-class HostAffinityRule(PlaceRule, kw_only=True):
+class HostAffinityRule(PlaceRule):
     """Gather machines on hosts."""
 
     preferred_hosts: Annotated[tuple[str, ...], api("Hosts to gather on.", max_length=50)] = ()
 
 
-class ClusterAffinityRule(PlaceRule, kw_only=True):
+class ClusterAffinityRule(PlaceRule):
     """Gather machines in clusters."""
 
     preferred_clusters: Annotated[tuple[str, ...], api("Clusters to gather in.", max_length=20)] = ()
 
 
-class DatastoreAffinityRule(PlaceRule, kw_only=True):
+class DatastoreAffinityRule(PlaceRule):
     """Gather machines on datastores."""
 
     preferred_datastores: Annotated[tuple[str, ...], api("Datastores to gather on.", max_length=50)] = ()
 
 
-class ZoneAffinityRule(PlaceRule, kw_only=True):
+class ZoneAffinityRule(PlaceRule):
     """Gather machines in zones."""
 
     preferred_zones: Annotated[tuple[str, ...], api("Zones to gather in.", max_length=10)] = ()
 
 
-class ApplicationAffinityRule(PlaceRule, kw_only=True):
+class ApplicationAffinityRule(PlaceRule):
     """Gather machines of one application."""
 
     application_label: ApplicationLabel | None = None
 
 
-class AntiAffinityRules(Model, kw_only=True):
+class AntiAffinityRules(Model):
     """What machines lie apart from."""
 
     vm_anti_affinity: Annotated[VMAntiAffinity, api("From which machines.")] | None = None
@@ -220,7 +222,7 @@ class AntiAffinityRules(Model, kw_only=True):
     application_anti_affinity: Annotated[ApplicationAntiAffinityRule, api("From other applications.")] | None = None
 
 
-class AffinityRules(Model, kw_only=True):
+class AffinityRules(Model):
     """What machines lie with."""
 
     vm_affinity: Annotated[VMAffinity, api("With which machines.")] | None = None
@@ -231,10 +233,10 @@ class AffinityRules(Model, kw_only=True):
     application_affinity: Annotated[ApplicationAffinityRule, api("With the same application.")] | None = None
 
 
-class ResourceConstraints(Model, kw_only=True):
+class ResourceConstraints(Model):
     """What a place must have left."""
 
-    min_cpu_per_host: Annotated[int, api("Processors that a host must have free.", ge=1)] | None = msgspec.field(
+    min_cpu_per_host: Annotated[Positive, api("Processors that a host must have free.")] | None = msgspec.field(
         name="minCPUPerHost", default=None
     )
     min_memory_per_host: Annotated[Quantity, api("Memory that a host must have free.")] | None = None
@@ -248,7 +250,7 @@ class ResourceConstraints(Model, kw_only=True):
     preferred_features: Annotated[tuple[str, ...], api("Features that a host should have.", max_length=20)] = ()
 
 
-class SecurityConstraints(Model, kw_only=True):
+class SecurityConstraints(Model):
     """How a place must be protected."""
 
     require_secure_boot: Annotated[bool, api("Whether hosts must boot signed code only.")] | None = None
@@ -269,7 +271,7 @@ class SecurityConstraints(Model, kw_only=True):
     ) = None
 
 
-class VMPlacementPolicySpec(Model, kw_only=True):
+class VMPlacementPolicySpec(Model):
     """Where machines may lie, should lie, and with whom."""
 
     hard: Annotated[PlacementConstraints, api("Places where machines may lie.")] | None = None
@@ -278,11 +280,11 @@ class VMPlacementPolicySpec(Model, kw_only=True):
     anti_affinity: Annotated[AntiAffinityRules, api("What machines lie apart from.")] | None = None
     resource_constraints: Annotated[ResourceConstraints, api("What a place must have left.")] | None = None
     security_constraints: Annotated[SecurityConstraints, api("How a place must be protected.")] | None = None
-    priority: Annotated[int, api("Which policy wins where two disagree; the highest.", ge=0, le=1000)] | None = None
-    weight: Annotated[int, api("How much its wishes count in scores.", ge=1, le=100)] | None = None
+    priority: Annotated[Count, api("Which policy wins where two disagree; the highest.", le=1000)] | None = None
+    weight: Annotated[Positive, api("How much its wishes count in scores.", le=100)] | None = None
 
 
-class PolicyValidationResult(Model, kw_only=True):
+class PolicyValidationResult(Model):
     """Whether one provider can follow a policy."""
 
     valid: Annotated[bool, api("Whether it can.")]
@@ -294,7 +296,7 @@ class PolicyValidationResult(Model, kw_only=True):
     last_validated: Annotated[Time, api("When this was found out.")] | None = None
 
 
-class PlacementStatistics(Model, kw_only=True):
+class PlacementStatistics(Model):
     """What a policy has achieved."""
 
     total_placements: Annotated[Count, api("Placements in all.")] | None = None
@@ -306,7 +308,7 @@ class PlacementStatistics(Model, kw_only=True):
     placement_distribution: Annotated[dict[str, Count], api("Machines by host or cluster.")] = {}
 
 
-class PolicyConflict(Model, kw_only=True):
+class PolicyConflict(Model):
     """Another policy that wants the opposite."""
 
     policy_name: Annotated[str, api("The other policy.")]
@@ -316,7 +318,7 @@ class PolicyConflict(Model, kw_only=True):
     resolution_suggestion: Annotated[str, api("What to change.")] | None = None
 
 
-class VMPlacementPolicyStatus(Model, kw_only=True):
+class VMPlacementPolicyStatus(Model):
     """Who follows a policy, and how well that goes."""
 
     used_by_vms: Annotated[
@@ -331,7 +333,7 @@ class VMPlacementPolicyStatus(Model, kw_only=True):
     conditions: Conditions = ()
 
 
-class VMPlacementPolicy(Resource, kw_only=True):
+class VMPlacementPolicy(Resource):
     """Where machines may lie, should lie, and with whom."""
 
     spec: Annotated[VMPlacementPolicySpec, api("The policy.")]

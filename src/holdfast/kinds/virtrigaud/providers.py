@@ -14,12 +14,17 @@ from holdfast.kinds.model import (
     AGE,
     Column,
     Conditions,
+    Count,
     Duration,
     Kind,
     Model,
+    ObservedGeneration,
     OpenObject,
+    Percentage,
+    Positive,
     Resource,
     Time,
+    Total,
     api,
     immutable,
 )
@@ -27,13 +32,10 @@ from holdfast.kinds.virtrigaud.references import (
     GROUP,
     VERSION,
     ContainerImage,
-    Count,
     Inventory,
     LocalObjectReference,
     Message,
     ObjectRef,
-    ObservedGeneration,
-    Percentage,
 )
 
 _HOST: Final = r"[a-zA-Z0-9.-]+"
@@ -93,7 +95,7 @@ class ProviderCondition(StrEnum):
     CAPABILITIES_REPORTED = "CapabilitiesReported"
 
 
-class ProviderTLSSpec(Model, kw_only=True):
+class ProviderTLSSpec(Model):
     """How calls to the provider's process are secured."""
 
     enabled: Annotated[bool, api("Whether calls are encrypted; false must be said aloud.", default=True)] | None = None
@@ -103,14 +105,14 @@ class ProviderTLSSpec(Model, kw_only=True):
     ) = None
 
 
-class ProviderServiceSpec(Model, kw_only=True):
+class ProviderServiceSpec(Model):
     """The Service in front of the provider's process."""
 
     port: Annotated[int, api("Port for gRPC.", default=9443, ge=1024, le=65535)] | None = None
     tls: Annotated[ProviderTLSSpec, api("How calls are secured.")] | None = None
 
 
-class ProviderRuntimeSpec(Model, kw_only=True):
+class ProviderRuntimeSpec(Model):
     """The Deployment of the provider's process."""
 
     mode: Annotated[Literal["Remote"], api("Where the process runs; always its own.", default="Remote")] | None = None
@@ -122,7 +124,7 @@ class ProviderRuntimeSpec(Model, kw_only=True):
     image_pull_secrets: Annotated[
         tuple[LocalObjectReference, ...], api("Secrets to pull the image with.", keys=("name",), max_length=10)
     ] = ()
-    replicas: Annotated[int, api("How many processes.", default=1, ge=1, le=10)] | None = None
+    replicas: Annotated[Positive, api("How many processes.", default=1, le=10)] | None = None
     service: Annotated[ProviderServiceSpec, api("The Service in front of the process.")] | None = None
     resources: Annotated[OpenObject, api("Resource requirements of the pods.")] | None = None
     node_selector: Annotated[dict[str, str], api("Labels of the nodes that may run the pods.")] = {}
@@ -138,7 +140,7 @@ class ProviderRuntimeSpec(Model, kw_only=True):
     readiness_probe: Annotated[OpenObject, api("Readiness probe, instead of the built-in one.")] | None = None
 
 
-class ProviderDefaults(Model, kw_only=True):
+class ProviderDefaults(Model):
     """Where machines lie that do not say where."""
 
     datastore: Annotated[Inventory, api("Datastore for disks; wins over storagePod.")] | None = None
@@ -149,37 +151,37 @@ class ProviderDefaults(Model, kw_only=True):
     network: Annotated[Inventory, api("Network to join.")] | None = None
 
 
-class RateLimit(Model, kw_only=True):
+class RateLimit(Model):
     """How fast the hypervisor may be called."""
 
-    qps: Annotated[int, api("Calls a second.", default=10, ge=1, le=1000)] | None = None
-    burst: Annotated[int, api("Calls at once.", default=20, ge=1, le=2000)] | None = None
+    qps: Annotated[Positive, api("Calls a second.", default=10, le=1000)] | None = None
+    burst: Annotated[Positive, api("Calls at once.", default=20, le=2000)] | None = None
 
 
-class ProviderHealthCheck(Model, kw_only=True):
+class ProviderHealthCheck(Model):
     """How the hypervisor's health is watched."""
 
     enabled: Annotated[bool, api("Whether it is watched.", default=True)] | None = None
     interval: Annotated[Duration, api("Time between checks.", default="30s")] | None = None
     timeout: Annotated[Duration, api("How long a check may take.", default="10s")] | None = None
     failure_threshold: (
-        Annotated[int, api("Failures in a row that make it unhealthy.", default=3, ge=1, le=10)] | None
+        Annotated[Positive, api("Failures in a row that make it unhealthy.", default=3, le=10)] | None
     ) = None
     success_threshold: (
-        Annotated[int, api("Successes in a row that make it healthy again.", default=1, ge=1, le=10)] | None
+        Annotated[Positive, api("Successes in a row that make it healthy again.", default=1, le=10)] | None
     ) = None
 
 
-class ConnectionPooling(Model, kw_only=True):
+class ConnectionPooling(Model):
     """How connections to the hypervisor are kept."""
 
-    max_connections: Annotated[int, api("Connections at most.", default=10, ge=1, le=100)] | None = None
-    max_idle_connections: Annotated[int, api("Idle connections at most.", default=5, ge=1)] | None = None
+    max_connections: Annotated[Positive, api("Connections at most.", default=10, le=100)] | None = None
+    max_idle_connections: Annotated[Positive, api("Idle connections at most.", default=5)] | None = None
     connection_timeout: Annotated[Duration, api("How long connecting may take.", default="30s")] | None = None
     idle_timeout: Annotated[Duration, api("How long an idle connection is kept.", default="5m")] | None = None
 
 
-class ProviderSpec(Model, kw_only=True):
+class ProviderSpec(Model):
     """The hypervisor, and how to speak to it."""
 
     type: Annotated[ProviderType, api("The kind of hypervisor.", rules=(immutable("spec.type"),))]
@@ -199,7 +201,7 @@ class ProviderSpec(Model, kw_only=True):
     connection_pooling: Annotated[ConnectionPooling, api("How connections are kept.")] | None = None
 
 
-class ProviderRuntimeStatus(Model, kw_only=True):
+class ProviderRuntimeStatus(Model):
     """The provider's process as it is."""
 
     mode: Annotated[Literal["Remote"], api("Where the process runs.")] | None = None
@@ -211,7 +213,7 @@ class ProviderRuntimeStatus(Model, kw_only=True):
     available_replicas: Annotated[Count, api("Processes that are available.")] | None = None
 
 
-class ReportedCapabilities(Model, kw_only=True):
+class ReportedCapabilities(Model):
     """What the running provider says that it can do."""
 
     supports_reconfigure_online: Annotated[bool, api("Change processors and memory of a running machine.")] | None = (
@@ -234,25 +236,25 @@ class ReportedCapabilities(Model, kw_only=True):
     supported_transfer_modes: Annotated[tuple[str, ...], api("Ways that bytes travel; relay when empty.")] = ()
 
 
-class ResourceUsageStats(Model, kw_only=True):
+class ResourceUsageStats(Model):
     """How much of something is in use."""
 
-    total: Annotated[int, api("Capacity.", ge=0)] | None = None
-    used: Annotated[int, api("In use.", ge=0)] | None = None
-    available: Annotated[int, api("Free.", ge=0)] | None = None
+    total: Annotated[Total, api("Capacity.")] | None = None
+    used: Annotated[Total, api("In use.")] | None = None
+    available: Annotated[Total, api("Free.")] | None = None
     usage_percent: Annotated[Percentage, api("In use, in per cent.")] | None = None
 
 
-class NetworkUsageStats(Model, kw_only=True):
+class NetworkUsageStats(Model):
     """Traffic since the hypervisor began to count."""
 
-    bytes_received: Annotated[int, api("Bytes received.", ge=0)] | None = None
-    bytes_sent: Annotated[int, api("Bytes sent.", ge=0)] | None = None
-    packets_received: Annotated[int, api("Packets received.", ge=0)] | None = None
-    packets_sent: Annotated[int, api("Packets sent.", ge=0)] | None = None
+    bytes_received: Annotated[Total, api("Bytes received.")] | None = None
+    bytes_sent: Annotated[Total, api("Bytes sent.")] | None = None
+    packets_received: Annotated[Total, api("Packets received.")] | None = None
+    packets_sent: Annotated[Total, api("Packets sent.")] | None = None
 
 
-class ProviderResourceUsage(Model, kw_only=True):
+class ProviderResourceUsage(Model):
     """How full the hypervisor is."""
 
     cpu: Annotated[ResourceUsageStats, api("Processors.")] | None = None
@@ -261,7 +263,7 @@ class ProviderResourceUsage(Model, kw_only=True):
     network: Annotated[NetworkUsageStats, api("Network traffic.")] | None = None
 
 
-class ProviderAdoptionStatus(Model, kw_only=True):
+class ProviderAdoptionStatus(Model):
     """What became of the machines that were already on the hypervisor."""
 
     last_discovery_time: Annotated[Time, api("When the hypervisor was last searched.")] | None = None
@@ -271,7 +273,7 @@ class ProviderAdoptionStatus(Model, kw_only=True):
     message: Message | None = None
 
 
-class ProviderStatus(Model, kw_only=True):
+class ProviderStatus(Model):
     """The hypervisor as it is."""
 
     healthy: Annotated[bool, api("Whether the hypervisor answers.")] | None = None
@@ -289,7 +291,7 @@ class ProviderStatus(Model, kw_only=True):
     conditions: Conditions = ()
 
 
-class Provider(Resource, kw_only=True):
+class Provider(Resource):
     """A hypervisor that runs virtual machines."""
 
     spec: Annotated[ProviderSpec, api("The hypervisor, and how to speak to it.")]

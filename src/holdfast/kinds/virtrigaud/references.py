@@ -8,7 +8,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from holdfast.kinds.model import Model, api
+from holdfast.kinds.model import (
+    Model,
+    api,
+)
 
 GROUP: Final = "infra.virtrigaud.io"
 VERSION: Final = "v1beta1"
@@ -48,13 +51,7 @@ ContainerImage = Annotated[
 ]
 """A container image by tag, by digest or by both; its registry may name a port."""
 
-Count = Annotated[int, api(ge=0)]
-
-Percentage = Annotated[int, api(ge=0, le=100)]
-
 Tags = Annotated[dict[str, str], api(max_length=50)]
-
-ObservedGeneration = Annotated[int, api("The generation of the spec that this status describes.", ge=0)]
 
 Message = Annotated[str, api("The state in a sentence for people.")]
 
@@ -72,13 +69,13 @@ class DiskType(StrEnum):
     NVME = "nvme"
 
 
-class LocalObjectReference(Model, kw_only=True):
+class LocalObjectReference(Model):
     """An object in the same namespace, by name."""
 
     name: Annotated[ObjectName, api("Name of the object.")]
 
 
-class ObjectRef(Model, kw_only=True):
+class ObjectRef(Model):
     """An object by name, in this or another namespace."""
 
     name: Annotated[ObjectName, api("Name of the object.")]

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from holdfast.kinds.model import Model, api
+from holdfast.kinds.model import (
+    Model,
+    api,
+)
 
 SelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 
-class LabelSelectorRequirement(Model, kw_only=True):
+class LabelSelectorRequirement(Model):
     """What one label must be like."""
 
     key: Annotated[str, api("The label.")]
@@ -20,7 +23,7 @@ class LabelSelectorRequirement(Model, kw_only=True):
     values: Annotated[tuple[str, ...], api("The values, for In and NotIn.", list_type="atomic")] = ()
 
 
-class LabelSelector(Model, kw_only=True):
+class LabelSelector(Model):
     """Objects by their labels; all requirements must hold."""
 
     match_labels: Annotated[dict[str, str], api("Labels and the values that they must have.")] = {}

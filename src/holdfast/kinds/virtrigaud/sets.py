@@ -14,19 +14,22 @@ from holdfast.kinds.model import (
     AGE,
     Column,
     Conditions,
+    Count,
     IntOrPercent,
     Kind,
     Model,
+    ObservedGeneration,
     OpenObject,
     Resource,
     Rule,
     Scale,
     Time,
+    Total,
     api,
     immutable,
 )
 from holdfast.kinds.virtrigaud.machines import VirtualMachinePhase, VirtualMachineSpec
-from holdfast.kinds.virtrigaud.references import GROUP, VERSION, Count, Message, ObservedGeneration
+from holdfast.kinds.virtrigaud.references import GROUP, VERSION, Message
 from holdfast.kinds.virtrigaud.selectors import LabelSelector
 
 
@@ -66,7 +69,7 @@ ClaimRetention = Annotated[Literal["Retain", "Delete"], api(default="Retain")]
 MachineNames = Annotated[tuple[str, ...], api(max_length=1000)]
 
 
-class TemplateMetadata(Model, kw_only=True):
+class TemplateMetadata(Model):
     """What every object made from a template carries."""
 
     name: Annotated[str, api("Name of the template; what is made from it gets a name of its own.")] | None = None
@@ -74,14 +77,14 @@ class TemplateMetadata(Model, kw_only=True):
     annotations: Annotated[dict[str, str], api("Annotations.")] = {}
 
 
-class VMSetTemplate(Model, kw_only=True):
+class VMSetTemplate(Model):
     """The machine that every machine of a set is made like."""
 
     metadata: Annotated[TemplateMetadata, api("Labels and annotations of the machines.")] | None = None
     spec: Annotated[VirtualMachineSpec, api("The machines.")]
 
 
-class RollingUpdateVMSetStrategy(Model, kw_only=True):
+class RollingUpdateVMSetStrategy(Model):
     """How fast a rolling update goes."""
 
     max_unavailable: (
@@ -90,7 +93,7 @@ class RollingUpdateVMSetStrategy(Model, kw_only=True):
     max_surge: (
         Annotated[IntOrPercent, api("How many may exist beyond replicas; percentages round up.", default="25%")] | None
     ) = None
-    partition: Annotated[int, api("First ordinal to update; those below keep their revision.", ge=0)] | None = None
+    partition: Annotated[Total, api("First ordinal to update; those below keep their revision.")] | None = None
     pod_management_policy: (
         Annotated[
             Literal["OrderedReady", "Parallel"],
@@ -100,37 +103,37 @@ class RollingUpdateVMSetStrategy(Model, kw_only=True):
     ) = None
 
 
-class VMSetUpdateStrategy(Model, kw_only=True):
+class VMSetUpdateStrategy(Model):
     """How machines are replaced when their template changes."""
 
     type: Annotated[VMSetUpdateStrategyType, api("Which way.", default="RollingUpdate")] | None = None
     rolling_update: Annotated[RollingUpdateVMSetStrategy, api("How fast, for RollingUpdate.")] | None = None
 
 
-class VMSetPersistentVolumeClaimRetentionPolicy(Model, kw_only=True):
+class VMSetPersistentVolumeClaimRetentionPolicy(Model):
     """What becomes of claims that are no longer used."""
 
     when_deleted: Annotated[ClaimRetention, api("When the set is deleted.")] | None = None
     when_scaled: Annotated[ClaimRetention, api("When the set is scaled in.")] | None = None
 
 
-class VMSetOrdinals(Model, kw_only=True):
+class VMSetOrdinals(Model):
     """How machines are numbered."""
 
-    start: Annotated[int, api("Number of the first machine.", default=0, ge=0, le=999999)] | None = None
+    start: Annotated[Count, api("Number of the first machine.", default=0, le=999999)] | None = None
 
 
-class PersistentVolumeClaimTemplate(Model, kw_only=True):
+class PersistentVolumeClaimTemplate(Model):
     """A claim that every machine of a set gets its own of."""
 
     metadata: Annotated[TemplateMetadata, api("Name, labels and annotations of the claims.")] | None = None
     spec: Annotated[OpenObject, api("The claims, as Kubernetes describes them.")]
 
 
-class VMSetSpec(Model, kw_only=True):
+class VMSetSpec(Model):
     """The machines that are wanted."""
 
-    replicas: Annotated[int, api("How many machines.", default=1, ge=0, le=1000)] | None = None
+    replicas: Annotated[Count, api("How many machines.", default=1, le=1000)] | None = None
     selector: Annotated[
         LabelSelector,
         api(
@@ -151,10 +154,10 @@ class VMSetSpec(Model, kw_only=True):
     ) = None
     paused: Annotated[bool, api("Whether a rollout holds where it is.")] | None = None
     min_ready_seconds: (
-        Annotated[int, api("How long a machine must be ready to count as available.", ge=0, le=3600)] | None
+        Annotated[Count, api("How long a machine must be ready to count as available.", le=3600)] | None
     ) = None
     revision_history_limit: (
-        Annotated[int, api("Old revisions to keep for going back.", default=10, ge=0, le=100)] | None
+        Annotated[Count, api("Old revisions to keep for going back.", default=10, le=100)] | None
     ) = None
     persistent_volume_claim_retention_policy: (
         Annotated[VMSetPersistentVolumeClaimRetentionPolicy, api("What becomes of unused claims.")] | None
@@ -166,7 +169,7 @@ class VMSetSpec(Model, kw_only=True):
     ] = ()
 
 
-class VMSetFailedVM(Model, kw_only=True):
+class VMSetFailedVM(Model):
     """A machine that could not be updated."""
 
     name: Annotated[str, api("The machine.")]
@@ -176,7 +179,7 @@ class VMSetFailedVM(Model, kw_only=True):
     retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
 
 
-class VMSetUpdateStatus(Model, kw_only=True):
+class VMSetUpdateStatus(Model):
     """How far an update has come."""
 
     phase: Annotated[VMSetUpdatePhase, api("Where the update stands.")] | None = None
@@ -194,7 +197,7 @@ class VMSetUpdateStatus(Model, kw_only=True):
     ] = msgspec.field(name="failedVMs", default=())
 
 
-class VMSetVMStatus(Model, kw_only=True):
+class VMSetVMStatus(Model):
     """One machine of a set."""
 
     name: Annotated[str, api("The machine.")]
@@ -206,7 +209,7 @@ class VMSetVMStatus(Model, kw_only=True):
     message: Message | None = None
 
 
-class VMSetStatus(Model, kw_only=True):
+class VMSetStatus(Model):
     """The machines that are there."""
 
     replicas: Annotated[Count, api("Machines that exist.")] | None = None
@@ -226,7 +229,7 @@ class VMSetStatus(Model, kw_only=True):
     conditions: Conditions = ()
 
 
-class VMSet(Resource, kw_only=True):
+class VMSet(Resource):
     """Several machines from one template."""
 
     spec: Annotated[VMSetSpec, api("The machines that are wanted.")]

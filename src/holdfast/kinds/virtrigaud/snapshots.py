@@ -14,13 +14,18 @@ from holdfast.kinds.model import (
     AGE,
     Column,
     Conditions,
+    Count,
     Duration,
     Kind,
     Model,
+    ObservedGeneration,
+    Percentage,
+    Positive,
     Quantity,
     Resource,
     Rule,
     Time,
+    Total,
     api,
     immutable,
 )
@@ -30,8 +35,6 @@ from holdfast.kinds.virtrigaud.references import (
     Environment,
     LocalObjectReference,
     Message,
-    ObservedGeneration,
-    Percentage,
     Tags,
 )
 
@@ -64,7 +67,7 @@ class VMSnapshotCondition(StrEnum):
     EXPIRED = "Expired"
 
 
-class SnapshotEncryption(Model, kw_only=True):
+class SnapshotEncryption(Model):
     """Whether a snapshot is encrypted."""
 
     enabled: Annotated[bool, api("Whether it is.", default=False)] | None = None
@@ -72,7 +75,7 @@ class SnapshotEncryption(Model, kw_only=True):
     key_ref: Annotated[LocalObjectReference, api("The Secret with the keys.")] | None = None
 
 
-class SnapshotConfig(Model, kw_only=True):
+class SnapshotConfig(Model):
     """How a snapshot is taken."""
 
     name: (
@@ -110,11 +113,11 @@ class SnapshotConfig(Model, kw_only=True):
     ) = None
 
 
-class SnapshotRetentionPolicy(Model, kw_only=True):
+class SnapshotRetentionPolicy(Model):
     """How long snapshots are kept."""
 
     max_age: Annotated[Duration, api("Age at which a snapshot expires.")] | None = None
-    max_count: Annotated[int, api("How many are kept of one schedule, newest first.", ge=1, le=100)] | None = None
+    max_count: Annotated[Positive, api("How many are kept of one schedule, newest first.", le=100)] | None = None
     delete_on_vm_delete: Annotated[bool, api("Whether they go with their machine.", default=True)] | None = (
         msgspec.field(name="deleteOnVMDelete", default=None)
     )
@@ -122,10 +125,10 @@ class SnapshotRetentionPolicy(Model, kw_only=True):
     grace_period: Annotated[Duration, api("Time between expiry and deletion.", default="24h")] | None = None
 
 
-class SnapshotSchedule(Model, kw_only=True):
+class SnapshotSchedule(Model):
     """When snapshots are taken."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar = (
         Rule(
             rule="!has(self.enabled) || !self.enabled || has(self.cronSpec)",
             message="an enabled schedule needs cronSpec",
@@ -145,13 +148,11 @@ class SnapshotSchedule(Model, kw_only=True):
         ]
         | None
     ) = None
-    successful_jobs_history_limit: Annotated[int, api("Successful ones to keep.", default=3, ge=0, le=100)] | None = (
-        None
-    )
-    failed_jobs_history_limit: Annotated[int, api("Failed ones to keep.", default=1, ge=0, le=100)] | None = None
+    successful_jobs_history_limit: Annotated[Count, api("Successful ones to keep.", default=3, le=100)] | None = None
+    failed_jobs_history_limit: Annotated[Count, api("Failed ones to keep.", default=1, le=100)] | None = None
 
 
-class SnapshotMetadata(Model, kw_only=True):
+class SnapshotMetadata(Model):
     """What people should know about a snapshot."""
 
     tags: Annotated[Tags, api("Tags to find it by.")] = {}
@@ -164,7 +165,7 @@ class SnapshotMetadata(Model, kw_only=True):
     environment: Annotated[Environment, api("Environment that it belongs to.")] | None = None
 
 
-class VMSnapshotSpec(Model, kw_only=True):
+class VMSnapshotSpec(Model):
     """The snapshot that is wanted."""
 
     vm_ref: Annotated[LocalObjectReference, api("The machine to take a snapshot of.", rules=(immutable("spec.vmRef"),))]
@@ -174,17 +175,17 @@ class VMSnapshotSpec(Model, kw_only=True):
     metadata: Annotated[SnapshotMetadata, api("What people should know about it.")] | None = None
 
 
-class SnapshotProgress(Model, kw_only=True):
+class SnapshotProgress(Model):
     """How far a snapshot has come."""
 
-    total_bytes: Annotated[int, api("Bytes to write.", ge=0)] | None = None
-    completed_bytes: Annotated[int, api("Bytes written.", ge=0)] | None = None
+    total_bytes: Annotated[Total, api("Bytes to write.")] | None = None
+    completed_bytes: Annotated[Total, api("Bytes written.")] | None = None
     percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
     start_time: Annotated[Time, api("When it began.")] | None = None
     eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
 
 
-class ProviderSnapshotStatus(Model, kw_only=True):
+class ProviderSnapshotStatus(Model):
     """A snapshot on one provider."""
 
     available: Annotated[bool, api("Whether one can go back to it there.")]
@@ -195,7 +196,7 @@ class ProviderSnapshotStatus(Model, kw_only=True):
     message: Message | None = None
 
 
-class SnapshotRef(Model, kw_only=True):
+class SnapshotRef(Model):
     """Another snapshot of the same machine."""
 
     name: Annotated[str, api("Name of the snapshot.")]
@@ -203,7 +204,7 @@ class SnapshotRef(Model, kw_only=True):
     uid: Annotated[str, api("UID of the snapshot.")] | None = None
 
 
-class VMSnapshotStatus(Model, kw_only=True):
+class VMSnapshotStatus(Model):
     """The snapshot that is there."""
 
     snapshot_id: Annotated[str, api("The provider's identifier of the snapshot; unset until it is taken.")] | None = (
@@ -225,7 +226,7 @@ class VMSnapshotStatus(Model, kw_only=True):
     conditions: Conditions = ()
 
 
-class VMSnapshot(Resource, kw_only=True):
+class VMSnapshot(Resource):
     """A point in a machine's life to go back to."""
 
     spec: Annotated[VMSnapshotSpec, api("The snapshot that is wanted.")]

@@ -1,0 +1,211 @@
+"""The container of a Workload: what it needs, what it sees, and how it is asked whether it is well.
+
+This module must not know how many replicas there are, nor where or when they run.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+
+from holdfast.kinds.model import (
+    Count,
+    Duration,
+    Model,
+    Name,
+    PortNumber,
+    Positive,
+    Quantity,
+    Rule,
+    Spelling,
+    Total,
+    api,
+    exactly_one,
+)
+
+
+class EnvSource(Model):
+    """A ConfigMap or Secret that environment variables are taken from."""
+
+    RULES: ClassVar = (
+        Rule(
+            rule="has(self.configMapRef) != has(self.secretRef)",
+            message="name either a configMapRef or a secretRef",
+        ),
+    )
+
+    config_map_ref: Annotated[ConfigReference, api("The ConfigMap to take variables from.")] | None = None
+    secret_ref: Annotated[ConfigReference, api("The Secret to take variables from.")] | None = None
+    prefix: Annotated[str, api("What to put before each key to form the variable's name.", max_length=253)] | None = (
+        None
+    )
+    keys: Annotated[
+        dict[str, str],
+        api("The key to take for each variable, by the variable's name; every key is taken when this is empty."),
+    ] = {}
+    part_of_revision: (
+        Annotated[bool, api("Whether a change of the referenced data is a new revision.", default=True)] | None
+    ) = None
+
+
+class ConfigReference(Model):
+    """A ConfigMap or Secret in the Workload's namespace."""
+
+    name: Annotated[Name, api("The name of the object.")]
+    optional: Annotated[bool, api("Whether replicas start without it.")] | None = None
+
+
+class Port(Model):
+    """A port that the container listens on."""
+
+    name: (
+        Annotated[
+            str,
+            api("A name that probes and Services can use.", max_length=15, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+        ]
+        | None
+    ) = None
+    container_port: Annotated[PortNumber, api("The port inside the container.")]
+    host_port: Annotated[Count, api("The port on the node; 0 means none is reserved.", le=65535)] | None = None
+    protocol: Annotated[Literal["TCP", "UDP", "SCTP"], api("The protocol.", default="TCP")] | None = None
+
+
+class Resources(Model):
+    """An amount of each resource, in Cloudless' units or as Kubernetes quantities."""
+
+    RULES: ClassVar = tuple(
+        Rule(
+            rule=f"!(has(self.{cloudless}) && has(self.{kubernetes.replace('-', '__dash__')}))",
+            message=f"{cloudless} and {kubernetes} say the same thing; give one of them",
+        )
+        for cloudless, kubernetes in (
+            ("cpuMillicores", "cpu"),
+            ("memoryBytes", "memory"),
+            ("storageBytes", "ephemeral-storage"),
+            ("gpuCount", "gpu"),
+        )
+    )
+
+    cpu_millicores: Annotated[Total, api("Thousandths of a processor.")] | None = None
+    memory_bytes: Annotated[Total, api("Memory in bytes.")] | None = None
+    storage_bytes: Annotated[Total, api("Local storage in bytes.")] | None = None
+    bandwidth_bps: Annotated[Total, api("Network bandwidth in bits per second.")] | None = None
+    gpu_count: Annotated[Count, api("Whole GPUs.")] | None = None
+    cpu: Annotated[Quantity, api("Processors as a quantity, such as 500m.")] | None = None
+    memory: Annotated[Quantity, api("Memory as a quantity, such as 1Gi.")] | None = None
+    ephemeral_storage: Annotated[Quantity, api("Local storage as a quantity, such as 5Gi.")] | None = msgspec.field(
+        default=None, name="ephemeral-storage"
+    )
+    gpu: Annotated[Quantity, api("GPUs as a quantity.")] | None = None
+    extended: Annotated[
+        dict[str, Quantity], api("Other resources by their Kubernetes name, such as nvidia.com/gpu.")
+    ] = {}
+
+
+class ResourceRequirements(Model):
+    """What a replica is given at least and at most."""
+
+    requests: Annotated[Resources, api("What a replica is given at least; it is scheduled by this.")] | None = None
+    limits: Annotated[Resources, api("What a replica may use at most.")] | None = None
+
+
+class Volume(Model):
+    """A directory that is mounted into the container."""
+
+    RULES: ClassVar = (
+        Rule(
+            rule="self.source != 'hostPath' || (has(self.options) && 'path' in self.options)",
+            message="a hostPath volume needs options.path",
+        ),
+    )
+
+    name: Annotated[str, api("The name of the volume.", min_length=1, max_length=63)]
+    source: Annotated[
+        Literal["emptyDir", "configMap", "secret", "hostPath", "persistentVolumeClaim"],
+        api("Where the files come from."),
+    ]
+    mount_path: Annotated[str, api("Where the volume appears in the container.", pattern=r"^/", max_length=4096)]
+    read_only: Annotated[bool, api("Whether the container may only read it.")] | None = None
+    options: Annotated[
+        dict[str, Annotated[str, api(max_length=4096)]],
+        api(
+            "Details of the source: name (of the ConfigMap, Secret or claim; the volume's name when absent), "
+            "path (hostPath), medium and sizeLimit (emptyDir), subPath.",
+            max_length=16,
+        ),
+    ] = {}
+    part_of_revision: (
+        Annotated[bool, api("Whether a change of the ConfigMap or Secret is a new revision.", default=True)] | None
+    ) = None
+
+
+class HTTPHeader(Model):
+    """A header that a probe sends."""
+
+    name: Annotated[str, api("The header's name.", min_length=1)]
+    value: Annotated[str, api("The header's value.")]
+
+
+class HTTPProbe(Model):
+    """Healthy when a GET answers with a code from 200 to 399."""
+
+    path: Annotated[str, api("The path to get.", default="/")] | None = None
+    port: Annotated[int | str, api("The number or name of the port.")]
+    scheme: Annotated[Literal["HTTP", "HTTPS"], api("The scheme.", default="HTTP")] | None = None
+    headers: Annotated[tuple[HTTPHeader, ...], api("Headers to send.")] = ()
+
+
+class TCPProbe(Model):
+    """Healthy when a connection can be opened."""
+
+    port: Annotated[int | str, api("The number or name of the port.")]
+
+
+class ExecProbe(Model):
+    """Healthy when a command ends with exit code 0."""
+
+    command: Annotated[tuple[str, ...], api("The command and its arguments.", min_length=1)]
+
+
+class GRPCProbe(Model):
+    """Healthy when the gRPC health service says SERVING."""
+
+    port: Annotated[PortNumber, api("The number of the port.")]
+    service: Annotated[str, api("The service to ask for.")] | None = None
+
+
+class Probe(Model):
+    """A question that is put to each replica again and again."""
+
+    RULES: ClassVar = (exactly_one("http", "tcp", "exec", "grpc"),)
+
+    http: HTTPProbe | None = None
+    tcp: TCPProbe | None = None
+    exec: ExecProbe | None = None
+    grpc: GRPCProbe | None = None
+    initial_delay: Annotated[Duration, api("How long to wait before the first question.")] | None = None
+    period: Annotated[Duration, api("How often to ask; 10s when absent.")] | None = None
+    timeout: Annotated[Duration, api("How long to wait for an answer; 1s when absent.")] | None = None
+    success_threshold: Annotated[Positive, api("Successes in a row that make it healthy; 1 when absent.")] | None = None
+    failure_threshold: Annotated[Positive, api("Failures in a row that make it unhealthy; 3 when absent.")] | None = (
+        None
+    )
+
+
+class Restart(Spelling):
+    """When a container that ended is started again."""
+
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+
+    __spellings__ = {"ALWAYS": "Always", "ON_FAILURE": "OnFailure", "NEVER": "Never"}
+
+
+class RestartPolicy(Model):
+    """What happens when the container ends."""
+
+    policy: Annotated[Restart, api("When it is started again.", default="Always")] | None = None
+    max_retries: Annotated[Count, api("Restarts after which the replica counts as failed.")] | None = None
+    backoff: Annotated[Duration, api("How long to wait between restarts.")] | None = None

@@ -1,0 +1,129 @@
+"""Workload: an application of replicas that keep serving while they are changed.
+
+This module must not know how a rollout proceeds; the kernel does.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final, Literal
+
+from holdfast.kinds.cloudless.containers import EnvSource, Port, Probe, ResourceRequirements, RestartPolicy, Volume
+from holdfast.kinds.cloudless.placement import Placement
+from holdfast.kinds.cloudless.rollouts import EffectiveLimits, Rollout, RolloutStatus
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Count,
+    Kind,
+    Model,
+    Name,
+    ObservedGeneration,
+    Resource,
+    Rule,
+    Scale,
+    api,
+)
+
+
+class WorkloadSpec(Model):
+    """What to run, how many of it, where, and how to change it."""
+
+    RULES: ClassVar = tuple(
+        Rule(
+            rule=f"!has(self.{probe}) || !has(self.{probe}.successThreshold) || self.{probe}.successThreshold == 1",
+            message=f"{probe}.successThreshold must be 1: a container is restarted by its first run of failures",
+        )
+        for probe in ("livenessProbe", "startupProbe")
+    )
+
+    image: Annotated[str, api("The container image.", min_length=1)]
+    image_pull_policy: (
+        Annotated[Literal["Always", "IfNotPresent", "Never"], api("When the image is pulled.")] | None
+    ) = None
+    image_pull_secrets: Annotated[
+        tuple[Name, ...], api("Secrets that give access to the image's registry.", list_type="set")
+    ] = ()
+    command: Annotated[tuple[str, ...], api("The entry point; the image's when empty.", list_type="atomic")] = ()
+    args: Annotated[
+        tuple[str, ...], api("Arguments of the entry point; the image's when empty.", list_type="atomic")
+    ] = ()
+    env: Annotated[dict[str, str], api("Environment variables.")] = {}
+    env_from: Annotated[
+        tuple[EnvSource, ...], api("ConfigMaps and Secrets to take variables from.", max_length=64, list_type="atomic")
+    ] = ()
+    ports: Annotated[
+        tuple[Port, ...], api("Ports that the container listens on.", max_length=64, keys=("containerPort", "protocol"))
+    ] = ()
+    resources: Annotated[ResourceRequirements, api("What a replica needs and may use.")] | None = None
+    volumes: Annotated[tuple[Volume, ...], api("Directories to mount.", max_length=64, keys=("name",))] = ()
+    liveness_probe: Annotated[Probe, api("Restarts the container when it fails.")] | None = None
+    readiness_probe: Annotated[Probe, api("Takes the replica out of service while it fails.")] | None = None
+    startup_probe: Annotated[Probe, api("Holds the other probes back until it has succeeded.")] | None = None
+    restart_policy: RestartPolicy | None = None
+    placement: Placement | None = None
+    replicas: Annotated[Count, api("How many replicas to run.", le=1_000_000, default=1)] | None = None
+    rollout: Rollout | None = None
+
+
+class WorkloadStatus(Model):
+    """What is observed of a Workload."""
+
+    observed_generation: ObservedGeneration | None = None
+    phase: (
+        Annotated[
+            Literal["Initializing", "ScalingUp", "Updating", "ScalingDown", "Paused", "Completed", "Failed"],
+            api("What the rollout is doing."),
+        ]
+        | None
+    ) = None
+    replicas: Annotated[Count, api("Replicas that run, without those that are only surge.")] | None = None
+    ready_replicas: Annotated[Count, api("Replicas that are ready.")] | None = None
+    available_replicas: Annotated[Count, api("Replicas that have been ready for minReadySeconds.")] | None = None
+    unavailable_replicas: Annotated[Count, api("Replicas that are wanted and not available.")] | None = None
+    updated_replicas: Annotated[Count, api("Replicas of the newest revision.")] | None = None
+    old_replicas: Annotated[Count, api("Replicas of older revisions.")] | None = None
+    selector: Annotated[str, api("The label selector of the replicas, for autoscalers.")] | None = None
+    limits: EffectiveLimits | None = None
+    current_revision: Annotated[str, api("The last revision that was rolled out completely.")] | None = None
+    update_revision: Annotated[str, api("The revision that the spec asks for.")] | None = None
+    rejected_revision: (
+        Annotated[str, api("A revision that was undone; it is not rolled out again until the spec changes.")] | None
+    ) = None
+    rollout: RolloutStatus | None = None
+    conditions: Conditions = ()
+
+
+class Workload(Resource):
+    """An application: replicas of one container, rolled out without going below their floor."""
+
+    spec: WorkloadSpec
+    status: WorkloadStatus | None = None
+
+
+KIND: Final = Kind(
+    model=Workload,
+    group="cloudless.io",
+    version="v1",
+    plural="workloads",
+    short_names=("wl",),
+    scale=Scale(selector=".status.selector"),
+    columns=(
+        Column(name="Desired", path=".spec.replicas", type="integer", description="Replicas wanted"),
+        Column(name="Ready", path=".status.readyReplicas", type="integer", description="Replicas ready"),
+        Column(name="Floor", path=".status.limits.floor", type="integer", description="Ready replicas that must stay"),
+        Column(
+            name="Updated",
+            path=".status.updatedReplicas",
+            type="integer",
+            description="Replicas of the newest revision",
+        ),
+        Column(name="Phase", path=".status.phase"),
+        Column(name="Because", path=".status.rollout.because.code", description="Why it does what it does"),
+        AGE,
+        Column(name="Strategy", path=".spec.rollout.strategy", priority=1),
+        Column(name="Revision", path=".status.updateRevision", priority=1),
+        Column(name="Image", path=".spec.image", priority=1),
+        Column(name="Message", path=".status.rollout.because.message", priority=1),
+    ),
+)

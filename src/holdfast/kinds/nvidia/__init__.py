@@ -1,0 +1,20 @@
+"""Inference deployments: the kinds of ``nvidia.com/v1beta1``.
+
+A DynamoGraphDeploymentRequest (`requests`) says which model is to be served and
+how well; a DynamoGraphDeployment (`deployments`) says by which components.
+Field names, enums, defaults and columns are upstream's.  The package declares
+the API; profiling and deploying are the operators' matter.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.kinds.model import Kind
+from holdfast.kinds.nvidia import deployments, requests
+from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment
+from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequest
+
+KINDS: Final[tuple[Kind, ...]] = (requests.KIND, deployments.KIND)
+
+__all__ = ["KINDS", "DynamoGraphDeployment", "DynamoGraphDeploymentRequest"]

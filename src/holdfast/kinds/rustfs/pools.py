@@ -1,0 +1,304 @@
+"""The pools of a Tenant: servers of one shape, what a pool is made with, and how it leaves.
+
+A pool's shape never changes: a store grows by another pool.  This module must
+not know the store as a whole, nor how pools are rolled out.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from holdfast.kinds.model import (
+    OPEN,
+    Count,
+    Label,
+    Model,
+    OpenObject,
+    Positive,
+    PositiveDuration,
+    Rule,
+    Spelling,
+    Time,
+    Total,
+    api,
+    unchanged,
+)
+
+# --- what is asked ---
+
+
+def _shape(rule: str, what: str, *, at: str | None = None) -> Rule:
+    """A rule about what a pool was made with."""
+    return Rule(
+        rule=rule, message=f"{what} is immutable; add a pool to grow", reason="FieldValueForbidden", field_path=at
+    )
+
+
+def _frozen(field: str, what: str) -> Rule:
+    """The rule of a field that may neither change nor appear nor vanish."""
+    return _shape(unchanged(field), what, at=f".{field}")
+
+
+def _frozen_storage() -> Rule:
+    """Sizes are compared as quantities, because 1Gi and 1024Mi are the same size."""
+
+    def sized(claim: str) -> str:
+        return f"has({claim}.resources) && has({claim}.resources.requests) && 'storage' in {claim}.resources.requests"
+
+    def size(claim: str) -> str:
+        return f"quantity(string({claim}.resources.requests['storage']))"
+
+    return _shape(
+        f"({sized('self')}) == ({sized('oldSelf')})"
+        f" && (!({sized('self')}) || {size('self')}.compareTo({size('oldSelf')}) == 0)",
+        "the size of a pool's volumes",
+        at=".resources",
+    )
+
+
+_AMOUNT: Final[dict[str, Any]] = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+    "maxLength": 64,
+}
+
+
+VolumeClaimSpec = Annotated[
+    OpenObject,
+    # Rules see only fields that the schema names, so those that rules are about are named.
+    api(
+        properties={
+            "storageClassName": {"type": "string", "maxLength": 253},
+            "accessModes": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 63}},
+            "resources": {
+                **OPEN,
+                "properties": {
+                    "requests": {"type": "object", "maxProperties": 16, "additionalProperties": _AMOUNT},
+                },
+            },
+        },
+        rules=(
+            _frozen("storageClassName", "the StorageClass of a pool's volumes"),
+            _frozen("accessModes", "the access mode of a pool's volumes"),
+            _frozen_storage(),
+        ),
+    ),
+]
+
+
+UnixId = Annotated[Total, api(le=2**31 - 1)]
+"""The number of a user or a group."""
+
+
+class SecurityContext(Model):
+    """Who the processes of a pod are; an empty one leaves it to the platform."""
+
+    RULES: ClassVar = (
+        Rule(
+            rule="!has(self.runAsUser) || self.runAsUser != 0 || !has(self.runAsNonRoot) || !self.runAsNonRoot",
+            message="runAsUser 0 is root, which runAsNonRoot forbids",
+            field_path=".runAsNonRoot",
+        ),
+    )
+
+    run_as_user: Annotated[UnixId, api("The user.")] | None = None
+    run_as_group: Annotated[UnixId, api("The group.")] | None = None
+    fs_group: Annotated[UnixId, api("The group that volumes belong to.")] | None = None
+    run_as_non_root: Annotated[bool, api("Whether root is refused.")] | None = None
+    seccomp_profile: Annotated[OpenObject, api("The seccomp profile, as in a pod.")] | None = None
+
+
+class Persistence(Model):
+    """The volumes of a pool's servers."""
+
+    RULES: ClassVar = (
+        _shape(
+            "has(self.volumeClaimTemplate) == has(oldSelf.volumeClaimTemplate)",
+            "whether a pool has a volumeClaimTemplate",
+            at=".volumeClaimTemplate",
+        ),
+    )
+
+    volumes_per_server: Annotated[
+        Positive, api("How many volumes each server has.", rules=(_shape("self == oldSelf", "volumesPerServer"),))
+    ]
+    volume_claim_template: (
+        Annotated[VolumeClaimSpec, api("The claim of each volume, as in a PersistentVolumeClaim; 10Gi if unset.")]
+        | None
+    ) = None
+    path: Annotated[str, api("Where volumes are mounted; /data if unset.", min_length=1)] | None = None
+    labels: Annotated[dict[str, str], api("Labels of the claims.")] = {}
+    annotations: Annotated[dict[str, str], api("Annotations of the claims.")] = {}
+
+
+class Pool(Model):
+    """Servers of one shape, run as one StatefulSet."""
+
+    name: Annotated[Label, api("What the pool is called.")]
+    servers: Annotated[Positive, api("How many servers.", rules=(_shape("self == oldSelf", "servers"),))]
+    persistence: Annotated[Persistence, api("The volumes of each server.")]
+    progress_deadline: (
+        Annotated[
+            PositiveDuration,
+            api("How long a rollout may stand still before it has failed.", default="10m"),
+        ]
+        | None
+    ) = None
+    security_context: Annotated[SecurityContext, api("Who its processes are; the tenant's if unset.")] | None = None
+    container_security_context: (
+        Annotated[OpenObject, api("What its containers may do; the tenant's if unset.")] | None
+    ) = None
+    node_selector: Annotated[dict[str, str], api("The nodes that it runs on, by their labels.")] = {}
+    affinity: Annotated[OpenObject, api("The affinity of its pods.")] | None = None
+    tolerations: Annotated[tuple[OpenObject, ...], api("The taints that its pods tolerate.")] = ()
+    topology_spread_constraints: Annotated[tuple[OpenObject, ...], api("How its pods are spread over nodes.")] = ()
+    resources: Annotated[OpenObject, api("What each server needs and may use.")] | None = None
+    priority_class_name: Annotated[str, api("The PriorityClass of its pods; the tenant's if unset.")] | None = None
+
+
+class DecommissionAction(StrEnum):
+    """What is asked of a pool's decommission."""
+
+    START = "Start"
+    CANCEL = "Cancel"
+
+
+class DecommissionRequest(Model):
+    """That a pool be drained, or be drained no longer."""
+
+    pool_name: Annotated[Label, api("The pool.")]
+    request_id: Annotated[str, api("What tells this request from earlier ones.", min_length=1, max_length=128)]
+    action: Annotated[DecommissionAction, api("What is asked.")]
+    requested_at: Annotated[Time, api("When it was asked.")] | None = None
+    cancel_requested_at: Annotated[Time, api("When it was asked to stop.")] | None = None
+    reason: Annotated[str, api("Why, for people.", max_length=1024)] | None = None
+
+
+class PoolLifecycle(Model):
+    """How pools leave."""
+
+    pvc_retention_policy: (
+        Annotated[Literal["Retain"], api("What happens to the volumes of a pool that left.", default="Retain")] | None
+    ) = None
+    decommission_requests: Annotated[
+        tuple[DecommissionRequest, ...], api("The pools that shall leave.", keys=("poolName",), max_length=32)
+    ] = ()
+
+
+# --- what is observed ---
+
+
+class PoolState(Spelling):
+    """How a pool's StatefulSet is doing.  Written with the ``Pool`` prefix, read with or without."""
+
+    CREATED = "PoolCreated"
+    """It exists, and its controller has not reported on it yet."""
+    NOT_CREATED = "PoolNotCreated"
+    """It does not exist, or wants no pods."""
+    INITIALIZED = "PoolInitialized"
+    """It has more ready or updated pods than it wants, as while it shrinks."""
+    UPDATING = "PoolUpdating"
+    """A rollout runs."""
+    ROLLOUT_COMPLETE = "PoolRolloutComplete"
+    """All pods are ready and of the newest revision."""
+    ROLLOUT_FAILED = "PoolRolloutFailed"
+    """A rollout stood still for longer than its deadline."""
+    DEGRADED = "PoolDegraded"
+    """No rollout runs, and some pods are not ready."""
+
+    __spellings__: ClassVar = {
+        state: f"Pool{state}"
+        for state in (
+            "Created", "NotCreated", "Initialized", "Updating", "RolloutComplete", "RolloutFailed", "Degraded",
+        )
+    }  # fmt: skip
+
+
+class PoolLifecycleState(StrEnum):
+    """Whether a pool is here to stay."""
+
+    ACTIVE = "Active"
+    DECOMMISSIONING = "Decommissioning"
+    DECOMMISSIONED = "Decommissioned"
+    DECOMMISSION_CANCELED = "DecommissionCanceled"
+    DECOMMISSION_FAILED = "DecommissionFailed"
+
+
+class DecommissionPhase(StrEnum):
+    """How far the draining of a pool is."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    COMPLETE = "Complete"
+    CANCELED = "Canceled"
+    FAILED = "Failed"
+
+
+class CleanupState(StrEnum):
+    """What is left of a drained pool."""
+
+    PENDING = "Pending"
+    STATEFUL_SET_DELETING = "StatefulSetDeleting"
+    PVC_RETAINED = "PvcRetained"
+    """Its volumes alone, which are always kept."""
+
+
+class DecommissionProgress(Model):
+    """How much of a pool has moved."""
+
+    objects_migrated: Annotated[Total, api("Objects that moved.")] | None = None
+    bytes_migrated: Annotated[Total, api("Bytes that moved.")] | None = None
+    objects_failed: Annotated[Total, api("Objects that could not be moved.")] | None = None
+    bytes_failed: Annotated[Total, api("Bytes that could not be moved.")] | None = None
+
+
+class DecommissionCleanup(Model):
+    """What is left of a drained pool."""
+
+    state: Annotated[CleanupState, api("What is left.")]
+    stateful_set_deleted_at: Annotated[Time, api("When its StatefulSet was gone.")] | None = None
+    pvc_retention_policy: Annotated[str, api("What happened to its volumes.")] | None = None
+
+
+class DecommissionError(Model):
+    """Why draining did not go on."""
+
+    reason: Annotated[str, api("Why, for machines.")] | None = None
+    message: Annotated[str, api("Why, for people.")] | None = None
+
+
+class DecommissionStatus(Model):
+    """How far the draining of a pool is."""
+
+    request_id: Annotated[str, api("The request that is being followed.")] | None = None
+    rustfs_pool_id: Annotated[str, api("What the store calls the pool.")] | None = None
+    endpoint_set_hash: Annotated[str, api("The servers of the pool, as a hash.")] | None = None
+    phase: Annotated[DecommissionPhase, api("How far it is.")] | None = None
+    started_at: Annotated[Time, api("When it began.")] | None = None
+    last_poll_time: Annotated[Time, api("When the store was last asked.")] | None = None
+    completed_at: Annotated[Time, api("When it was done.")] | None = None
+    progress: Annotated[DecommissionProgress, api("How much has moved.")] | None = None
+    cleanup: Annotated[DecommissionCleanup, api("What is left of the pool.")] | None = None
+    last_error: Annotated[DecommissionError, api("Why it did not go on.")] | None = None
+
+
+class PoolStatus(Model):
+    """What exists of a pool."""
+
+    name: Annotated[str, api("The pool.")] | None = None
+    ss_name: Annotated[str, api("The pool's StatefulSet.", min_length=1)]
+    state: Annotated[PoolState, api("How the StatefulSet is doing.")]
+    workload_state: Annotated[PoolState, api("The same as state.")] | None = None
+    lifecycle_state: Annotated[PoolLifecycleState, api("Whether the pool is here to stay.")] | None = None
+    decommission: Annotated[DecommissionStatus, api("How far its draining is.")] | None = None
+    replicas: Annotated[Count, api("Pods that exist.")] | None = None
+    ready_replicas: Annotated[Count, api("Pods that are ready.")] | None = None
+    current_replicas: Annotated[Count, api("Pods of the current revision.")] | None = None
+    updated_replicas: Annotated[Count, api("Pods of the update revision.")] | None = None
+    current_revision: Annotated[str, api("The revision that a rollout leaves.")] | None = None
+    update_revision: Annotated[str, api("The revision that a rollout reaches.")] | None = None
+    last_progress_time: (
+        Annotated[Time, api("When the running rollout last moved; progressDeadline counts from here.")] | None
+    ) = None
+    last_update_time: Annotated[Time, api("When anything else said here last changed.")] | None = None

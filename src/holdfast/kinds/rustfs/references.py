@@ -1,0 +1,26 @@
+"""How a Tenant names objects in its namespace.
+
+This module must not know what they hold.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from holdfast.kinds.model import (
+    Model,
+    Name,
+    api,
+)
+
+
+class LocalReference(Model):
+    """An object in the Tenant's namespace."""
+
+    name: Annotated[Name, api("Its name.")]
+
+
+class KeyReference(LocalReference):
+    """A key of a Secret or ConfigMap in the Tenant's namespace."""
+
+    key: Annotated[Name, api("The key.")]

@@ -1,0 +1,204 @@
+"""Tenant: an object store, made of pools of servers with volumes.
+
+This module says what the object looks like and what an API server can refuse by
+itself; it must not know how it is operated.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final, Literal
+
+from holdfast.kinds.model import (
+    AGE,
+    Column,
+    Conditions,
+    Count,
+    IntOrPercent,
+    Kind,
+    Model,
+    ObservedGeneration,
+    OpenObject,
+    Quantity,
+    Resource,
+    Rule,
+    api,
+    is_zero,
+)
+from holdfast.kinds.rustfs.encryption import Encryption
+from holdfast.kinds.rustfs.pools import Pool, PoolLifecycle, PoolStatus, SecurityContext
+from holdfast.kinds.rustfs.provisioning import Bucket, Policy, ProvisioningStatus, Users
+from holdfast.kinds.rustfs.references import KeyReference, LocalReference
+from holdfast.kinds.rustfs.tls import CertificatesStatus, Tls
+
+
+class PodDeletionPolicy(StrEnum):
+    """What to do with terminating pods on a node that is down."""
+
+    DO_NOTHING = "DoNothing"
+    DELETE = "Delete"
+    """Delete them, with their grace period."""
+    FORCE_DELETE = "ForceDelete"
+    """Delete them at once, if the node is known to be off."""
+    DELETE_STATEFUL_SET_POD = "DeleteStatefulSetPod"
+    DELETE_DEPLOYMENT_POD = "DeleteDeploymentPod"
+    DELETE_BOTH = "DeleteBothStatefulSetAndDeploymentPod"
+
+
+class EnvVar(Model):
+    """An environment variable of the servers."""
+
+    name: Annotated[
+        str,
+        api(
+            "Its name.",
+            min_length=1,
+            max_length=1024,
+            rules=(
+                Rule(
+                    rule="!self.startsWith('RUSTFS_KMS_')",
+                    message="variables named RUSTFS_KMS_ are set from spec.encryption",
+                    reason="FieldValueForbidden",
+                ),
+            ),
+        ),
+    ]
+    value: Annotated[str, api("Its value.")] | None = None
+    value_from: Annotated[OpenObject, api("Where its value comes from, as in a pod.")] | None = None
+
+
+class Logging(Model):
+    """Where the servers write their logs."""
+
+    mode: (
+        Annotated[
+            Literal["stdout", "emptydir", "persistent"],
+            api("To the container's output, to the node's disk, or to a volume.", default="stdout"),
+        ]
+        | None
+    ) = None
+    storage_size: Annotated[Quantity, api("The size of the volume; 5Gi if unset.")] | None = None
+    storage_class: Annotated[str, api("The StorageClass of the volume.")] | None = None
+    mount_path: Annotated[str, api("Where logs are written; /logs if unset.", min_length=1)] | None = None
+
+
+class Rollout(Model):
+    """How far a rollout may disturb the store."""
+
+    RULES: ClassVar = (
+        Rule(
+            rule=f"!has(self.maxUnavailable) || !{is_zero('self.maxUnavailable')}",
+            message="with maxUnavailable 0 no server could ever be replaced; set paused to hold a rollout",
+            field_path=".maxUnavailable",
+        ),
+    )
+
+    max_unavailable: (
+        Annotated[IntOrPercent, api("How many servers of a pool may be replaced at a time; 1 if unset.")] | None
+    ) = None
+    min_available: Annotated[IntOrPercent, api("How many servers of a pool must stay ready.")] | None = None
+    paused: Annotated[bool, api("Whether rollouts wait.", default=False)] | None = None
+
+
+class TenantSpec(Model):
+    """An object store."""
+
+    RULES: ClassVar = (
+        Rule(
+            rule=(
+                "!has(self.encryption) || !self.encryption.enabled || self.encryption.backend != 'local'"
+                " || (self.pools.size() == 1 && self.pools[0].servers == 1)"
+            ),
+            message="encryption with local keys works with one server only; use the vault backend",
+            field_path=".encryption.backend",
+        ),
+    )
+
+    pools: Annotated[tuple[Pool, ...], api("The pools.", keys=("name",), min_length=1, max_length=32)]
+    pool_lifecycle: Annotated[PoolLifecycle, api("How pools leave.")] | None = None
+    rollout: Annotated[Rollout, api("How far a rollout may disturb the store.")] | None = None
+    image: Annotated[str, api("The image of the servers; the operator's default if unset.", min_length=1)] | None = None
+    image_pull_policy: (
+        Annotated[Literal["Always", "Never", "IfNotPresent"], api("When the image is pulled; IfNotPresent if unset.")]
+        | None
+    ) = None
+    image_pull_secret: Annotated[LocalReference, api("The Secret to pull the image with.")] | None = None
+    mount_path: Annotated[str, api("Accepted and not used; set persistence.path of a pool.")] | None = None
+    pod_management_policy: (
+        Annotated[Literal["OrderedReady", "Parallel"], api("How pods of a pool start; Parallel if unset.")] | None
+    ) = None
+    pod_deletion_policy_when_node_is_down: (
+        Annotated[PodDeletionPolicy, api("What to do with pods on a node that is down; DoNothing if unset.")] | None
+    ) = None
+    scheduler: Annotated[str, api("The scheduler of the pods.")] | None = None
+    priority_class_name: Annotated[str, api("The PriorityClass of the pods.")] | None = None
+    service_account_name: Annotated[str, api("The ServiceAccount of the pods; one is made if unset.")] | None = None
+    create_service_account_rbac: Annotated[bool, api("Accepted and not used.")] | None = None
+    security_context: Annotated[SecurityContext, api("Who the processes are.")] | None = None
+    container_security_context: Annotated[OpenObject, api("What the containers may do, as in a pod.")] | None = None
+    lifecycle: Annotated[OpenObject, api("Hooks of the containers, as in a pod.")] | None = None
+    env: Annotated[tuple[EnvVar, ...], api("Environment variables of the servers.", max_length=1024)] = ()
+    logging: Annotated[Logging, api("Where the servers write their logs.")] | None = None
+    creds_secret: (
+        Annotated[LocalReference, api("The Secret with the root credentials: accesskey and secretkey.")] | None
+    ) = None
+    rpc_secret: Annotated[KeyReference, api("The Secret that servers know each other by.")] | None = None
+    tls: Annotated[Tls, api("How the servers speak TLS.")] | None = None
+    encryption: Annotated[Encryption, api("Encryption of objects at rest.")] | None = None
+    policies: Annotated[
+        tuple[Policy, ...], api("Policies to be made in the store.", keys=("name",), max_length=256)
+    ] = ()
+    users: Users = ()
+    buckets: Annotated[
+        tuple[Bucket, ...], api("Buckets to be made in the store.", keys=("name",), max_length=1024)
+    ] = ()
+
+
+class TenantStatus(Model):
+    """What exists of a Tenant."""
+
+    # Not an enum: objects that an older operator left behind say other things, and must still be read.
+    current_state: (
+        Annotated[str, api("Ready, Blocked, Reconciling, Degraded, NotReady or Unknown, by the conditions.")] | None
+    ) = None
+    available_replicas: Annotated[Count, api("Pods that are ready, of all pools.")] | None = None
+    pools: Annotated[tuple[PoolStatus, ...], api("What exists of each pool.", keys=("ssName",))] = ()
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+    certificates: Annotated[CertificatesStatus, api("The certificates in use.")] | None = None
+    provisioning: Annotated[ProvisioningStatus, api("What became of policies, users and buckets.")] | None = None
+
+
+class Tenant(Resource):
+    """An object store, made of pools of servers with volumes."""
+
+    RULES: ClassVar = (
+        Rule(
+            rule="size(self.metadata.name) <= 55 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            message=(
+                "a Tenant's name begins with a letter, has only small letters, digits and hyphens and at most 55 of"
+                " them, because Services are named after it"
+            ),
+        ),
+        Rule(
+            rule=(
+                "self.spec.pools.all(p,"
+                " size(self.metadata.name) + size(p.name) + size(string(p.servers - 1)) + 2 <= 63)"
+            ),
+            message="the name of a server, TENANT-POOL-NUMBER, must not exceed 63 characters",
+            field_path=".spec.pools",
+        ),
+    )
+
+    spec: Annotated[TenantSpec, api("What is wanted.")]
+    status: Annotated[TenantStatus, api("What exists.")] | None = None
+
+
+KIND: Final = Kind(
+    model=Tenant,
+    group="rustfs.com",
+    version="v1alpha1",
+    plural="tenants",
+    short_names=("tenant",),
+    columns=(Column(name="State", path=".status.currentState"), AGE),
+)
