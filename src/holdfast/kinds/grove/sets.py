@@ -41,7 +41,7 @@ from holdfast.kinds.model import (
     frozen,
 )
 
-# --- the template of a gang ---
+# --- the template of a gang --------------------------------------------------
 
 
 class CliqueStartupType(StrEnum):
@@ -224,7 +224,7 @@ class PodCliqueSetTemplate(Model):
     ] = ()
 
 
-# --- what is asked ---
+# --- what is asked -----------------------------------------------------------
 
 
 class UpdateStrategyType(StrEnum):
@@ -256,7 +256,7 @@ class PodCliqueSetSpec(Model):
     template: Annotated[PodCliqueSetTemplate, api("What each gang is made of.")]
 
 
-# --- what is observed ---
+# --- what is observed --------------------------------------------------------
 
 
 class UpdatingReplica(Model):

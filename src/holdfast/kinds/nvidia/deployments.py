@@ -28,7 +28,7 @@ from holdfast.kinds.model import (
 )
 from holdfast.kinds.nvidia.runtimes import Backend, Semver
 
-# --- what is asked ---
+# --- what is asked -----------------------------------------------------------
 
 
 class TopologyConstraint(Model):
@@ -196,7 +196,7 @@ class DynamoGraphDeploymentSpec(Model):
     experimental: Annotated[OpenObject, api("Previews whose form may change.")] | None = None
 
 
-# --- what is observed ---
+# --- what is observed --------------------------------------------------------
 
 
 class ComponentStatus(Model):

@@ -32,7 +32,7 @@ EmbeddedObject = Annotated[OpenObject, api(**{"x-kubernetes-embedded-resource": 
 """A whole object of another kind, with its apiVersion and kind."""
 
 
-# --- what is asked ---
+# --- what is asked -----------------------------------------------------------
 
 
 class ModelCache(Model):
@@ -176,7 +176,7 @@ class DynamoGraphDeploymentRequestSpec(Model):
     ) = None
 
 
-# --- what is observed ---
+# --- what is observed --------------------------------------------------------
 
 
 class ProfilingCandidate(Model):

@@ -25,7 +25,7 @@ from holdfast.kinds.model import (
     unchanged,
 )
 
-# --- what is asked ---
+# --- what is asked -----------------------------------------------------------
 
 
 def _shape(rule: str, what: str, *, at: str | None = None) -> Rule:
@@ -186,7 +186,7 @@ class PoolLifecycle(Model):
     ] = ()
 
 
-# --- what is observed ---
+# --- what is observed --------------------------------------------------------
 
 
 class PoolState(Spelling):

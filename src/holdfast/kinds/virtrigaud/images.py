@@ -19,7 +19,6 @@ from holdfast.kinds.model import (
     Kind,
     Model,
     ObservedGeneration,
-    Percentage,
     Quantity,
     Resource,
     Rule,
@@ -27,6 +26,7 @@ from holdfast.kinds.model import (
     Total,
     api,
 )
+from holdfast.kinds.virtrigaud.operations import Progress
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
     VERSION,
@@ -323,14 +323,11 @@ class VMImageSpec(Model):
     distribution: Annotated[OSDistribution, api("Its operating system.")] | None = None
 
 
-class ImageImportProgress(Model):
+class ImageImportProgress(Progress):
     """How far an import has come."""
 
-    total_bytes: Annotated[Total, api("Bytes to transfer.")] | None = None
     transferred_bytes: Annotated[Total, api("Bytes transferred.")] | None = None
-    percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
     transfer_rate: Annotated[Total, api("Bytes a second.")] | None = None
-    eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
     start_time: Annotated[Time, api("When it began.")] | None = None
 
 

@@ -19,7 +19,6 @@ from holdfast.kinds.model import (
     Kind,
     Model,
     ObservedGeneration,
-    Percentage,
     Quantity,
     Resource,
     Rule,
@@ -29,7 +28,7 @@ from holdfast.kinds.model import (
     immutable,
 )
 from holdfast.kinds.virtrigaud.devices import Disks, Networks
-from holdfast.kinds.virtrigaud.operations import RetryPolicy
+from holdfast.kinds.virtrigaud.operations import Progress, RetryPolicy
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
     VERSION,
@@ -249,14 +248,11 @@ class VMMigrationSpec(Model):
     metadata: Annotated[MigrationMetadata, api("What people should know about it.")] | None = None
 
 
-class MigrationProgress(Model):
+class MigrationProgress(Progress):
     """How far a migration has come."""
 
     current_phase: Annotated[MigrationPhase, api("The phase that runs.")] | None = None
-    total_bytes: Annotated[Total, api("Bytes to transfer.")] | None = None
     transferred_bytes: Annotated[Total, api("Bytes transferred.")] | None = None
-    percentage: Annotated[Percentage, api("How far in all, in per cent.")] | None = None
-    eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
     transfer_rate: Annotated[Total, api("Bytes a second.")] | None = None
     phase_start_time: Annotated[Time, api("When the phase began.")] | None = None
 

@@ -127,13 +127,8 @@ class VMAffinity(Model):
     ] = ()
 
 
-class VMAntiAffinity(Model):
+class VMAntiAffinity(VMAffinity):
     """Machines to lie apart from."""
-
-    required_during_scheduling: Annotated[tuple[VMAffinityTerm, ...], api("What must hold.", max_length=20)] = ()
-    preferred_during_scheduling: Annotated[
-        tuple[WeightedVMAffinityTerm, ...], api("What should hold.", max_length=20)
-    ] = ()
 
 
 class PlaceRule(Model):

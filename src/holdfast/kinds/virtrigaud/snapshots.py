@@ -19,7 +19,6 @@ from holdfast.kinds.model import (
     Kind,
     Model,
     ObservedGeneration,
-    Percentage,
     Positive,
     Quantity,
     Resource,
@@ -29,6 +28,7 @@ from holdfast.kinds.model import (
     api,
     immutable,
 )
+from holdfast.kinds.virtrigaud.operations import Progress
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
     VERSION,
@@ -175,14 +175,11 @@ class VMSnapshotSpec(Model):
     metadata: Annotated[SnapshotMetadata, api("What people should know about it.")] | None = None
 
 
-class SnapshotProgress(Model):
+class SnapshotProgress(Progress):
     """How far a snapshot has come."""
 
-    total_bytes: Annotated[Total, api("Bytes to write.")] | None = None
     completed_bytes: Annotated[Total, api("Bytes written.")] | None = None
-    percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
     start_time: Annotated[Time, api("When it began.")] | None = None
-    eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
 
 
 class ProviderSnapshotStatus(Model):
