@@ -210,7 +210,7 @@ def _shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
                 keep = max(keep, floor)
             return Shape(wanted, keep, floor, 2 * replicas)
         case Old.LIVING:
-            keep = min(old.live, replicas)
+            keep = min(old.live, replicas - min(new.live, replicas))
             return Shape(replicas - keep, keep, floor, limits.ceiling)
 
 
@@ -226,6 +226,10 @@ def _held_shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
         wanted = (replicas, spare) if mine is new else (spare, max(min(old.live, replicas), limits.floor))
         return Shape(*wanted, limits.floor, 2 * replicas)
     keep = min(new.live, replicas)
+    if step.old is Old.NONE and step.floor:
+        # The old revision is past: what is missing comes back new.
+        rest = min(old.live, replicas)
+        return Shape(max(keep, replicas - rest), rest, limits.floor, limits.ceiling)
     rest = max(replicas - keep, min(old.live, limits.ceiling - keep))
     return Shape(keep, rest, limits.floor, limits.ceiling)
 
@@ -302,7 +306,8 @@ def _start_missing(rollout: Rollout, fleet: Fleet, shape: Shape) -> Start | None
     """Start what is missing, new before old, as far as the ceiling leaves room."""
     room = shape.ceiling - _occupied(rollout, fleet)
     if rollout.ordered:
-        moving = fleet.new.unready + fleet.new.settling + fleet.old.unready + fleet.old.settling
+        # An old replica that never gets ready must not keep the new ones from starting.
+        moving = fleet.new.unready + fleet.new.settling
         room = min(room, fleet.gaps + (0 if moving else 1))
     if room <= 0:
         return None
@@ -362,9 +367,6 @@ def _wait(rollout: Rollout, fleet: Fleet, shape: Shape) -> Wait | None:
         if going:
             message = f"{count(going)} still terminating, and no room for another before"
             return _waiting(rollout, fleet, Side.OLD, going, Because(Code.WAITING_FOR_TERMINATION, message))
-        if old.unready:
-            message = f"{count(old.unready)} of the stable revision not ready, and replicas start one after another"
-            return _waiting(rollout, fleet, Side.OLD, old.unready, Because(Code.WAITING_FOR_READY, message))
         return _waiting(rollout, fleet, Side.OLD, short, _at_floor(fleet, shape))
     if old.live > shape.old:
         return _waiting(rollout, fleet, Side.OLD, old.live - shape.old, _at_floor(fleet, shape))

@@ -8,7 +8,9 @@ those of `docs/engine.md`):
 
 P1   a stop never takes ready replicas below min(floor, ready before)
 P2   live replicas stay within the ceiling, or are not raised when above it
-P3   from every state the goal can be reached, or the verdict is Blocked
+P3   from every state the goal can be reached, even if no old replica ever
+     recovers and nothing unplanned happens any more; or the verdict says what
+     somebody has to do: Blocked, paused, delete
 P4   when the engine says Done, the fleet is what was asked for
 P5   ... and it says nothing else from then on
 P6   the same observation gives the same decision (asked twice in every eighth state)
@@ -26,6 +28,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from holdfast.kernel.fleet import Fleet, Pool, Side
+from holdfast.kernel.reasons import Code
 from holdfast.kernel.rollout import (
     Blocked,
     Decision,
@@ -143,28 +146,27 @@ def explore(walk: Exploration, *, most: int = 5) -> Report:
         report.breaches.extend(_check(walk, world, verdict, after))
         if index % 8 == 0:
             report.breaches.extend(_check_again(walk, world, verdict))
-        if isinstance(verdict.decision, Blocked | Done) or _waits_for_somebody(walk, verdict):
+        if isinstance(verdict.decision, Blocked | Done) or _waits_for_somebody(verdict):
             settled.append(index)
             report.blocked += isinstance(verdict.decision, Blocked)
             report.goals += isinstance(verdict.decision, Done)
-        moves = [after, *_happenings(walk, world, verdict)]
-        for successor in moves:
-            if successor is None:
-                continue
+        helpful = [*_recoveries(walk, world, verdict)] if after is None else [after, *_recoveries(walk, world, verdict)]
+        for number, successor in enumerate((*helpful, *_misfortunes(walk, world))):
             known = seen.get(successor)
             if known is None:
                 known = seen[successor] = len(back)
                 back.append([])
                 frontier.append(successor)
-            back[known].append(index)
+            if number < len(helpful):
+                back[known].append(index)
     report.states = len(seen)
     if not report.breaches:
         report.breaches.extend(_stranded(seen, back, settled))
     return report
 
 
-def _waits_for_somebody(walk: Exploration, verdict: Verdict) -> bool:
-    return isinstance(verdict.decision, Hold) and verdict.decision.until is None and not walk.interrupts
+def _waits_for_somebody(verdict: Verdict) -> bool:
+    return verdict.decision.because.code in (Code.PAUSED, Code.DELETION_NEEDED)
 
 
 def _stranded(seen: dict[World, int], back: list[list[int]], settled: list[int]) -> Iterator[Breach]:
@@ -243,30 +245,29 @@ def _changed(
 # What the world does.
 
 
-def _happenings(walk: Exploration, world: World, verdict: Verdict) -> Iterator[World]:
-    fleet = world.fleet
+def _recoveries(walk: Exploration, world: World, verdict: Verdict) -> Iterator[World]:
+    """What a rollout may count on: new replicas get ready, stopped ones go, time passes, somebody approves."""
+    fleet, decision, progress = world.fleet, verdict.decision, verdict.progress
     for side, pool in ((Side.NEW, fleet.new), (Side.OLD, fleet.old)):
-        for changed in _pool_moves(walk, fleet, side, pool):
-            yield msgspec.structs.replace(world, fleet=changed)
-    decision, progress = verdict.decision, verdict.progress
-    if isinstance(decision, Hold) and decision.until is None and not world.paused:
+        for recovered in _recovered(walk, fleet, side, pool):
+            yield msgspec.structs.replace(world, fleet=recovered)
+    if not isinstance(decision, Hold) or world.paused:
+        return
+    if decision.until is None:
         yield msgspec.structs.replace(world, approved=progress.step + 1)
-    elif isinstance(decision, Hold) and decision.until is not None:
-        # Time passes: as if the step had been reached long ago.
+    else:
+        # As if the step had been reached, and the batch had settled, long ago.
+        long_ago = NOW - timedelta(days=1)
         yield msgspec.structs.replace(
             world,
-            progress=msgspec.structs.replace(progress, reached_at=NOW - timedelta(days=1)),
-            fleet=msgspec.structs.replace(fleet, settled_at=NOW - timedelta(days=1)),
+            progress=msgspec.structs.replace(progress, reached_at=long_ago),
+            fleet=msgspec.structs.replace(fleet, settled_at=long_ago),
         )
-    if walk.revisions and fleet.new.live + fleet.new.dead + fleet.new.terminating:
-        yield _new_revision(world)
-    if walk.interrupts:
-        yield from _interrupts(walk, world)
 
 
-def _pool_moves(walk: Exploration, fleet: Fleet, side: Side, pool: Pool) -> Iterator[Fleet]:
-    if pool.unready:
-        if walk.settling and side is Side.NEW:
+def _recovered(walk: Exploration, fleet: Fleet, side: Side, pool: Pool) -> Iterator[Fleet]:
+    if pool.unready and side is Side.NEW:
+        if walk.settling:
             yield _changed(fleet, side, unready=-1, settling=1)
         else:
             yield _settled(walk, _changed(fleet, side, unready=-1, available=1), side)
@@ -274,14 +275,26 @@ def _pool_moves(walk: Exploration, fleet: Fleet, side: Side, pool: Pool) -> Iter
         yield _settled(walk, _changed(fleet, side, settling=-1, available=1), side)
     if pool.terminating:
         yield _changed(fleet, side, terminating=-1)
+
+
+def _misfortunes(walk: Exploration, world: World) -> Iterator[World]:
+    """What nobody planned: crashes, losses, late recoveries, another revision, somebody's change of mind."""
+    fleet = world.fleet
+    if fleet.old.unready:
+        yield msgspec.structs.replace(world, fleet=_changed(fleet, Side.OLD, unready=-1, available=1))
     if walk.crashes:
-        if pool.available:
-            yield _changed(fleet, side, available=-1, unready=1)
-        if pool.live:
-            yield from _losses(walk, fleet, side, pool)
+        for side, pool in ((Side.NEW, fleet.new), (Side.OLD, fleet.old)):
+            for worse in _worse(walk, fleet, side, pool):
+                yield msgspec.structs.replace(world, fleet=worse)
+    if walk.revisions and fleet.new.live + fleet.new.dead + fleet.new.terminating:
+        yield _new_revision(world)
+    if walk.interrupts:
+        yield from _interrupts(walk, world)
 
 
-def _losses(walk: Exploration, fleet: Fleet, side: Side, pool: Pool) -> Iterator[Fleet]:
+def _worse(walk: Exploration, fleet: Fleet, side: Side, pool: Pool) -> Iterator[Fleet]:
+    if pool.available:
+        yield _changed(fleet, side, available=-1, unready=1)
     if walk.remains:
         if pool.unready and not pool.dead:
             yield _changed(fleet, side, unready=-1, dead=1)
