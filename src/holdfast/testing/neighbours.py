@@ -1,0 +1,249 @@
+"""The neighbours of a simulated rollout: replicas that start, crash, die and go in virtual time.
+
+A world obeys (`start`, `stop`) and has a life of its own (`advance`).  What
+befalls a replica is drawn from the seed and the replica's own name, so that a
+change in one corner of a rollout does not reshuffle the fate of all the others.
+It must not know rollouts, decisions or the wall clock.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import count
+from random import Random
+
+import msgspec
+
+from holdfast.kernel.backoff import Backoff
+from holdfast.kernel.fleet import Replica
+
+RESTARTS = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=5), jitter=0.0)
+"""How long a crashed replica rests before it starts again."""
+
+SLOWNESS = 10
+"""A slow replica takes this many times as long to be ready."""
+
+LATE_CRASH = (5, 90)
+"""A replica that crashes after it was ready does so within these seconds."""
+
+NOWHERE = 0
+"""The node of replicas that find none; the others count from 1."""
+
+
+class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
+    """What the world is like.
+
+    ready_after  how long a replica takes to be ready, more or less `spread` of it
+    slow         how likely it takes ten times as long
+    crash        how likely a start of a replica ends in a crash, before it is ready or after
+    death        how likely a crash is the last one; otherwise the replica starts again, later each time
+    grace        how long a stopped replica takes to go
+    nodes        over how many nodes the replicas are spread
+    broken       revisions that are never ready
+    """
+
+    ready_after: timedelta = timedelta(seconds=8)
+    spread: float = 0.25
+    slow: float = 0.0
+    crash: float = 0.0
+    death: float = 0.25
+    grace: timedelta = timedelta(seconds=3)
+    nodes: int = 4
+    broken: frozenset[str] = frozenset()
+
+
+class Fate(msgspec.Struct, frozen=True):
+    """What one start of a replica comes to; None: it does not happen."""
+
+    ready_after: timedelta
+    crash_after: timedelta | None
+    dies: bool
+
+
+def fate(neighbours: Neighbours, name: str, *, seed: int, attempt: int) -> Fate:
+    """The fate of the `attempt`-th start of the replica `name`: same seed, same fate."""
+    random = Random(f"{seed}/{name}/{attempt}")
+    usual = neighbours.ready_after.total_seconds()
+    delay = usual * random.uniform(1 - neighbours.spread, 1 + neighbours.spread)
+    if random.random() < neighbours.slow:
+        delay *= SLOWNESS
+    crashes, late, dies = random.random() < neighbours.crash, random.random() < 0.5, random.random() < neighbours.death
+    lasts = delay + random.uniform(*LATE_CRASH) if late else delay * random.uniform(0.1, 0.9)
+    return Fate(_whole(delay), _whole(lasts) if crashes else None, dies)
+
+
+class Event(StrEnum):
+    """What may become of a replica by itself."""
+
+    READY = "ready"
+    CRASHED = "crashed"
+    DIED = "died"
+    GONE = "gone"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Happening(msgspec.Struct, frozen=True):
+    """Something that the world did to a replica."""
+
+    event: Event
+    replica: Replica
+
+
+class World:
+    """Replicas by name, and what will happen to them."""
+
+    def __init__(self, neighbours: Neighbours, *, seed: int, now: datetime) -> None:
+        self.neighbours = neighbours
+        self.now = now
+        self._seed = seed
+        self._bodies: dict[str, Replica] = {}
+        self._lives: dict[str, int] = {}
+        self._attempts: dict[str, int] = {}
+        self._nodes: dict[str, int] = {}
+        self._crowds = dict.fromkeys(range(1, neighbours.nodes + 1), 0)
+        self._numbers: dict[str, Iterator[int]] = {}
+        self._order = count()
+        self._pending: list[tuple[datetime, int, str, int, Event, bool]] = []
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        return tuple(self._bodies.values())
+
+    @property
+    def next_at(self) -> datetime | None:
+        """When something happens by itself; None: never."""
+        self._forget_stale()
+        return self._pending[0][0] if self._pending else None
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether something will become of a replica that is on its way: then waiting makes sense."""
+        return any(
+            self._lives.get(name) == life and (event is Event.GONE or self._bodies[name].ready_since is None)
+            for _, _, name, life, event, _ in self._pending
+        )
+
+    # What is done to it.
+
+    def found(self, revision: str, number: int, *, ordered: bool = False, broken: int = 0) -> None:
+        """The replicas that are there in the beginning; the last `broken` of them will never be ready."""
+        for index in range(number):
+            replica = self._new(revision, ordinal=index if ordered else None)
+            if index >= number - broken:
+                continue
+            self._bodies[replica.id] = msgspec.structs.replace(replica, ready_since=self.now)
+            chance = fate(self.neighbours, replica.id, seed=self._seed, attempt=0)
+            if chance.crash_after is not None:
+                self._later(chance.crash_after, replica.id, Event.CRASHED, dies=chance.dies)
+
+    def start(self, revision: str, number: int, *, ordered: bool = False) -> None:
+        for _ in range(number):
+            replica = self._new(revision, ordinal=self._free_ordinal() if ordered else None)
+            self._attempt(replica.id, after=timedelta())
+
+    def stop(self, names: Iterable[str]) -> None:
+        """The dead are gone at once, the living when their grace is over."""
+        for name in names:
+            replica = self._bodies[name]
+            if replica.terminating:
+                continue
+            self._lives[name] += 1
+            if replica.dead:
+                self._remove(name)
+                continue
+            self._bodies[name] = msgspec.structs.replace(replica, terminating=True)
+            self._later(self.neighbours.grace, name, Event.GONE)
+
+    def crash(self, names: Iterable[str], *, dies: bool = False) -> tuple[Happening, ...]:
+        return tuple(self._crash(name, dies=dies) for name in names)
+
+    def drain(self, node: int) -> int:
+        """Nothing new is placed on `node`, and what is there must leave; how many that are."""
+        self._crowds.pop(node, None)
+        leaving = [name for name, place in self._nodes.items() if place == node]
+        for name in leaving:
+            self._bodies[name] = msgspec.structs.replace(self._bodies[name], leaving=True)
+        return len(leaving)
+
+    # What it does.
+
+    def advance(self, to: datetime) -> tuple[Happening, ...]:
+        """Let time pass until `to`; what happened meanwhile, in order."""
+        happened = []
+        while (moment := self.next_at) is not None and moment <= to:
+            _, _, name, _, event, dies = heapq.heappop(self._pending)
+            self.now = moment
+            happened.append(self._happen(name, event, dies=dies))
+        self.now = to
+        return tuple(happened)
+
+    def _happen(self, name: str, event: Event, *, dies: bool) -> Happening:
+        replica = self._bodies[name]
+        match event:
+            case Event.READY:
+                self._bodies[name] = replica = msgspec.structs.replace(replica, ready_since=self.now)
+                return Happening(event, replica)
+            case Event.GONE:
+                self._remove(name)
+                return Happening(event, replica)
+            case Event.CRASHED | Event.DIED:
+                return self._crash(name, dies=dies)
+
+    def _crash(self, name: str, *, dies: bool) -> Happening:
+        replica = self._bodies[name] = msgspec.structs.replace(self._bodies[name], ready_since=None, dead=dies)
+        self._lives[name] += 1
+        if dies:
+            return Happening(Event.DIED, replica)
+        self._attempts[name] += 1
+        self._attempt(name, after=RESTARTS.delay(self._attempts[name]))
+        return Happening(Event.CRASHED, replica)
+
+    def _new(self, revision: str, *, ordinal: int | None) -> Replica:
+        name = f"{revision}-{next(self._numbers.setdefault(revision, count()))}"
+        replica = Replica(id=name, revision=revision, created_at=self.now, ordinal=ordinal)
+        self._bodies[name] = replica
+        self._lives[name] = self._attempts[name] = 0
+        node = self._nodes[name] = min(self._crowds, key=self._crowds.__getitem__, default=NOWHERE)
+        if node in self._crowds:
+            self._crowds[node] += 1
+        return replica
+
+    def _remove(self, name: str) -> None:
+        node = self._nodes[name]
+        if node in self._crowds:
+            self._crowds[node] -= 1
+        for table in (self._bodies, self._lives, self._attempts, self._nodes):
+            del table[name]
+
+    def _attempt(self, name: str, *, after: timedelta) -> None:
+        """Begin a start of the replica `after` some rest."""
+        if self._bodies[name].revision in self.neighbours.broken:
+            return
+        chance = fate(self.neighbours, name, seed=self._seed, attempt=self._attempts[name])
+        if chance.crash_after is None or chance.crash_after > chance.ready_after:
+            self._later(after + chance.ready_after, name, Event.READY)
+        if chance.crash_after is not None:
+            self._later(after + chance.crash_after, name, Event.CRASHED, dies=chance.dies)
+
+    def _later(self, delay: timedelta, name: str, event: Event, *, dies: bool = False) -> None:
+        entry = (self.now + delay, next(self._order), name, self._lives[name], event, dies)
+        heapq.heappush(self._pending, entry)
+
+    def _forget_stale(self) -> None:
+        """Drop what was to happen in an earlier life: before a crash, before a stop."""
+        while self._pending and self._lives.get(self._pending[0][2]) != self._pending[0][3]:
+            heapq.heappop(self._pending)
+
+    def _free_ordinal(self) -> int:
+        taken = {replica.ordinal for replica in self._bodies.values() if not replica.dead}
+        return next(ordinal for ordinal in count() if ordinal not in taken)
+
+
+def _whole(seconds: float) -> timedelta:
+    """Times are whole seconds, as Kubernetes writes them; everything takes at least one."""
+    return timedelta(seconds=max(1, round(seconds)))
