@@ -1,0 +1,147 @@
+"""The command line: which commands there are, and what becomes of their failures.
+
+A command's module is imported when the command is run, so that ``--help`` and
+shell completion start at once.  All failures end here, in one supervisor: bad
+input is one message, a defect is one line, and neither is a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, NoReturn
+
+import click
+
+import holdfast
+from holdfast.cli.errors import ExitCode, InputError, usage_message
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a command is, and what it is for."""
+
+    target: str
+    """``module:attribute`` of the `click.Command`."""
+    help: str
+
+
+COMMANDS: Final = {
+    "plan": Entry("holdfast.cli.plan:command", "Show what a rollout will do, step by step, before it is done."),
+    "simulate": Entry("holdfast.cli.simulate:command", "Run a rollout in virtual time, with crashes and slow starts."),
+    "crds": Entry("holdfast.cli.crds:command", "Print the CustomResourceDefinitions of all kinds."),
+}
+"""Every command, in the order in which they are listed."""
+
+TRACEBACK: Final = "HOLDFAST_TRACEBACK"
+"""The variable that shows where an internal error comes from."""
+
+
+class Commands(click.Group):
+    """A group that knows its commands by name and imports only the one that is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry.target.partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}; {_suggestion(args[0])}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _discard_output()
+            raise click.exceptions.Exit(ExitCode.BROKEN_PIPE) from None
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line; standing alone, exit with its code whatever happens."""
+        run = super().main
+        keywords = {
+            "args": args,
+            "prog_name": prog_name,
+            "complete_var": complete_var,
+            "windows_expand_args": windows_expand_args,
+            **extra,
+        }
+        if not standalone_mode:
+            return run(standalone_mode=False, **keywords)
+        return _supervise(lambda: run(standalone_mode=False, **keywords))
+
+
+def _supervise(run: Callable[[], Any]) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a question mark, not a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        code = run()
+    except InputError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        click.echo(usage_message(error), err=True)
+        sys.exit(ExitCode.BAD_INPUT)
+    except click.ClickException as error:
+        click.echo(f"error: {error.format_message()}", err=True)
+        sys.exit(ExitCode.BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(ExitCode.INTERRUPTED)
+    except Exception as error:
+        _report(error)
+        sys.exit(ExitCode.INTERNAL)
+    sys.exit(code if isinstance(code, int) else ExitCode.OK)
+
+
+def _report(error: Exception) -> None:
+    if os.environ.get(TRACEBACK):
+        import traceback  # only a defect that is looked into pays for it
+
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        return
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    click.echo(f"internal error: {what} (set {TRACEBACK}=1 to see it)", err=True)
+
+
+def _discard_output() -> None:
+    """Send the rest of the output nowhere, so that the interpreter's last flush does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _suggestion(word: str) -> str:
+    import difflib  # only a mistyped command pays for it
+
+    close = difflib.get_close_matches(word, COMMANDS, n=1)
+    return f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(holdfast.__version__, prog_name="holdfast", message="%(prog)s %(version)s")
+def main() -> None:
+    """Roll out and operate stateful fleets: the floor holds, and the status is true."""
