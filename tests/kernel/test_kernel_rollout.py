@@ -1,0 +1,321 @@
+"""Decisions, by tables: what is done, and why, and what is said while nothing is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.kernel.fleet import Fleet, Pool
+from holdfast.kernel.limits import Limits, resolve
+from holdfast.kernel.preview import Phase, phase_of
+from holdfast.kernel.reasons import Code
+from holdfast.kernel.rollout import (
+    Blocked,
+    Decision,
+    Done,
+    Hold,
+    OnFailure,
+    Progress,
+    RollBack,
+    Rollout,
+    Start,
+    Stop,
+    Switch,
+    Verdict,
+    Wait,
+    decide,
+)
+from holdfast.kernel.strategies import CanaryStep, blue_green, canary, on_delete, recreate, rolling_update, steps_of
+from holdfast.kernel.strategies import Strategy as StrategyName
+from holdfast.testing.explore import NOW
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+
+
+def limits(replicas: int = 5, floor: int = 4, surge: int = 1) -> Limits:
+    return Limits(replicas, floor, floor, surge)
+
+
+def ask(fleet: Fleet, *, progress: Progress | None = None, **rollout: Any) -> Verdict:
+    rollout.setdefault("limits", limits())
+    return decide(Rollout(**rollout), fleet, progress=progress or Progress(), now=NOW)
+
+
+def brief(decision: Decision) -> tuple[Any, ...]:
+    match decision:
+        case Start(side=side, count=count):
+            return ("start", str(side), count)
+        case Stop(side=side, kind=kind, count=count):
+            return ("stop", str(side), str(kind), count)
+        case Wait(because=because) | Hold(because=because) | Blocked(because=because):
+            return (type(decision).__name__.lower(), str(because.code))
+        case _:
+            return (type(decision).__name__.lower(),)
+
+
+def pools(old: Pool, new: Pool | None = None, **more: Any) -> Fleet:
+    return Fleet(old=old, new=new or Pool(), **more)
+
+
+RULE: dict[str, tuple[Fleet, tuple[Any, ...]]] = {
+    "surge comes first": (pools(Pool(available=5)), ("start", "new", 1)),
+    "then what is spare above the floor": (pools(Pool(available=5), Pool(unready=1)), ("stop", "old", "ready", 1)),
+    "at the floor it waits for the new ones": (pools(Pool(available=4), Pool(unready=2)), ("wait", "WaitingForReady")),
+    "unready old replicas go first": (pools(Pool(unready=2, available=3)), ("stop", "old", "unready", 2)),
+    "dead ones before that": (pools(Pool(unready=2, available=3, dead=1)), ("stop", "old", "dead", 1)),
+    "a lost new replica is started again": (pools(Pool(), Pool(available=4)), ("start", "new", 1)),
+    "settling replicas are not available": (
+        pools(Pool(available=4), Pool(settling=2)),
+        ("wait", "WaitingForAvailable"),
+    ),
+    "too many are scaled down, old ones first": (pools(Pool(available=9)), ("stop", "old", "ready", 4)),
+    "too many new ones are scaled down": (pools(Pool(), Pool(available=7)), ("stop", "new", "ready", 2)),
+    "unready surplus costs nothing": (pools(Pool(), Pool(available=5, unready=2)), ("stop", "new", "unready", 2)),
+    "all there": (pools(Pool(), Pool(available=5)), ("done",)),
+}
+
+
+@pytest.mark.parametrize("name", RULE)
+def test_the_rule(name: str) -> None:
+    fleet, expected = RULE[name]
+    assert brief(ask(fleet).decision) == expected
+
+
+def test_every_decision_says_why_in_a_code_and_a_sentence() -> None:
+    for fleet, _ in RULE.values():
+        because = ask(fleet).decision.because
+        assert because.code.meaning
+        assert " " in because.message
+
+
+def test_no_budget_and_no_surge_is_blocked_before_anything_is_touched_with_the_remedy_in_words() -> None:
+    decision = ask(pools(Pool(unready=1, available=2)), limits=resolve(3, min_available=3, max_surge=0)).decision
+    assert isinstance(decision, Blocked)
+    assert decision.because.code is Code.NO_DISRUPTION_BUDGET
+    assert "maxSurge" in decision.remedy
+    assert "minAvailable" in decision.remedy
+
+
+def test_a_blocked_rollout_still_replaces_what_died_and_still_scales() -> None:
+    asked = resolve(3, min_available=3, max_surge=0)
+    assert brief(ask(pools(Pool(available=2, dead=1)), limits=asked).decision) == ("stop", "old", "dead", 1)
+    assert brief(ask(pools(Pool(available=2)), limits=asked).decision) == ("start", "old", 1)
+    assert brief(ask(pools(Pool(available=5)), limits=asked).decision) == ("stop", "old", "ready", 2)
+
+
+def test_an_ordered_fleet_heals_from_a_superseded_broken_revision_without_anybody_deleting_pods() -> None:
+    fleet = pools(Pool(unready=1, available=2))
+    decision = ask(fleet, limits=limits(3, 2, 0), ordered=True).decision
+    assert brief(decision) == ("stop", "old", "unready", 1)
+
+
+def test_an_ordered_fleet_updates_one_replica_after_another() -> None:
+    asked: dict[str, Any] = {"limits": limits(5, 2, 0), "ordered": True}
+    assert brief(ask(pools(Pool(available=5)), **asked).decision) == ("stop", "old", "ready", 1)
+    gone = pools(Pool(available=4, terminating=1))
+    assert brief(ask(gone, **asked).decision) == ("wait", "WaitingForTermination")
+    assert brief(ask(pools(Pool(available=4)), **asked).decision) == ("start", "new", 1)
+    assert brief(ask(pools(Pool(available=4), Pool(unready=1)), **asked).decision) == ("wait", "WaitingForReady")
+
+
+def test_an_ordered_fleet_replaces_every_gap_but_grows_one_by_one() -> None:
+    asked: dict[str, Any] = {"limits": limits(5, 2, 0), "ordered": True}
+    growing = pools(Pool(), Pool(unready=1, available=1), stable=False)
+    assert brief(ask(growing, **asked).decision) == ("wait", "WaitingForReady")
+    holed = msgspec.structs.replace(growing, gaps=2)
+    assert brief(ask(holed, **asked).decision) == ("start", "new", 2)
+
+
+def test_a_partition_keeps_the_rest_at_the_old_revision_and_restores_it_there() -> None:
+    steps = rolling_update(partition=3)
+    assert brief(ask(pools(Pool(available=3), Pool(available=2)), steps=steps).decision) == ("done",)
+    assert brief(ask(pools(Pool(available=2), Pool(available=2)), steps=steps).decision) == ("start", "old", 1)
+
+
+def test_terminating_replicas_take_room_only_where_they_count() -> None:
+    fleet = pools(Pool(available=4, terminating=1), Pool(unready=1))
+    assert brief(ask(fleet).decision) == ("start", "new", 1)
+    assert brief(ask(fleet, count_terminating=True).decision) == ("wait", "WaitingForReady")
+
+
+def test_a_pause_between_batches_holds_until_it_has_passed_since_the_last_replica_settled() -> None:
+    fleet = pools(Pool(available=5), Pool(available=1), settled_at=NOW - 10 * SECOND)
+    decision = ask(fleet, pause=30 * SECOND).decision
+    assert decision == Hold(NOW + 20 * SECOND, decision.because)
+    assert decision.because.code is Code.BATCH_PAUSE
+    later = msgspec.structs.replace(fleet, settled_at=NOW - MINUTE)
+    assert brief(ask(later, pause=30 * SECOND).decision) == ("stop", "old", "ready", 1)
+
+
+def test_with_a_pause_nothing_is_stopped_while_a_batch_settles() -> None:
+    fleet = pools(Pool(available=5), Pool(unready=1))
+    assert brief(ask(fleet, pause=SECOND).decision) == ("wait", "WaitingForReady")
+
+
+def test_a_paused_rollout_holds_and_still_answers_losses_and_scaling() -> None:
+    half = pools(Pool(available=3), Pool(available=2))
+    assert brief(ask(half, paused=True).decision) == ("hold", "Paused")
+    lost = pools(Pool(available=2), Pool(available=2))
+    assert brief(ask(lost, paused=True).decision) == ("start", "old", 1)
+    shrunk = ask(half, paused=True, limits=limits(3, 1, 0)).decision
+    assert brief(shrunk) == ("stop", "old", "ready", 2)
+
+
+LATE = {"deadline": MINUTE}
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "expected"),
+    [
+        (OnFailure.HOLD, ("blocked", "ProgressDeadlineExceeded")),
+        (OnFailure.ABORT, ("rollback",)),
+        (OnFailure.ROLL_BACK, ("rollback",)),
+    ],
+)
+def test_a_missed_progress_deadline(on_failure: OnFailure, expected: tuple[Any, ...]) -> None:
+    fleet = pools(Pool(available=4), Pool(unready=2), progressed_at=NOW - 2 * MINUTE)
+    decision = ask(fleet, on_failure=on_failure, **LATE).decision
+    assert brief(decision) == expected
+    if isinstance(decision, RollBack):
+        assert decision.final is (on_failure is OnFailure.ROLL_BACK)
+
+
+def test_a_first_rollout_has_nothing_to_roll_back_to() -> None:
+    fleet = pools(Pool(), Pool(unready=5), stable=False, progressed_at=NOW - 2 * MINUTE)
+    assert brief(ask(fleet, on_failure=OnFailure.ROLL_BACK, **LATE).decision) == ("blocked", "ProgressDeadlineExceeded")
+
+
+def test_a_wait_says_when_to_look_again_at_the_latest() -> None:
+    fleet = pools(Pool(available=4), Pool(unready=2), progressed_at=NOW)
+    decision = ask(fleet, **LATE).decision
+    assert isinstance(decision, Wait)
+    assert decision.until == NOW + MINUTE
+    settling = pools(Pool(available=4), Pool(settling=2), progressed_at=NOW, settles_at=NOW + SECOND)
+    decision = ask(settling, **LATE).decision
+    assert isinstance(decision, Wait)
+    assert decision.until == NOW + SECOND
+
+
+CANARY = canary((CanaryStep(weight=20, pause=MINUTE), CanaryStep(weight=60, approval=True)))
+
+
+def test_a_canary_reaches_its_part_then_holds_for_its_pause() -> None:
+    verdict = ask(pools(Pool(available=4), Pool(available=1)), steps=CANARY)
+    assert verdict.decision == Hold(NOW + MINUTE, verdict.decision.because)
+    assert verdict.progress == Progress("", 0, NOW)
+
+
+def test_a_pause_that_has_passed_leads_to_the_next_part_at_once() -> None:
+    verdict = ask(pools(Pool(available=4), Pool(available=1)), steps=CANARY, progress=Progress("", 0, NOW - 2 * MINUTE))
+    assert brief(verdict.decision) == ("start", "new", 1)
+    assert verdict.progress == Progress("", 1, None)
+
+
+def test_a_manual_gate_opens_when_somebody_promotes_the_step() -> None:
+    fleet, at = pools(Pool(available=2), Pool(available=3)), Progress("", 1, NOW)
+    assert brief(ask(fleet, steps=CANARY, progress=at).decision) == ("hold", "ApprovalNeeded")
+    assert brief(ask(fleet, steps=CANARY, progress=at, approved=2).decision) == ("start", "new", 1)
+
+
+def test_promoting_fully_passes_every_gate() -> None:
+    fleet = pools(Pool(available=4), Pool(available=1))
+    verdict = ask(fleet, steps=CANARY, approved=len(CANARY))
+    assert verdict.progress.step == 1
+    assert brief(verdict.decision) == ("start", "new", 1)
+
+
+def test_a_first_rollout_passes_every_gate() -> None:
+    fleet = pools(Pool(), Pool(available=5), stable=False)
+    assert brief(ask(fleet, steps=CANARY).decision) == ("done",)
+
+
+def test_progress_towards_another_revision_is_void() -> None:
+    verdict = ask(pools(Pool(available=5)), steps=CANARY, target="v3", progress=Progress("v2", 2, NOW))
+    assert verdict.progress == Progress("v3", 0, None)
+
+
+BLUE_GREEN = blue_green(pause=MINUTE, delay=MINUTE)
+
+
+def test_blue_green_switches_only_when_the_whole_new_set_is_available() -> None:
+    waiting = pools(Pool(available=5), Pool(available=4, unready=1), traffic=0)
+    assert brief(ask(waiting, steps=BLUE_GREEN, progress=Progress("", 1)).decision) == ("wait", "WaitingForReady")
+    complete = pools(Pool(available=5), Pool(available=5), traffic=0)
+    decision = ask(complete, steps=BLUE_GREEN, progress=Progress("", 1)).decision
+    assert decision == Switch(100, decision.because)
+
+
+def test_blue_green_restores_the_serving_set_while_it_waits_for_approval() -> None:
+    steps = blue_green(approval=True)
+    fleet = pools(Pool(available=3), Pool(available=5), traffic=0)
+    assert brief(ask(fleet, steps=steps).decision) == ("start", "old", 1)
+
+
+def test_blue_green_keeps_the_old_set_for_the_delay_and_then_drains_it_at_once() -> None:
+    fleet = pools(Pool(available=5), Pool(available=5), traffic=100)
+    held = ask(fleet, steps=BLUE_GREEN, progress=Progress("", 2, NOW))
+    assert held.decision.because.code is Code.STEP_PAUSE
+    drained = ask(fleet, steps=BLUE_GREEN, progress=Progress("", 2, NOW - 2 * MINUTE))
+    assert brief(drained.decision) == ("stop", "old", "ready", 5)
+    assert drained.decision.because.code is Code.DRAINING
+
+
+def test_recreate_waits_until_the_last_old_replica_has_gone() -> None:
+    assert brief(ask(pools(Pool(available=5)), steps=recreate()).decision) == ("stop", "old", "ready", 5)
+    going = pools(Pool(terminating=1))
+    assert brief(ask(going, steps=recreate()).decision) == ("wait", "WaitingForTermination")
+    assert brief(ask(pools(Pool()), steps=recreate()).decision) == ("start", "new", 5)
+
+
+def test_on_delete_replaces_only_what_somebody_deletes() -> None:
+    assert brief(ask(pools(Pool(available=5)), steps=on_delete()).decision) == ("hold", "DeletionNeeded")
+    assert brief(ask(pools(Pool(available=4)), steps=on_delete()).decision) == ("start", "new", 1)
+    assert brief(ask(pools(Pool(), Pool(available=5)), steps=on_delete()).decision) == ("done",)
+
+
+def test_a_third_revision_midway_drains_what_never_got_ready_first() -> None:
+    # The second revision is broken: its replicas are old now, and unready.
+    fleet = pools(Pool(unready=2, available=4))
+    assert brief(ask(fleet).decision) == ("stop", "old", "unready", 2)
+
+
+def test_an_abort_is_a_rollout_back_to_the_stable_revision() -> None:
+    # Seen from the stable revision, the canary's replicas are the old ones.
+    assert brief(ask(pools(Pool(available=2), Pool(available=4))).decision) == ("stop", "old", "ready", 1)
+    assert brief(ask(pools(Pool(unready=2), Pool(available=4))).decision) == ("stop", "old", "unready", 2)
+
+
+@pytest.mark.parametrize("strategy", list(StrategyName))
+def test_every_strategy_is_a_list_of_steps(strategy: StrategyName) -> None:
+    assert steps_of(strategy, pause=MINUTE, canary_steps=(CanaryStep(weight=10),))
+
+
+PHASES: dict[str, tuple[dict[str, Any], Fleet, Phase]] = {
+    "a first rollout scales up": ({}, pools(Pool(), stable=False), Phase.SCALING_UP),
+    "an update updates": ({}, pools(Pool(available=5)), Phase.UPDATING),
+    "too many scale down": ({}, pools(Pool(available=9)), Phase.SCALING_DOWN),
+    "somebody paused it": ({"paused": True}, pools(Pool(available=5)), Phase.PAUSED),
+    "nothing left to do": ({}, pools(Pool(), Pool(available=5)), Phase.COMPLETED),
+    "blocked by its floor": ({"limits": limits(3, 3, 0)}, pools(Pool(available=3)), Phase.PAUSED),
+    "late": (LATE, pools(Pool(available=4), Pool(unready=2), progressed_at=NOW - 2 * MINUTE), Phase.FAILED),
+    "recreate empties": ({"steps": recreate()}, pools(Pool(available=5)), Phase.SCALING_DOWN),
+    "recreate fills": ({"steps": recreate()}, pools(Pool()), Phase.SCALING_UP),
+}
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_the_phase_is_a_word_for_the_verdict(name: str) -> None:
+    asked, fleet, phase = PHASES[name]
+    asked = {"limits": limits(), **asked}
+    verdict = ask(fleet, **asked)
+    assert phase_of(verdict, fleet, rollout=Rollout(**asked)) is phase
+
+
+def test_done_is_what_it_says() -> None:
+    decision = ask(pools(Pool(), Pool(available=5))).decision
+    assert isinstance(decision, Done)
+    assert decision.because.code is Code.COMPLETED
