@@ -1,0 +1,44 @@
+# Everything a newcomer or CI needs; `make` lists it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up test check bench golden clean
+
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Holdfast needs Python 3.11 or newer; say which with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## Show a rollout of a crashing, slow fleet that keeps its floor
+	@$(BIN)/holdfast simulate -f examples/demo/v2.yaml --from examples/demo/v1.yaml --seed 7 --crash 0.05 --slow 0.1
+
+up: $(STAMP) ## Start the embedded control plane
+	@$(BIN)/holdfast up || { echo "Until the embedded control plane is here, try: make demo"; exit 1; }
+
+test: $(STAMP) ## Run every test
+	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+check: $(STAMP) ## Check style, types and layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/architecture
+
+bench: $(STAMP) ## Measure what docs/benchmarks.md promises
+	@$(BIN)/python -m benchmarks
+
+golden: $(STAMP) ## Write the golden simulation logs anew, to be read before they are committed
+	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/testing/test_testing_golden.py
+
+clean: ## Remove what the other targets made
+	@rm -rf $(VENV) build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

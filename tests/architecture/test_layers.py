@@ -1,0 +1,103 @@
+"""The import table: which package may know which, read from the source itself.
+
+A rule that nobody runs is a wish.  The table is DESIGN's; a package that is not
+in it may not exist.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
+
+EVERYTHING = frozenset({"*"})
+
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "meta": frozenset(),
+    "kernel": frozenset({"meta"}),
+    "kinds": frozenset({"meta"}),
+    "client": frozenset({"meta"}),
+    "runtime": frozenset({"kernel", "meta", "client"}),
+    "apiserver": frozenset({"meta"}),
+    "cluster": frozenset({"kernel", "meta", "kinds", "client", "runtime"}),
+    "operators": frozenset({"kernel", "meta", "kinds", "client", "runtime"}),
+    "providers": frozenset({"meta", "kinds"}),
+    "profiler": frozenset({"meta", "kinds"}),
+    "views": frozenset({"kernel", "meta", "kinds"}),
+    "dashboard": frozenset({"client", "views", "meta"}),
+    "testing": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views"}),
+    # The composition root: it may put everything together.
+    "cli": EVERYTHING,
+}
+
+THIRD_PARTY: dict[str, frozenset[str]] = {
+    "meta": frozenset({"msgspec"}),
+    "kernel": frozenset({"msgspec"}),
+    "kinds": frozenset({"msgspec"}),
+    "views": frozenset({"msgspec"}),
+}
+"""The pure packages may use these alone; the others are free in this respect."""
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).parts
+        if len(parts) > 1:
+            yield parts[0], path
+
+
+def imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Every module that a file imports, in full, with its line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
+
+
+def test_every_package_stands_in_the_table() -> None:
+    assert {package for package, _ in modules()} <= MAY_IMPORT.keys()
+
+
+@pytest.mark.parametrize("package", sorted({package for package, _ in modules()}))
+def test_packages_know_only_what_the_table_allows(package: str) -> None:
+    allowed, foreign = MAY_IMPORT[package], THIRD_PARTY.get(package)
+    crossings = []
+    for owner, path in modules():
+        if owner != package:
+            continue
+        for name, line in imports(path):
+            root, *rest = name.split(".")
+            where = f"{path.relative_to(SOURCE.parent)}:{line} imports {name}"
+            if root == "holdfast":
+                inner = rest[0] if rest else ""
+                if inner != package and inner not in allowed and allowed is not EVERYTHING:
+                    crossings.append(where)
+            elif foreign is not None and root not in sys.stdlib_module_names and root not in foreign:
+                crossings.append(where)
+    assert not crossings, "\n".join(crossings)
+
+
+def test_operators_do_not_know_each_other() -> None:
+    crossings = []
+    for package, path in modules():
+        parts = path.relative_to(SOURCE).parts
+        if package != "operators" or len(parts) < 3:
+            continue
+        for name, line in imports(path):
+            other = name.removeprefix("holdfast.operators.").split(".")[0]
+            if name.startswith("holdfast.operators.") and other != parts[1]:
+                crossings.append(f"{path}:{line} imports {name}")
+    assert not crossings, "\n".join(crossings)
+
+
+def test_no_module_is_nested_deeper_than_two_packages() -> None:
+    assert not [path for _, path in modules() if len(path.relative_to(SOURCE).parts) > 3]
