@@ -38,6 +38,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     what       the change in a few words: ``start 2 v2``, ``1 ready``, ``scale 8``
     decision   the last decision: why something is, or is not, going on
     revisions  all that were ever wanted, oldest first
+    serving    the one that gets the traffic, where only one does
     """
 
     at: timedelta
@@ -50,6 +51,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     replicas: tuple[Replica, ...]
     revisions: tuple[str, ...]
     target: str
+    serving: str | None
     desired: int
     min_ready: timedelta
 
@@ -89,7 +91,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     guaranteed    whether the strategy keeps a floor at all
     lowest_ready  the fewest replicas that were ready and served
-    dips, below   how often, and how long in all, crashes alone took them below the floor
+    dips, below   how often, and how long in all, crashes and deletions took them below the floor
     """
 
     ending: Ending
@@ -178,11 +180,12 @@ class Tally:
             self._waits[known.code] = msgspec.structs.replace(known, time=known.time + time)
 
     def happened(self, happenings: Iterable[Happening], *, before: Fleet, after: Fleet, floor: int) -> None:
+        """Count what others did to the fleet; whatever takes it below the floor here was not the engine."""
         events = [happening.event for happening in happenings]
         crashes, deaths = events.count(Event.CRASHED), events.count(Event.DIED)
         self.crashes += crashes + deaths
         self.deaths += deaths
-        if (crashes or deaths) and after.ready < floor <= before.ready:
+        if after.ready < floor <= before.ready:
             self.dips += 1
             self._dipped = True
 

@@ -107,4 +107,4 @@ def _command(line: str, verb: Verb, *, moment: str, rest: list[str]) -> Command:
     text = rest[0].removeprefix("node-") if verb is Verb.DRAIN else rest[0]
     if not (text.isascii() and text.isdigit() and int(text) <= _LARGEST):
         raise ScriptError(f"{usage} with a whole number of at most {_LARGEST:,}")
-    return Command(at, verb, number=int(text))
+    return Command(at, verb, number=int(text), name=f"node-{text}" if verb is Verb.DRAIN else "")

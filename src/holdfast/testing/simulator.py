@@ -22,8 +22,6 @@ import msgspec
 from holdfast.kernel.backoff import Backoff
 from holdfast.kernel.fleet import Fleet, Replica, Side, State, choose, observe
 from holdfast.kernel.guard import guard
-from holdfast.kernel.limits import resolve
-from holdfast.kernel.planning import WorkloadSpec, rollout_of
 from holdfast.kernel.preview import phase_of
 from holdfast.kernel.reasons import Because, Code, count
 from holdfast.kernel.rollout import (
@@ -32,10 +30,8 @@ from holdfast.kernel.rollout import (
     Done,
     Hold,
     Kind,
-    OnFailure,
     Progress,
     RollBack,
-    Rollout,
     Start,
     Stop,
     Switch,
@@ -45,7 +41,8 @@ from holdfast.kernel.rollout import (
 )
 from holdfast.kernel.strategies import Old, Switched
 from holdfast.testing.frames import BEGIN, Actor, Ending, Frame, InvariantBroken, Outcome, Run, Tally
-from holdfast.testing.neighbours import Event, Happening, Neighbours, World
+from holdfast.testing.neighbours import Event, Happening, World
+from holdfast.testing.scenarios import Scenario
 from holdfast.testing.scripts import Command, Verb
 
 REFUSALS = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=16), jitter=0.0)
@@ -53,51 +50,6 @@ REFUSALS = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=16), jitter
 
 Decide = Callable[..., Verdict]
 Guard = Callable[..., Decision]
-
-
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for, what there is, and who lives next door.
-
-    current        how many replicas of the revision `before` run; None: as many as are desired
-    unready        how many of those are not ready and never will be
-    promote_after  how long somebody takes to promote a step; None: nobody does
-    limit          the longest that is simulated
-    """
-
-    spec: WorkloadSpec
-    before: str = "v1"
-    target: str = "v2"
-    current: int | None = None
-    unready: int = 0
-    ordered: bool = False
-    count_terminating: bool = False
-    min_ready: timedelta = timedelta()
-    deadline: timedelta | None = None
-    on_failure: OnFailure = OnFailure.HOLD
-    neighbours: Neighbours = Neighbours()
-    script: tuple[Command, ...] = ()
-    promote_after: timedelta | None = None
-    limit: timedelta = timedelta(hours=24)
-
-    def rollout(self, replicas: int) -> Rollout:
-        """What the engine is asked for at a size."""
-        wish = self.spec.rollout
-        rollout = rollout_of(msgspec.structs.replace(self.spec, replicas=replicas))
-        if self.ordered:
-            fixed = resolve(
-                replicas,
-                max_unavailable=wish.max_unavailable,
-                min_available=wish.min_available,
-                can_surge=False,
-            )
-            rollout = msgspec.structs.replace(rollout, limits=fixed)
-        return msgspec.structs.replace(
-            rollout,
-            ordered=self.ordered,
-            count_terminating=self.count_terminating,
-            deadline=self.deadline,
-            on_failure=self.on_failure,
-        )
 
 
 def simulate(scenario: Scenario, *, seed: int, decide: Decide = decide, guard: Guard = guard) -> Run:
@@ -130,6 +82,7 @@ class Simulation:
         self._progress = Progress()
         self._progressed_at: datetime | None = BEGIN
         self._furthest: tuple[int, int] | None = None
+        self._promotion_at: datetime | None = None
         # What the cluster allows.
         self._quota: int | None = None
         self._refusals = 0
@@ -206,7 +159,7 @@ class Simulation:
 
     def _hopeless(self) -> Ending | None:
         """The end, when nothing that may still happen will change the decision."""
-        if self._script:
+        if self._script or self._promotion_at is not None:
             return None
         match self._decision:
             case Done():
@@ -224,7 +177,8 @@ class Simulation:
         """Sleep until the next thing happens, and let it."""
         until = self._decision.until if isinstance(self._decision, Wait | Hold) else None
         ordered = BEGIN + self._script[0].at if self._script else None
-        moment = min((each for each in (until, ordered, self._world.next_at) if each is not None), default=None)
+        moments = (until, ordered, self._promotion_at, self._world.next_at)
+        moment = min((each for each in moments if each is not None), default=None)
         if moment is None or moment > BEGIN + self.scenario.limit:
             self._ending = Ending.STUCK if moment is None else Ending.OUT_OF_TIME
             return
@@ -237,6 +191,9 @@ class Simulation:
         happened = self._world.advance(moment)
         if happened:
             yield self._aftermath(happened, before, Actor.WORLD, _summary(happened))
+        if self._promotion_at is not None and self._promotion_at <= moment:
+            self.order(Command(self._at, Verb.PROMOTE))
+            self._promotion_at = None
         while self._script and BEGIN + self._script[0].at <= moment:
             yield self._obey(self._script.pop(0))
 
@@ -293,9 +250,10 @@ class Simulation:
     def _call_for_promotion(self) -> None:
         """Somebody sees that a step waits for approval, and takes a while to give it."""
         after = self.scenario.promote_after
-        asked = self._decision.because.code is Code.APPROVAL_NEEDED
-        if asked and after is not None and not any(command.verb is Verb.PROMOTE for command in self._script):
-            self.order(Command(self._at + after, Verb.PROMOTE))
+        if self._decision.because.code is not Code.APPROVAL_NEEDED:
+            self._promotion_at = None
+        elif after is not None and self._promotion_at is None:
+            self._promotion_at = self._world.now + after
 
     # Act.
 
@@ -381,7 +339,8 @@ class Simulation:
 
     def _obey(self, command: Command) -> Frame:
         """Do what somebody asks for."""
-        number = command.number or 0
+        number, before = command.number or 0, self._observe()
+        happened: tuple[Happening, ...] = ()
         match command.verb:
             case Verb.PAUSE | Verb.RESUME:
                 self._asked = msgspec.structs.replace(self._asked, paused=command.verb is Verb.PAUSE)
@@ -409,10 +368,8 @@ class Simulation:
             case Verb.DELETE:
                 self._world.stop(self._oldest(number))
             case Verb.CRASH | Verb.KILL:
-                before = self._observe()
                 happened = self._world.crash(self._oldest(number), dies=command.verb is Verb.KILL)
-                return self._aftermath(happened, before, Actor.SOMEBODY, str(command))
-        return self._frame(Actor.SOMEBODY, str(command))
+        return self._aftermath(happened, before, Actor.SOMEBODY, str(command))
 
     def _undo(self) -> None:
         """Back to what was complete before: a rollout under way is withdrawn, a finished one is followed by another."""
@@ -471,6 +428,7 @@ class Simulation:
             replicas=self._world.replicas,
             revisions=tuple(self._revisions),
             target=self._target,
+            serving=self._serving,
             desired=self._replicas,
             min_ready=self.scenario.min_ready,
         )
