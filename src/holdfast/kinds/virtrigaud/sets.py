@@ -142,7 +142,8 @@ class VMSetSpec(Model):
             rules=(
                 immutable("spec.selector"),
                 Rule(
-                    rule="has(self.matchLabels) || has(self.matchExpressions)",
+                    rule="(has(self.matchLabels) && size(self.matchLabels) > 0)"
+                    " || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",
                     message="an empty selector would claim every machine of the namespace; write matchLabels",
                 ),
             ),
