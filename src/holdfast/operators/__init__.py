@@ -1,0 +1,1 @@
+"""Operators: one package per system, each from what is observed to what is done."""
