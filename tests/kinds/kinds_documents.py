@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from holdfast import kinds
+from holdfast.cli.documents import read
 from holdfast.kinds.model import Spelling
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,25 +16,11 @@ NAMES = {kind.name for kind in kinds.ALL}
 GROUPS = {kind.group for kind in kinds.ALL}
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads scalars as kubectl does: times are strings, and so is On."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, form) for tag, form in resolvers if tag not in {"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool"}
-    ]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
-
-
 def documents(path: Path) -> Iterator[dict[str, Any]]:
     """The documents of a file that are of our kinds or in our groups, not those that they bring along."""
-    for doc in yaml.load_all(path.read_text(), Loader=_Loader):
-        if doc and (doc["kind"] in NAMES or doc["apiVersion"].split("/")[0] in GROUPS):
+    for document in read(str(path)):
+        doc = document.value
+        if doc["kind"] in NAMES or doc["apiVersion"].split("/")[0] in GROUPS:
             yield doc
 
 

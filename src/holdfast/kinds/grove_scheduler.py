@@ -42,8 +42,8 @@ class PodGangPhase(StrEnum):
 class NamespacedName(Model):
     """An object, by namespace and name."""
 
-    namespace: Annotated[str, api("Its namespace.")]
-    name: Annotated[str, api("Its name.")]
+    namespace: Annotated[str, api("The namespace of the object.")]
+    name: Annotated[str, api("The name of the object.")]
 
 
 class PackConstraint(Model):
@@ -62,8 +62,8 @@ class TopologyConstraint(Model):
 class PodGroup(Model):
     """Interchangeable pods of a gang: those of one PodClique."""
 
-    name: Annotated[str, api("The PodClique.", min_length=1)]
-    pod_references: Annotated[tuple[NamespacedName, ...], api("Its pods.")]
+    name: Annotated[str, api("The name of the PodClique.", min_length=1)]
+    pod_references: Annotated[tuple[NamespacedName, ...], api("The pods of the PodClique.")]
     min_replicas: Annotated[Count, api("How many of them are placed together or not at all.")]
     topology_constraint: Annotated[TopologyConstraint, api("Where they are placed.")] | None = None
 
@@ -72,14 +72,16 @@ class TopologyConstraintGroup(Model):
     """Pod groups of a gang that are placed close to each other."""
 
     name: Annotated[str, api("What the constraint is called.", min_length=1)]
-    pod_group_names: Annotated[tuple[str, ...], api("The pod groups.")]
+    pod_group_names: Annotated[tuple[str, ...], api("The names of the pod groups.")]
     topology_constraint: Annotated[TopologyConstraint, api("Where they are placed.")] | None = None
 
 
 class PodGangSpec(Model):
     """Pods that are placed together or not at all."""
 
-    pod_groups: Annotated[tuple[PodGroup, ...], api("The pods.", keys=("name",))] = msgspec.field(name="podgroups")
+    pod_groups: Annotated[tuple[PodGroup, ...], api("The pods of the gang, by PodClique.", keys=("name",))] = (
+        msgspec.field(name="podgroups")
+    )
     topology_constraint: Annotated[TopologyConstraint, api("Where the gang is placed.")] | None = None
     topology_constraint_group_configs: Annotated[
         tuple[TopologyConstraintGroup, ...], api("Where parts of the gang are placed.", keys=("name",))
@@ -91,7 +93,7 @@ class PodGangSpec(Model):
 class PodGangStatus(Model):
     """How far a gang is on its way to the nodes."""
 
-    phase: Annotated[PodGangPhase, api("How far it is.")] | None = None
+    phase: Annotated[PodGangPhase, api("How far the gang is on its way.")] | None = None
     conditions: Conditions = ()
     placement_score: Annotated[float, api("How well it is placed; 1 is best.")] | None = None
 
@@ -99,8 +101,8 @@ class PodGangStatus(Model):
 class PodGang(Resource):
     """Pods that are placed on nodes together or not at all."""
 
-    spec: Annotated[PodGangSpec, api("What is wanted.")]
-    status: Annotated[PodGangStatus, api("What exists.")] | None = None
+    spec: Annotated[PodGangSpec, api("The pods that are placed together.")]
+    status: Annotated[PodGangStatus, api("How far the gang is on its way to the nodes.")] | None = None
 
 
 POD_GANG: Final = Kind(

@@ -68,7 +68,9 @@ class Port(Model):
     ) = None
     container_port: Annotated[PortNumber, api("The port inside the container.")]
     host_port: Annotated[Count, api("The port on the node; 0 means none is reserved.", le=65535)] | None = None
-    protocol: Annotated[Literal["TCP", "UDP", "SCTP"], api("The protocol.", default="TCP")] | None = None
+    protocol: (
+        Annotated[Literal["TCP", "UDP", "SCTP"], api("The protocol that the port speaks.", default="TCP")] | None
+    ) = None
 
 
 class Resources(Model):
@@ -88,10 +90,10 @@ class Resources(Model):
     )
 
     cpu_millicores: Annotated[Total, api("Thousandths of a processor.")] | None = None
-    memory_bytes: Annotated[Total, api("Memory in bytes.")] | None = None
+    memory_bytes: Annotated[Total, api("Memory, in bytes.")] | None = None
     storage_bytes: Annotated[Total, api("Local storage in bytes.")] | None = None
     bandwidth_bps: Annotated[Total, api("Network bandwidth in bits per second.")] | None = None
-    gpu_count: Annotated[Count, api("Whole GPUs.")] | None = None
+    gpu_count: Annotated[Count, api("GPUs, which are never shared.")] | None = None
     cpu: Annotated[Quantity, api("Processors as a quantity, such as 500m.")] | None = None
     memory: Annotated[Quantity, api("Memory as a quantity, such as 1Gi.")] | None = None
     ephemeral_storage: Annotated[Quantity, api("Local storage as a quantity, such as 5Gi.")] | None = msgspec.field(
@@ -150,10 +152,10 @@ class HTTPHeader(Model):
 class HTTPProbe(Model):
     """Healthy when a GET answers with a code from 200 to 399."""
 
-    path: Annotated[str, api("The path to get.", default="/")] | None = None
+    path: Annotated[str, api("The path of the request.", default="/")] | None = None
     port: Annotated[int | str, api("The number or name of the port.")]
-    scheme: Annotated[Literal["HTTP", "HTTPS"], api("The scheme.", default="HTTP")] | None = None
-    headers: Annotated[tuple[HTTPHeader, ...], api("Headers to send.")] = ()
+    scheme: Annotated[Literal["HTTP", "HTTPS"], api("The scheme of the request.", default="HTTP")] | None = None
+    headers: Annotated[tuple[HTTPHeader, ...], api("Headers of the request.")] = ()
 
 
 class TCPProbe(Model):

@@ -48,7 +48,7 @@ class WorkloadSpec(Model):
     args: Annotated[
         tuple[str, ...], api("Arguments of the entry point; the image's when empty.", list_type="atomic")
     ] = ()
-    env: Annotated[dict[str, str], api("Environment variables.")] = {}
+    env: Annotated[dict[str, str], api("Environment variables of the container.")] = {}
     env_from: Annotated[
         tuple[EnvSource, ...], api("ConfigMaps and Secrets to take variables from.", max_length=64, list_type="atomic")
     ] = ()
@@ -56,7 +56,9 @@ class WorkloadSpec(Model):
         tuple[Port, ...], api("Ports that the container listens on.", max_length=64, keys=("containerPort", "protocol"))
     ] = ()
     resources: Annotated[ResourceRequirements, api("What a replica needs and may use.")] | None = None
-    volumes: Annotated[tuple[Volume, ...], api("Directories to mount.", max_length=64, keys=("name",))] = ()
+    volumes: Annotated[
+        tuple[Volume, ...], api("Directories that are mounted into the container.", max_length=64, keys=("name",))
+    ] = ()
     liveness_probe: Annotated[Probe, api("Restarts the container when it fails.")] | None = None
     readiness_probe: Annotated[Probe, api("Takes the replica out of service while it fails.")] | None = None
     startup_probe: Annotated[Probe, api("Holds the other probes back until it has succeeded.")] | None = None

@@ -60,7 +60,7 @@ class PodCliqueSpec(Model):
 
     role_name: Annotated[Name, api("The role that these pods play.")]
     pod_spec: Annotated[PodSpec, api("The spec of each pod.")]
-    replicas: Annotated[Count, api("How many pods.", default=1)] | None = None
+    replicas: Annotated[Count, api("How many pods are wanted.", default=1)] | None = None
     min_available: (
         Annotated[
             Positive, api("How many pods are scheduled together, and below how many the gang ends; replicas if unset.")
@@ -112,8 +112,8 @@ class PodCliqueStatus(Model):
 class PodClique(Resource):
     """Pods of one role in one replica of a PodCliqueSet or PodCliqueScalingGroup."""
 
-    spec: Annotated[PodCliqueSpec, api("What is wanted.")]
-    status: Annotated[PodCliqueStatus, api("What exists.")] | None = None
+    spec: Annotated[PodCliqueSpec, api("The pods that are wanted.")]
+    status: Annotated[PodCliqueStatus, api("The pods that exist.")] | None = None
 
 
 KIND: Final = Kind(

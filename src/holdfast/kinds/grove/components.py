@@ -65,7 +65,7 @@ class AutoScalingConfig(Model):
     )
 
     min_replicas: Annotated[Positive, api("The fewest replicas; the template's replicas if unset.")] | None = None
-    max_replicas: Annotated[Positive, api("The most replicas.")]
+    max_replicas: Annotated[Positive, api("The most replicas that there may be.")]
     metrics: Annotated[
         tuple[OpenObject, ...], api("What to scale by, as autoscaling/v2 metrics.", list_type="atomic")
     ] = ()
@@ -104,7 +104,7 @@ class LastError(Model):
 
     code: Annotated[str, api("Which error, for machines.")]
     description: Annotated[str, api("Which error, for people.")]
-    observed_at: Annotated[Time, api("When it happened.")]
+    observed_at: Annotated[Time, api("When the error happened.")]
 
 
 class Update(Model):

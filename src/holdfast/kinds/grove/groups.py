@@ -93,8 +93,8 @@ class PodCliqueScalingGroupStatus(Model):
 class PodCliqueScalingGroup(Resource):
     """Cliques that scale together, in one replica of a PodCliqueSet."""
 
-    spec: Annotated[PodCliqueScalingGroupSpec, api("What is wanted.")]
-    status: Annotated[PodCliqueScalingGroupStatus, api("What exists.")] | None = None
+    spec: Annotated[PodCliqueScalingGroupSpec, api("The cliques that scale together, and how many copies are wanted.")]
+    status: Annotated[PodCliqueScalingGroupStatus, api("The copies that exist.")] | None = None
 
 
 KIND: Final = Kind(

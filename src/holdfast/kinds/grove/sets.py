@@ -190,7 +190,8 @@ class PodCliqueSetTemplate(Model):
     )
 
     cliques: Annotated[
-        tuple[CliqueTemplate, ...], api("The roles.", keys=("name",), min_length=1, max_length=MAX_CLIQUES)
+        tuple[CliqueTemplate, ...],
+        api("The roles of the gang, each a clique of pods.", keys=("name",), min_length=1, max_length=MAX_CLIQUES),
     ]
     clique_startup_type: (
         Annotated[CliqueStartupType, api("In which order the roles start.", default=CliqueStartupType.ANY_ORDER)] | None
@@ -251,7 +252,7 @@ class UpdateStrategy(Model):
 class PodCliqueSetSpec(Model):
     """Identical gangs."""
 
-    replicas: Annotated[Count, api("How many gangs.", default=0)] | None = None
+    replicas: Annotated[Count, api("How many gangs are wanted.", default=0)] | None = None
     update_strategy: Annotated[UpdateStrategy, api("How a changed template reaches the pods.")] | None = None
     template: Annotated[PodCliqueSetTemplate, api("What each gang is made of.")]
 
@@ -262,7 +263,7 @@ class PodCliqueSetSpec(Model):
 class UpdatingReplica(Model):
     """The replica that an update works on."""
 
-    replica_index: Annotated[Count, api("Which replica.")]
+    replica_index: Annotated[Count, api("The index of the replica.")]
     update_started_at: Annotated[Time, api("When its update began.")] | None = None
 
 
@@ -303,8 +304,8 @@ class UpdateProgress(Update):
 class PodGangSummary(Model):
     """What a PodCliqueSet says of one of its PodGangs."""
 
-    name: Annotated[str, api("The PodGang.")]
-    phase: Annotated[str, api("Its phase.")] | None = None
+    name: Annotated[str, api("The name of the PodGang.")]
+    phase: Annotated[str, api("The phase of the PodGang.")] | None = None
     conditions: Conditions = ()
 
 
@@ -348,8 +349,8 @@ class PodCliqueSet(Resource):
         ),
     )
 
-    spec: Annotated[PodCliqueSetSpec, api("What is wanted.")]
-    status: Annotated[PodCliqueSetStatus, api("What exists.")] | None = None
+    spec: Annotated[PodCliqueSetSpec, api("The gangs that are wanted.")]
+    status: Annotated[PodCliqueSetStatus, api("The gangs that exist.")] | None = None
 
 
 KIND: Final = Kind(

@@ -76,11 +76,17 @@ class SetSharingFilter(Model):
     )
 
     child_clique_names: Annotated[
-        tuple[ShortName, ...], api("These cliques.", list_type="set", min_length=1, max_length=MAX_CLIQUES)
+        tuple[ShortName, ...],
+        api("The names of the cliques that share it.", list_type="set", min_length=1, max_length=MAX_CLIQUES),
     ] = ()
     child_scaling_group_names: Annotated[
         tuple[ShortName, ...],
-        api("These scaling groups.", list_type="set", min_length=1, max_length=MAX_SCALING_GROUPS),
+        api(
+            "The names of the scaling groups that share it.",
+            list_type="set",
+            min_length=1,
+            max_length=MAX_SCALING_GROUPS,
+        ),
     ] = ()
 
 
@@ -94,7 +100,8 @@ class GroupSharingFilter(Model):
     """Which cliques of a scaling group share a claim."""
 
     child_clique_names: Annotated[
-        tuple[ShortName, ...], api("These cliques.", list_type="set", min_length=1, max_length=MAX_CLIQUES)
+        tuple[ShortName, ...],
+        api("The names of the cliques that share it.", list_type="set", min_length=1, max_length=MAX_CLIQUES),
     ]
 
 

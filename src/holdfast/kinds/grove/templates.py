@@ -106,7 +106,7 @@ class CliqueTemplate(Model):
     rolling_update: (
         Annotated[RollingUpdate, api("How far an update may disturb this clique; updateStrategy's if unset.")] | None
     ) = None
-    spec: Annotated[CliqueSpec, api("Its pods.")]
+    spec: Annotated[CliqueSpec, api("The pods of the clique.")]
 
 
 class ScalingGroupTemplate(Model):

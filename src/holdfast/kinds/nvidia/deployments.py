@@ -70,8 +70,8 @@ class Multinode(Model):
 class ModelReference(Model):
     """The model that a component serves."""
 
-    name: Annotated[str, api("The model.", min_length=1)]
-    revision: Annotated[str, api("Its revision.")] | None = None
+    name: Annotated[str, api("The name of the model.", min_length=1)]
+    revision: Annotated[str, api("The revision of the model.")] | None = None
 
 
 class CompilationCache(Model):
@@ -148,7 +148,7 @@ class EnvironmentVariable(Model):
     """An environment variable, as containers have it."""
 
     name: Annotated[str, api("The variable's name.", min_length=1)]
-    value: Annotated[str, api("Its value.")] | None = None
+    value: Annotated[str, api("The value of the variable.")] | None = None
     value_from: Annotated[OpenObject, api("Where its value comes from.")] | None = None
 
 
@@ -169,7 +169,7 @@ class DynamoGraphDeploymentSpec(Model):
     components: Annotated[
         tuple[GraphComponent, ...],
         api(
-            "The components.",
+            "The components of the graph.",
             keys=("name",),
             max_length=25,
             rules=(
@@ -187,7 +187,7 @@ class DynamoGraphDeploymentSpec(Model):
     env: Annotated[
         tuple[EnvironmentVariable, ...], api("Environment variables of every component.", keys=("name",))
     ] = ()
-    backend_framework: Annotated[Backend, api("The engine.")] | None = None
+    backend_framework: Annotated[Backend, api("The engine that runs the model.")] | None = None
     restart: GraphRestart | None = None
     topology_constraint: SpecTopologyConstraint | None = None
     provider_override: (
@@ -221,8 +221,8 @@ class GraphRollingUpdate(Model):
     phase: (
         Annotated[Literal["", "Pending", "InProgress", "Completed", "Failed"], api("Where the update stands.")] | None
     ) = None
-    start_time: Annotated[Time, api("When it began.")] | None = None
-    end_time: Annotated[Time, api("When it ended.")] | None = None
+    start_time: Annotated[Time, api("When the update began.")] | None = None
+    end_time: Annotated[Time, api("When the update ended.")] | None = None
     updated_components: Annotated[tuple[str, ...], api("Components that are done.", list_type="set")] = ()
 
 

@@ -153,8 +153,14 @@ class DynamoGraphDeploymentRequestSpec(Model):
     )
 
     model: Annotated[str, api("The model, as its registry names it, such as Qwen/Qwen3-32B.", min_length=1)]
-    backend: Annotated[Literal["auto", "sglang", "trtllm", "vllm"], api("The engine.", default="auto")] | None = None
-    image: Annotated[str, api("The profiler's image.")] | None = None
+    backend: (
+        Annotated[
+            Literal["auto", "sglang", "trtllm", "vllm"],
+            api("The engine that runs the model; auto chooses one.", default="auto"),
+        ]
+        | None
+    ) = None
+    image: Annotated[str, api("The image that the profiler runs from.")] | None = None
     runtime_version_override: (
         Annotated[Semver, api("The runtime's version; needed when the image's tag is not a version.")] | None
     ) = None
@@ -182,10 +188,10 @@ class DynamoGraphDeploymentRequestSpec(Model):
 class ProfilingCandidate(Model):
     """A configuration that was considered, and what is expected of it."""
 
-    config: Annotated[OpenObject, api("The configuration.")] | None = None
+    config: Annotated[OpenObject, api("The configuration that was considered.")] | None = None
     predicted_ttft: Annotated[float, api("Expected time to the first token, in milliseconds.")] | None = None
     predicted_itl: Annotated[float, api("Expected time between tokens, in milliseconds.")] | None = None
-    total_gpus: Annotated[Count, api("GPUs that it uses.")] | None = None
+    total_gpus: Annotated[Count, api("GPUs that the configuration uses.")] | None = None
     sla_met: Annotated[bool, api("Whether it meets the targets.")] | None = None
 
 
@@ -207,8 +213,8 @@ class ProfilingResults(Model):
 class DeploymentInfo(Model):
     """The replicas of the deployment, over all its components."""
 
-    replicas: Annotated[Count, api("Replicas wanted.")] | None = None
-    available_replicas: Annotated[Count, api("Replicas available.")] | None = None
+    replicas: Annotated[Count, api("Replicas that are wanted.")] | None = None
+    available_replicas: Annotated[Count, api("Replicas that are available.")] | None = None
 
 
 class DynamoGraphDeploymentRequestStatus(Model):
@@ -236,7 +242,7 @@ class DynamoGraphDeploymentRequestStatus(Model):
         ]
         | None
     ) = None
-    profiling_job_name: Annotated[str, api("The profiling Job.")] | None = None
+    profiling_job_name: Annotated[str, api("The name of the profiling Job.")] | None = None
     dgd_name: Annotated[str, api("The deployment that was generated, whether created or not.")] | None = None
     hardware: Annotated[Hardware, api("The hardware as given and discovered.")] | None = None
     profiling_results: ProfilingResults | None = None

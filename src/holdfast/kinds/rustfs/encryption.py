@@ -71,7 +71,7 @@ class Encryption(Model):
 
     enabled: Annotated[bool, api("Whether objects are encrypted.", default=False)] | None = None
     backend: Annotated[Literal["local", "vault"], api("Who keeps the keys.", default="local")] | None = None
-    vault: Annotated[VaultKms, api("The Vault.")] | None = None
-    local: Annotated[LocalKms, api("The directory.")] | None = None
+    vault: Annotated[VaultKms, api("The Vault that keeps the keys, with backend vault.")] | None = None
+    local: Annotated[LocalKms, api("The directory that keeps the keys, with backend local.")] | None = None
     kms_secret: Annotated[LocalReference, api("The Secret whose key vault-token opens the Vault.")] | None = None
     default_key_id: Annotated[str, api("The key for objects that ask for none.")] | None = None

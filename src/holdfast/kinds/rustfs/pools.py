@@ -102,8 +102,8 @@ class SecurityContext(Model):
         ),
     )
 
-    run_as_user: Annotated[UnixId, api("The user.")] | None = None
-    run_as_group: Annotated[UnixId, api("The group.")] | None = None
+    run_as_user: Annotated[UnixId, api("The user that the processes run as.")] | None = None
+    run_as_group: Annotated[UnixId, api("The group that the processes run as.")] | None = None
     fs_group: Annotated[UnixId, api("The group that volumes belong to.")] | None = None
     run_as_non_root: Annotated[bool, api("Whether root is refused.")] | None = None
     seccomp_profile: Annotated[OpenObject, api("The seccomp profile, as in a pod.")] | None = None
@@ -136,7 +136,9 @@ class Pool(Model):
     """Servers of one shape, run as one StatefulSet."""
 
     name: Annotated[Label, api("What the pool is called.")]
-    servers: Annotated[Positive, api("How many servers.", rules=(_shape("self == oldSelf", "servers"),))]
+    servers: Annotated[
+        Positive, api("How many servers the pool has; it never changes.", rules=(_shape("self == oldSelf", "servers"),))
+    ]
     persistence: Annotated[Persistence, api("The volumes of each server.")]
     progress_deadline: (
         Annotated[
@@ -167,12 +169,12 @@ class DecommissionAction(StrEnum):
 class DecommissionRequest(Model):
     """That a pool be drained, or be drained no longer."""
 
-    pool_name: Annotated[Label, api("The pool.")]
+    pool_name: Annotated[Label, api("The name of the pool.")]
     request_id: Annotated[str, api("What tells this request from earlier ones.", min_length=1, max_length=128)]
-    action: Annotated[DecommissionAction, api("What is asked.")]
+    action: Annotated[DecommissionAction, api("Whether draining is to start or to be canceled.")]
     requested_at: Annotated[Time, api("When it was asked.")] | None = None
     cancel_requested_at: Annotated[Time, api("When it was asked to stop.")] | None = None
-    reason: Annotated[str, api("Why, for people.", max_length=1024)] | None = None
+    reason: Annotated[str, api("Why it is asked, as a sentence for people.", max_length=1024)] | None = None
 
 
 class PoolLifecycle(Model):
@@ -256,7 +258,7 @@ class DecommissionProgress(Model):
 class DecommissionCleanup(Model):
     """What is left of a drained pool."""
 
-    state: Annotated[CleanupState, api("What is left.")]
+    state: Annotated[CleanupState, api("What is left of the pool.")]
     stateful_set_deleted_at: Annotated[Time, api("When its StatefulSet was gone.")] | None = None
     pvc_retention_policy: Annotated[str, api("What happened to its volumes.")] | None = None
 
@@ -264,8 +266,8 @@ class DecommissionCleanup(Model):
 class DecommissionError(Model):
     """Why draining did not go on."""
 
-    reason: Annotated[str, api("Why, for machines.")] | None = None
-    message: Annotated[str, api("Why, for people.")] | None = None
+    reason: Annotated[str, api("Why draining did not go on, as one word for machines.")] | None = None
+    message: Annotated[str, api("Why draining did not go on, as a sentence for people.")] | None = None
 
 
 class DecommissionStatus(Model):
@@ -274,10 +276,10 @@ class DecommissionStatus(Model):
     request_id: Annotated[str, api("The request that is being followed.")] | None = None
     rustfs_pool_id: Annotated[str, api("What the store calls the pool.")] | None = None
     endpoint_set_hash: Annotated[str, api("The servers of the pool, as a hash.")] | None = None
-    phase: Annotated[DecommissionPhase, api("How far it is.")] | None = None
-    started_at: Annotated[Time, api("When it began.")] | None = None
+    phase: Annotated[DecommissionPhase, api("How far draining is.")] | None = None
+    started_at: Annotated[Time, api("When draining began.")] | None = None
     last_poll_time: Annotated[Time, api("When the store was last asked.")] | None = None
-    completed_at: Annotated[Time, api("When it was done.")] | None = None
+    completed_at: Annotated[Time, api("When draining was done.")] | None = None
     progress: Annotated[DecommissionProgress, api("How much has moved.")] | None = None
     cleanup: Annotated[DecommissionCleanup, api("What is left of the pool.")] | None = None
     last_error: Annotated[DecommissionError, api("Why it did not go on.")] | None = None
@@ -286,13 +288,13 @@ class DecommissionStatus(Model):
 class PoolStatus(Model):
     """What exists of a pool."""
 
-    name: Annotated[str, api("The pool.")] | None = None
-    ss_name: Annotated[str, api("The pool's StatefulSet.", min_length=1)]
+    name: Annotated[str, api("The name of the pool.")] | None = None
+    ss_name: Annotated[str, api("The name of the StatefulSet that runs the pool.", min_length=1)]
     state: Annotated[PoolState, api("How the StatefulSet is doing.")]
     workload_state: Annotated[PoolState, api("The same as state.")] | None = None
     lifecycle_state: Annotated[PoolLifecycleState, api("Whether the pool is here to stay.")] | None = None
     decommission: Annotated[DecommissionStatus, api("How far its draining is.")] | None = None
-    replicas: Annotated[Count, api("Pods that exist.")] | None = None
+    replicas: Annotated[Count, api("Pods of the pool that exist.")] | None = None
     ready_replicas: Annotated[Count, api("Pods that are ready.")] | None = None
     current_replicas: Annotated[Count, api("Pods of the current revision.")] | None = None
     updated_replicas: Annotated[Count, api("Pods of the update revision.")] | None = None

@@ -34,7 +34,7 @@ class Policy(Model):
     """A policy of the store."""
 
     name: Annotated[Word, api("What it is called.")]
-    document: Annotated[PolicyDocument, api("Its text.")]
+    document: Annotated[PolicyDocument, api("Where the text of the policy is.")]
     deletion_policy: Retain | None = None
 
 
@@ -92,7 +92,7 @@ class Bucket(Model):
             ),
         ),
     ]
-    region: Annotated[str, api("Its region.")] | None = None
+    region: Annotated[str, api("The region that the bucket is in.")] | None = None
     object_lock: Annotated[bool, api("Whether its objects can be locked.")] | None = None
     deletion_policy: Retain | None = None
 
@@ -102,8 +102,8 @@ class ItemStatus(Model):
 
     name: Annotated[str, api("What it is called.")]
     state: Annotated[Literal["Pending", "Ready", "Failed", "Retained"], api("What became of it.")]
-    reason: Annotated[str, api("Why, for machines.")]
-    message: Annotated[str, api("Why, for people.")] | None = None
+    reason: Annotated[str, api("Why it is in this state, as one word for machines.")]
+    message: Annotated[str, api("Why it is in this state, as a sentence for people.")] | None = None
     last_transition_time: Annotated[Time, api("When its state last changed.")] | None = None
     desired_hash: Annotated[str, api("What is wanted, as a hash.")] | None = None
     last_applied_hash: Annotated[str, api("What was last made, as a hash.")] | None = None
@@ -112,7 +112,7 @@ class ItemStatus(Model):
     observed_secret_name: Annotated[str, api("The Secret that was used.")] | None = None
     last_applied_access_key_hash: Annotated[str, api("The access key that was used, as a hash.")] | None = None
     policies: Annotated[tuple[str, ...], api("The policies that hold for it.")] = ()
-    region: Annotated[str, api("Its region.")] | None = None
+    region: Annotated[str, api("The region that the bucket is in.")] | None = None
     object_lock: Annotated[bool, api("Whether its objects can be locked.")] | None = None
 
 
@@ -121,7 +121,7 @@ class UserOwnership(Model):
 
     state: Annotated[Literal["PendingCreate", "Managed"], api("Whether the user has been made.")]
     tenant_uid: Annotated[str, api("The Tenant that claims the user.")]
-    user_name: Annotated[str, api("The user.")]
+    user_name: Annotated[str, api("The name of the user that is claimed.")]
     access_key_hash: Annotated[str, api("The user's access key, as a hash.")]
 
 
@@ -136,6 +136,6 @@ class ProvisioningStatus(Model):
 
     observed_generation: ObservedGeneration | None = None
     phase: Annotated[Literal["Pending", "Ready", "Failed"], api("What became of them together.")] | None = None
-    policies: Annotated[tuple[ItemStatus, ...], api("The policies.", keys=("name",))] = ()
-    users: Annotated[tuple[UserStatus, ...], api("The users.", keys=("name",))] = ()
-    buckets: Annotated[tuple[ItemStatus, ...], api("The buckets.", keys=("name",))] = ()
+    policies: Annotated[tuple[ItemStatus, ...], api("What became of each policy.", keys=("name",))] = ()
+    users: Annotated[tuple[UserStatus, ...], api("What became of each user.", keys=("name",))] = ()
+    buckets: Annotated[tuple[ItemStatus, ...], api("What became of each bucket.", keys=("name",))] = ()

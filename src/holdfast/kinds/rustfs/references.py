@@ -17,10 +17,10 @@ from holdfast.kinds.model import (
 class LocalReference(Model):
     """An object in the Tenant's namespace."""
 
-    name: Annotated[Name, api("Its name.")]
+    name: Annotated[Name, api("The name of the object.")]
 
 
 class KeyReference(LocalReference):
     """A key of a Secret or ConfigMap in the Tenant's namespace."""
 
-    key: Annotated[Name, api("The key.")]
+    key: Annotated[Name, api("The key inside the Secret or ConfigMap.")]

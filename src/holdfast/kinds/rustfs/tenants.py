@@ -51,7 +51,7 @@ class EnvVar(Model):
     name: Annotated[
         str,
         api(
-            "Its name.",
+            "The name of the variable.",
             min_length=1,
             max_length=1024,
             rules=(
@@ -63,7 +63,7 @@ class EnvVar(Model):
             ),
         ),
     ]
-    value: Annotated[str, api("Its value.")] | None = None
+    value: Annotated[str, api("The value of the variable.")] | None = None
     value_from: Annotated[OpenObject, api("Where its value comes from, as in a pod.")] | None = None
 
 
@@ -114,8 +114,13 @@ class TenantSpec(Model):
         ),
     )
 
-    pools: Annotated[tuple[Pool, ...], api("The pools.", keys=("name",), min_length=1, max_length=32)]
-    pool_lifecycle: Annotated[PoolLifecycle, api("How pools leave.")] | None = None
+    pools: Annotated[
+        tuple[Pool, ...],
+        api("The pools of servers; a store grows by another one.", keys=("name",), min_length=1, max_length=32),
+    ]
+    pool_lifecycle: (
+        Annotated[PoolLifecycle, api("Which pools leave the store, and what becomes of their volumes.")] | None
+    ) = None
     rollout: Annotated[Rollout, api("How far a rollout may disturb the store.")] | None = None
     image: Annotated[str, api("The image of the servers; the operator's default if unset.", min_length=1)] | None = None
     image_pull_policy: (
@@ -190,8 +195,8 @@ class Tenant(Resource):
         ),
     )
 
-    spec: Annotated[TenantSpec, api("What is wanted.")]
-    status: Annotated[TenantStatus, api("What exists.")] | None = None
+    spec: Annotated[TenantSpec, api("The object store that is wanted.")]
+    status: Annotated[TenantStatus, api("The object store that exists.")] | None = None
 
 
 KIND: Final = Kind(

@@ -54,9 +54,9 @@ class CaTrust(Model):
 class IssuerReference(Model):
     """The cert-manager issuer that signs a certificate."""
 
-    group: Annotated[str, api("Its API group.", default="cert-manager.io")] | None = None
-    kind: Annotated[str, api("Its kind.", default="Issuer")] | None = None
-    name: Annotated[Name, api("Its name.")]
+    group: Annotated[str, api("The API group of the issuer.", default="cert-manager.io")] | None = None
+    kind: Annotated[str, api("The kind of the object.", default="Issuer")] | None = None
+    name: Annotated[Name, api("The name of the object.")]
 
 
 class PrivateKey(Model):
@@ -74,16 +74,16 @@ class CertManagerTls(Model):
     manage_certificate: Annotated[bool, api("Whether the Certificate is made for you.", default=False)] | None = None
     secret_name: Annotated[Name, api("The Secret with the certificate.")] | None = None
     secret_type: Annotated[str, api("The type that the Secret must have.")] | None = None
-    certificate_name: Annotated[Name, api("The Certificate.")] | None = None
-    issuer_ref: Annotated[IssuerReference, api("Who signs it.")] | None = None
-    common_name: Annotated[str, api("The common name in it.")] | None = None
-    dns_names: Annotated[tuple[str, ...], api("The DNS names in it.")] = ()
+    certificate_name: Annotated[Name, api("The name of the Certificate object.")] | None = None
+    issuer_ref: Annotated[IssuerReference, api("The issuer that signs the certificate.")] | None = None
+    common_name: Annotated[str, api("The common name in the certificate.")] | None = None
+    dns_names: Annotated[tuple[str, ...], api("The DNS names in the certificate.")] = ()
     include_generated_dns_names: (
         Annotated[bool, api("Whether the names of the Tenant's Services are added.")] | None
     ) = None
     duration: Annotated[Duration, api("How long it is valid.")] | None = None
     renew_before: Annotated[Duration, api("How long before its end it is renewed.")] | None = None
-    private_key: Annotated[PrivateKey, api("Its key.")] | None = None
+    private_key: Annotated[PrivateKey, api("How the certificate's key is made.")] | None = None
     usages: Annotated[tuple[str, ...], api("What it may be used for.")] = ()
     ca_trust: Annotated[CaTrust, api("Which authorities the servers trust.")] | None = None
 
@@ -152,7 +152,7 @@ class Tls(Model):
     require_san_match: (
         Annotated[bool, api("Whether a certificate must cover the Tenant's names.", default=True)] | None
     ) = None
-    cert_manager: Annotated[CertManagerTls, api("The only certificate.")] | None = None
+    cert_manager: Annotated[CertManagerTls, api("The certificate, where there is only one.")] | None = None
     certificates: Annotated[
         tuple[TlsCertificate, ...], api("Several certificates, by host.", keys=("name",), max_length=64)
     ] = ()
@@ -162,9 +162,9 @@ class Tls(Model):
 class CertificateReference(Model):
     """A Certificate object, as last seen."""
 
-    api_version: Annotated[str, api("Its API version.")]
-    kind: Annotated[str, api("Its kind.")]
-    name: Annotated[str, api("Its name.")]
+    api_version: Annotated[str, api("The API version of the object.")]
+    kind: Annotated[str, api("The kind of the object.")]
+    name: Annotated[str, api("The name of the object.")]
     observed_generation: Annotated[Total, api("The generation that was seen.")] | None = None
     ready: Annotated[bool, api("Whether it was ready.")] | None = None
     reason: Annotated[str, api("Why it was not.")] | None = None
@@ -173,7 +173,7 @@ class CertificateReference(Model):
 class SecretReference(Model):
     """A Secret, as last seen."""
 
-    name: Annotated[str, api("Its name.")]
+    name: Annotated[str, api("The name of the object.")]
     key: Annotated[str, api("The key that was read.")] | None = None
     resource_version: Annotated[str, api("The version that was seen.")] | None = None
 
@@ -185,9 +185,9 @@ class TlsCertificateStatus(Model):
     default: Annotated[bool, api("Whether it is the default one.")] | None = None
     hosts: Annotated[tuple[str, ...], api("The names that it is for.")] = ()
     managed_certificate: Annotated[bool, api("Whether the Certificate was made for you.")] | None = None
-    certificate_ref: Annotated[CertificateReference, api("The Certificate.")] | None = None
-    server_secret_ref: Annotated[SecretReference, api("The Secret.")]
-    dns_names: Annotated[tuple[str, ...], api("The DNS names in it.")] = ()
+    certificate_ref: Annotated[CertificateReference, api("The Certificate object, as last seen.")] | None = None
+    server_secret_ref: Annotated[SecretReference, api("The Secret with the certificate, as last seen.")]
+    dns_names: Annotated[tuple[str, ...], api("The DNS names in the certificate.")] = ()
 
 
 class TlsStatus(Model):
@@ -198,16 +198,18 @@ class TlsStatus(Model):
     managed_certificate: Annotated[bool, api("Whether the Certificate was made for you.")] | None = None
     rotation_strategy: Annotated[str, api("How a new certificate gets in.")] | None = None
     mount_path: Annotated[str, api("Where the certificates are mounted.")] | None = None
-    certificate_ref: Annotated[CertificateReference, api("The Certificate.")] | None = None
+    certificate_ref: Annotated[CertificateReference, api("The Certificate object, as last seen.")] | None = None
     server_secret_ref: Annotated[SecretReference, api("The Secret with the certificate.")] | None = None
-    certificates: Annotated[tuple[TlsCertificateStatus, ...], api("Several certificates.")] = ()
+    certificates: Annotated[
+        tuple[TlsCertificateStatus, ...], api("What is mounted for each of several certificates.")
+    ] = ()
     ca_secret_ref: Annotated[SecretReference, api("The Secret with the authorities.")] | None = None
     client_ca_secret_ref: Annotated[SecretReference, api("The Secret with the authorities of clients.")] | None = None
     observed_hash: Annotated[str, api("What is mounted, as a hash without private keys.")] | None = None
     not_before: Annotated[Time, api("Since when the certificate is valid.")] | None = None
     not_after: Annotated[Time, api("Until when the certificate is valid.")] | None = None
     expires_in_seconds: Annotated[int, api("How long it was still valid when last seen.")] | None = None
-    dns_names: Annotated[tuple[str, ...], api("The DNS names in it.")] = ()
+    dns_names: Annotated[tuple[str, ...], api("The DNS names in the certificate.")] = ()
     ip_addresses: Annotated[tuple[str, ...], api("The addresses in it.")] = ()
     san_matched: Annotated[bool, api("Whether it covers the Tenant's names.")] | None = None
     trust_source: Annotated[str, api("Where the authorities come from.")] | None = None

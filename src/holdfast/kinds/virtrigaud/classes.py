@@ -46,7 +46,7 @@ class DiskDefaults(Model):
     type: Annotated[DiskType, api("How the disk is provisioned.", default="thin")] | None = None
     size: Annotated[Quantity, api("Size of the root disk.", default="40Gi")] | None = None
     iops: Annotated[int, api("Limit of operations a second.", ge=100, le=100000)] | None = None
-    storage_class: Annotated[StorageClassName, api("Class of storage.")] | None = None
+    storage_class: Annotated[StorageClassName, api("Class of storage of the root disk.")] | None = None
 
 
 class VMResourceLimits(Model):
@@ -54,8 +54,8 @@ class VMResourceLimits(Model):
 
     cpu_limit: Annotated[int, api("Processor limit in MHz.", ge=100, le=100000)] | None = None
     cpu_reservation: Annotated[Count, api("Guaranteed processor time in MHz.", le=100000)] | None = None
-    memory_limit: Annotated[Quantity, api("Memory limit.")] | None = None
-    memory_reservation: Annotated[Quantity, api("Guaranteed memory.")] | None = None
+    memory_limit: Annotated[Quantity, api("Memory that a machine may not exceed.")] | None = None
+    memory_reservation: Annotated[Quantity, api("Memory that a machine is guaranteed.")] | None = None
     cpu_shares: Annotated[Positive, api("Weight among machines that compete.", le=1000000)] | None = None
 
 
@@ -84,7 +84,7 @@ class PerformanceProfile(Model):
 class EncryptionPolicy(Model):
     """Whether a machine is encrypted at rest."""
 
-    enabled: Annotated[bool, api("Whether to encrypt.", default=False)] | None = None
+    enabled: Annotated[bool, api("Whether machines are encrypted at rest.", default=False)] | None = None
     key_provider: Annotated[Literal["standard", "hardware", "external"], api("Who keeps the keys.")] | None = None
     require_encryption: (
         Annotated[bool, api("Whether to fail where encryption is not available.", default=False)] | None
@@ -104,12 +104,12 @@ class SecurityProfile(Model):
 class VMClassSpec(Model):
     """The size and the nature of machines of a class."""
 
-    cpu: Annotated[Positive, api("Virtual processors.", le=128)]
+    cpu: Annotated[Positive, api("Virtual processors of a machine.", le=128)]
     memory: Annotated[Quantity, api("Memory, such as 4Gi.")]
     firmware: (
         Annotated[Literal["BIOS", "UEFI", "EFI"], api("Firmware; EFI is another word for UEFI.", default="BIOS")] | None
     ) = None
-    disk_defaults: Annotated[DiskDefaults, api("The root disk.")] | None = None
+    disk_defaults: Annotated[DiskDefaults, api("The root disk of machines that do not describe theirs.")] | None = None
     guest_tools_policy: (
         Annotated[
             Literal["install", "skip", "upgrade", "uninstall"],
@@ -118,7 +118,9 @@ class VMClassSpec(Model):
         | None
     ) = None
     extra_config: Annotated[dict[str, str], api("Settings in the provider's own words.", max_length=50)] = {}
-    resource_limits: Annotated[VMResourceLimits, api("Guarantees and limits.")] | None = None
+    resource_limits: (
+        Annotated[VMResourceLimits, api("What machines are guaranteed, and what they may not exceed.")] | None
+    ) = None
     performance_profile: Annotated[PerformanceProfile, api("How speed is traded for flexibility.")] | None = None
     security_profile: Annotated[SecurityProfile, api("How machines are protected.")] | None = None
 
@@ -126,7 +128,7 @@ class VMClassSpec(Model):
 class ValidationResult(Model):
     """Whether one provider can run a class."""
 
-    valid: Annotated[bool, api("Whether it can.")]
+    valid: Annotated[bool, api("Whether the provider can run the class.")]
     message: Annotated[str, api("Why, or why not.")] | None = None
     warnings: Annotated[tuple[str, ...], api("What to know beforehand.")] = ()
     last_validated: Annotated[Time, api("When this was found out.")] | None = None
@@ -137,7 +139,9 @@ class VMClassStatus(Model):
 
     used_by_vms: Annotated[Count, api("Machines of this class.")] | None = msgspec.field(name="usedByVMs", default=None)
     supported_providers: Annotated[tuple[str, ...], api("Providers that can run it.")] = ()
-    validation_results: Annotated[dict[str, ValidationResult], api("Verdicts by provider.")] = {}
+    validation_results: Annotated[
+        dict[str, ValidationResult], api("Whether each provider can run the class, by its name.")
+    ] = {}
     observed_generation: ObservedGeneration | None = None
     conditions: Conditions = ()
 

@@ -86,10 +86,10 @@ class CloneSource(Model):
 
     RULES: ClassVar = (exactly_one("vmRef", "snapshotRef", "templateRef", "imageRef"),)
 
-    vm_ref: Annotated[LocalObjectReference, api("A machine.")] | None = None
-    snapshot_ref: Annotated[LocalObjectReference, api("A VMSnapshot.")] | None = None
-    template_ref: Annotated[ObjectRef, api("A template.")] | None = None
-    image_ref: Annotated[ObjectRef, api("A VMImage.")] | None = None
+    vm_ref: Annotated[LocalObjectReference, api("The machine to clone.")] | None = None
+    snapshot_ref: Annotated[LocalObjectReference, api("The VMSnapshot to clone.")] | None = None
+    template_ref: Annotated[ObjectRef, api("The template to clone.")] | None = None
+    image_ref: Annotated[ObjectRef, api("The VMImage to clone.")] | None = None
 
 
 class VMCloneTarget(Model):
@@ -113,7 +113,7 @@ class CloneStorageOptions(Model):
         None
     )
     disk_format: Annotated[DiskType, api("How disks are provisioned.")] | None = None
-    storage_class: Annotated[StorageClassName, api("Class of storage.")] | None = None
+    storage_class: Annotated[StorageClassName, api("Class of storage of the disks.")] | None = None
     datastore: Annotated[Inventory, api("Datastore for the disks.")] | None = None
     folder: Annotated[Inventory, api("Folder to file the machine in.")] | None = None
     enable_compression: Annotated[bool, api("Whether to compress while copying.", default=False)] | None = None
@@ -148,12 +148,12 @@ class CloneOptions(Model):
 class NetworkCustomization(Model):
     """A network card as the guest should set it up."""
 
-    name: Annotated[Inventory, api("The card.")]
-    ip_address: Annotated[IPv4, api("Static address.")] | None = None
+    name: Annotated[Inventory, api("Name of the network card.")]
+    ip_address: Annotated[IPv4, api("Static address of the card.")] | None = None
     subnet_mask: Annotated[IPv4, api("Mask of the static address.")] | None = None
-    gateway: Annotated[IPv4, api("Default gateway.")] | None = None
-    dns: Annotated[tuple[str, ...], api("DNS servers.", max_length=5)] = ()
-    mac_address: Annotated[MACAddress, api("Hardware address.")] | None = None
+    gateway: Annotated[IPv4, api("Default gateway of the static address.")] | None = None
+    dns: Annotated[tuple[str, ...], api("DNS servers of the card.", max_length=5)] = ()
+    mac_address: Annotated[MACAddress, api("Hardware address of the card.")] | None = None
     dhcp: Annotated[bool, api("Whether to ask DHCP.")] | None = None
 
 
@@ -168,9 +168,9 @@ class PasswordSpec(Model):
 class DomainJoinSpec(Model):
     """A Windows domain to join."""
 
-    domain: Annotated[str, api("The domain.", max_length=255)]
+    domain: Annotated[str, api("Name of the domain to join.", max_length=255)]
     username: Annotated[str, api("Who may join machines.", max_length=255)]
-    password: Annotated[PasswordSpec, api("Their password.")]
+    password: Annotated[PasswordSpec, api("Password of the user who joins machines.")]
     organizational_unit: Annotated[str, api("Unit for the machine's account.", max_length=500)] | None = None
 
 
@@ -178,26 +178,26 @@ class SysprepCustomization(Model):
     """How Windows sets itself up."""
 
     enabled: Annotated[bool, api("Whether to run sysprep.", default=False)] | None = None
-    product_key: Annotated[str, api("Product key.")] | None = None
-    organization: Annotated[str, api("Organization.", max_length=255)] | None = None
-    owner: Annotated[str, api("Owner.", max_length=255)] | None = None
+    product_key: Annotated[str, api("Product key of Windows.")] | None = None
+    organization: Annotated[str, api("Organization that Windows is registered to.", max_length=255)] | None = None
+    owner: Annotated[str, api("Owner that Windows is registered to.", max_length=255)] | None = None
     admin_password: Annotated[PasswordSpec, api("The administrator's password.")] | None = None
-    join_domain: Annotated[DomainJoinSpec, api("Domain to join.")] | None = None
+    join_domain: Annotated[DomainJoinSpec, api("Windows domain that the machine joins.")] | None = None
     custom_commands: Annotated[tuple[str, ...], api("Commands to run meanwhile.", max_length=20)] = ()
 
 
 class GuestCommand(Model):
     """A command to run in the guest."""
 
-    command: Annotated[str, api("The program.", max_length=1000)]
-    arguments: Annotated[tuple[str, ...], api("Its arguments.", max_length=20)] = ()
-    working_directory: Annotated[str, api("Where it runs.", max_length=500)] | None = None
-    run_as_user: Annotated[str, api("Who runs it.", max_length=255)] | None = None
+    command: Annotated[str, api("The program to run in the guest.", max_length=1000)]
+    arguments: Annotated[tuple[str, ...], api("Arguments of the program.", max_length=20)] = ()
+    working_directory: Annotated[str, api("Directory that the program runs in.", max_length=500)] | None = None
+    run_as_user: Annotated[str, api("User who runs the program.", max_length=255)] | None = None
     timeout: Annotated[Duration, api("How long it may take.", default="5m")] | None = None
     stage: (
         Annotated[
             Literal["pre-customization", "post-customization", "first-boot"],
-            api("When it runs.", default="post-customization"),
+            api("When the program runs.", default="post-customization"),
         ]
         | None
     ) = None
@@ -217,11 +217,16 @@ class VMCustomization(Model):
     """What makes the clone's guest differ from its source's."""
 
     hostname: (
-        Annotated[str, api("Host name.", max_length=255, pattern=r"^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$")] | None
+        Annotated[
+            str, api("Host name of the guest.", max_length=255, pattern=r"^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$")
+        ]
+        | None
     ) = None
-    domain: Annotated[str, api("Domain name.", max_length=255)] | None = None
-    time_zone: Annotated[str, api("Time zone.", max_length=100)] | None = None
-    networks: Annotated[tuple[NetworkCustomization, ...], api("Network cards.", keys=("name",), max_length=10)] = ()
+    domain: Annotated[str, api("Domain name of the guest.", max_length=255)] | None = None
+    time_zone: Annotated[str, api("Time zone of the guest.", max_length=100)] | None = None
+    networks: Annotated[
+        tuple[NetworkCustomization, ...], api("How the guest sets its network cards up.", keys=("name",), max_length=10)
+    ] = ()
     user_data: Annotated[UserData, api("What the guest configures itself from.")] | None = None
     sysprep: Annotated[SysprepCustomization, api("How Windows sets itself up.")] | None = None
     tags: Annotated[tuple[str, ...], api("Further tags for the machine.", max_length=50)] = ()
@@ -249,9 +254,9 @@ class CloneMetadata(Model):
 class VMCloneSpec(Model):
     """The clone that is wanted."""
 
-    source: Annotated[CloneSource, api("What is cloned.", rules=(immutable("spec.source"),))]
+    source: Annotated[CloneSource, api("What the machine is cloned from.", rules=(immutable("spec.source"),))]
     target: Annotated[VMCloneTarget, api("The machine that is made.")]
-    options: Annotated[CloneOptions, api("How it is made.")] | None = None
+    options: Annotated[CloneOptions, api("How the clone is made.")] | None = None
     customization: Annotated[VMCustomization, api("What makes it differ from its source.")] | None = None
     metadata: Annotated[CloneMetadata, api("What people should know about it.")] | None = None
 
@@ -259,18 +264,18 @@ class VMCloneSpec(Model):
 class DiskCloneProgress(Model):
     """How far one disk has come."""
 
-    name: Annotated[str, api("The disk.")]
-    total_bytes: Annotated[Total, api("Bytes to copy.")] | None = None
-    completed_bytes: Annotated[Total, api("Bytes copied.")] | None = None
+    name: Annotated[str, api("Name of the disk.")]
+    total_bytes: Annotated[Total, api("Bytes to copy in all.")] | None = None
+    completed_bytes: Annotated[Total, api("Bytes copied so far.")] | None = None
     percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
-    transfer_rate: Annotated[Total, api("Bytes a second.")] | None = None
+    transfer_rate: Annotated[Total, api("Bytes copied in a second.")] | None = None
 
 
 class CloneProgress(Model):
     """How far a clone has come."""
 
-    total_disks: Annotated[Count, api("Disks to copy.")] | None = None
-    completed_disks: Annotated[Count, api("Disks copied.")] | None = None
+    total_disks: Annotated[Count, api("Disks to copy in all.")] | None = None
+    completed_disks: Annotated[Count, api("Disks copied so far.")] | None = None
     current_disk: Annotated[DiskCloneProgress, api("The disk that is being copied.")] | None = None
     overall_percentage: Annotated[Percentage, api("How far in all, in per cent.")] | None = None
     eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
@@ -297,8 +302,8 @@ class VMCloneStatus(Model):
     phase: Annotated[ClonePhase, api("Where the clone stands.")] | None = None
     message: Message | None = None
     task_ref: Annotated[str, api("The provider's task that runs for it.")] | None = None
-    start_time: Annotated[Time, api("When it began.")] | None = None
-    completion_time: Annotated[Time, api("When it ended.")] | None = None
+    start_time: Annotated[Time, api("When cloning began.")] | None = None
+    completion_time: Annotated[Time, api("When cloning ended.")] | None = None
     actual_clone_type: Annotated[CloneType, api("How much it really shares with its source.")] | None = None
     progress: Annotated[CloneProgress, api("How far it has come.")] | None = None
     retry_count: Annotated[Count, api("How often it was tried again.")] | None = None

@@ -41,7 +41,7 @@ class SCSIControllerSpec(Model):
     controller_type: (
         Annotated[
             Literal["lsilogic", "buslogic", "lsilogic-sas", "pvscsi"],
-            api("Emulated controller.", default="pvscsi"),
+            api("Controller that is emulated.", default="pvscsi"),
         ]
         | None
     ) = None

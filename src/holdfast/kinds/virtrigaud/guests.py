@@ -90,7 +90,7 @@ class LifecycleHandler(Model):
 
     exec: Annotated[ExecAction, api("Run a command in the guest.")] | None = None
     http_get: Annotated[HTTPGetAction, api("Send a request to the guest.")] | None = None
-    snapshot: Annotated[SnapshotAction, api("Take a snapshot.")] | None = None
+    snapshot: Annotated[SnapshotAction, api("Take a snapshot of the machine.")] | None = None
 
 
 class VirtualMachineLifecycle(Model):

@@ -160,8 +160,8 @@ class HTTPAuthentication(Model):
     """How to log in where an image is fetched."""
 
     basic_auth: Annotated[BasicAuthConfig, api("By user name and password.")] | None = None
-    bearer: Annotated[BearerTokenConfig, api("By token.")] | None = None
-    client_cert: Annotated[ClientCertConfig, api("By certificate.")] | None = None
+    bearer: Annotated[BearerTokenConfig, api("How to log in by token.")] | None = None
+    client_cert: Annotated[ClientCertConfig, api("How to log in by certificate.")] | None = None
 
 
 class HTTPImageSource(Model):
@@ -218,12 +218,12 @@ class ImageSource(Model):
         ),
     )
 
-    vsphere: Annotated[VSphereImageSource, api("On vSphere.")] | None = None
+    vsphere: Annotated[VSphereImageSource, api("The image on vSphere.")] | None = None
     libvirt: Annotated[LibvirtImageSource, api("On libvirt, and on plain QEMU.")] | None = None
     http: Annotated[HTTPImageSource, api("Behind a URL, for any hypervisor.")] | None = None
     registry: Annotated[RegistryImageSource, api("In a container registry, for any hypervisor.")] | None = None
     data_volume: Annotated[DataVolumeImageSource, api("In a DataVolume, for any hypervisor.")] | None = None
-    proxmox: Annotated[ProxmoxImageSource, api("On Proxmox VE.")] | None = None
+    proxmox: Annotated[ProxmoxImageSource, api("The image on Proxmox VE.")] | None = None
 
 
 class VSphereStorageOptions(Model):
@@ -248,8 +248,8 @@ class LibvirtStorageOptions(Model):
 class StoragePrepareOptions(Model):
     """How a prepared image is kept."""
 
-    vsphere: Annotated[VSphereStorageOptions, api("On vSphere.")] | None = None
-    libvirt: Annotated[LibvirtStorageOptions, api("On libvirt.")] | None = None
+    vsphere: Annotated[VSphereStorageOptions, api("The image on vSphere.")] | None = None
+    libvirt: Annotated[LibvirtStorageOptions, api("How the image is kept on libvirt.")] | None = None
     preferred_format: Annotated[ImageFormat, api("Format to keep the image in.")] | None = None
     compression: Annotated[bool, api("Whether to compress while importing.", default=False)] | None = None
 
@@ -257,7 +257,7 @@ class StoragePrepareOptions(Model):
 class ImageOptimization(Model):
     """What to do to an image once it is there."""
 
-    enable_compression: Annotated[bool, api("Compress it.", default=False)] | None = None
+    enable_compression: Annotated[bool, api("Whether the image is compressed.", default=False)] | None = None
     remove_unused_space: Annotated[bool, api("Give back space that it does not use.", default=False)] | None = None
     convert_format: Annotated[ImageFormat, api("Convert it to this format.")] | None = None
     enable_delta_sync: Annotated[bool, api("Fetch only what changed, on updates.", default=False)] | None = None
@@ -284,18 +284,20 @@ class ImageMetadata(Model):
     description: Annotated[str, api("What the image is.", max_length=1024)] | None = None
     version: Annotated[str, api("Version of the image.", max_length=100)] | None = None
     architecture: (
-        Annotated[Literal["amd64", "arm64", "x86_64", "aarch64"], api("Processor architecture.", default="amd64")]
+        Annotated[
+            Literal["amd64", "arm64", "x86_64", "aarch64"], api("Architecture of the processor.", default="amd64")
+        ]
         | None
     ) = None
     tags: Annotated[Tags, api("Tags to find it by.")] = {}
-    annotations: Annotated[Tags, api("Anything else.")] = {}
+    annotations: Annotated[Tags, api("Anything else that people should know.")] = {}
 
 
 class KernelInfo(Model):
     """The kernel of an image."""
 
     version: Annotated[str, api("Version of the kernel.")] | None = None
-    type: Annotated[Literal["linux", "windows", "freebsd", "other"], api("Which kernel.")] | None = None
+    type: Annotated[Literal["linux", "windows", "freebsd", "other"], api("Kind of the kernel.")] | None = None
 
 
 class OSDistribution(Model):
@@ -304,14 +306,14 @@ class OSDistribution(Model):
     name: (
         Annotated[
             Literal["ubuntu", "centos", "rhel", "fedora", "debian", "suse", "windows", "freebsd", "coreos", "other"],
-            api("Distribution."),
+            api("Distribution of the operating system."),
         ]
         | None
     ) = None
     version: Annotated[str, api("Version of the distribution.", max_length=100)] | None = None
     variant: Annotated[str, api("Variant, such as server.", max_length=100)] | None = None
-    family: Annotated[Literal["linux", "windows", "bsd", "other"], api("Family.")] | None = None
-    kernel: Annotated[KernelInfo, api("Kernel.")] | None = None
+    family: Annotated[Literal["linux", "windows", "bsd", "other"], api("Family of the operating system.")] | None = None
+    kernel: Annotated[KernelInfo, api("Kernel of the operating system.")] | None = None
 
 
 class VMImageSpec(Model):
@@ -320,15 +322,15 @@ class VMImageSpec(Model):
     source: Annotated[ImageSource, api("Where the image comes from.")]
     prepare: Annotated[ImagePrepare, api("How it is brought to a provider that lacks it.")] | None = None
     metadata: Annotated[ImageMetadata, api("What people should know about it.")] | None = None
-    distribution: Annotated[OSDistribution, api("Its operating system.")] | None = None
+    distribution: Annotated[OSDistribution, api("The operating system in the image.")] | None = None
 
 
 class ImageImportProgress(Progress):
     """How far an import has come."""
 
-    transferred_bytes: Annotated[Total, api("Bytes transferred.")] | None = None
-    transfer_rate: Annotated[Total, api("Bytes a second.")] | None = None
-    start_time: Annotated[Time, api("When it began.")] | None = None
+    transferred_bytes: Annotated[Total, api("Bytes transferred so far.")] | None = None
+    transfer_rate: Annotated[Total, api("Bytes transferred in a second.")] | None = None
+    start_time: Annotated[Time, api("When the import began.")] | None = None
 
 
 class ProviderImageStatus(Model):
@@ -336,7 +338,7 @@ class ProviderImageStatus(Model):
 
     available: Annotated[bool, api("Whether machines can be made from it there.")]
     id: Annotated[str, api("The provider's identifier of the image.")] | None = None
-    path: Annotated[str, api("Where it lies.")] | None = None
+    path: Annotated[str, api("Where the image lies on the provider.")] | None = None
     size: Annotated[Quantity, api("How big it is there.")] | None = None
     # One task for all providers would let two of them overwrite each other's.
     task_ref: Annotated[str, api("The provider's task that prepares it.")] | None = None
@@ -354,7 +356,7 @@ class VMImageStatus(Model):
     last_prepare_time: Annotated[Time, api("When it was last prepared.")] | None = None
     prepare_task_ref: Annotated[str, api("The task that prepares it.")] | None = None
     import_progress: Annotated[ImageImportProgress, api("How far the import has come.")] | None = None
-    size: Annotated[Quantity, api("How big it is.")] | None = None
+    size: Annotated[Quantity, api("How big the image is.")] | None = None
     checksum: Annotated[str, api("Checksum that it has.")] | None = None
     format: Annotated[ImageFormat, api("Format that it has.")] | None = None
     provider_status: Annotated[dict[str, ProviderImageStatus], api("The image by provider.")] = {}

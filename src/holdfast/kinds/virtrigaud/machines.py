@@ -73,7 +73,7 @@ class VirtualMachineCondition(StrEnum):
 class GPUConfig(Model):
     """Graphics processors passed through to a machine."""
 
-    count: Annotated[Positive, api("How many.", le=8)]
+    count: Annotated[Positive, api("How many graphics processors the machine gets.", le=8)]
     type: Annotated[str, api("Which, in the provider's words.", pattern=r"^[a-zA-Z0-9_-]+$")] | None = None
     memory: Annotated[int, api("Memory of each in MiB.", ge=512)] | None = None
 
@@ -81,11 +81,11 @@ class GPUConfig(Model):
 class VirtualMachineResources(Model):
     """Processors and memory of one machine."""
 
-    cpu: Annotated[Positive, api("Virtual processors.", le=128)] | None = None
-    memory_mib: Annotated[int, api("Memory in MiB.", ge=128, le=1048576)] | None = msgspec.field(
+    cpu: Annotated[Positive, api("Virtual processors of the machine.", le=128)] | None = None
+    memory_mib: Annotated[int, api("Memory of the machine, in MiB.", ge=128, le=1048576)] | None = msgspec.field(
         name="memoryMiB", default=None
     )
-    gpu: Annotated[GPUConfig, api("Graphics processors.")] | None = None
+    gpu: Annotated[GPUConfig, api("Graphics processors passed through to the machine.")] | None = None
 
 
 class Placement(Model):

@@ -74,7 +74,7 @@ class VMMigrationCondition(StrEnum):
 class MigrationSource(Model):
     """The machine that moves."""
 
-    vm_ref: Annotated[LocalObjectReference, api("The machine.", rules=(immutable("spec.source.vmRef"),))]
+    vm_ref: Annotated[LocalObjectReference, api("The machine that moves.", rules=(immutable("spec.source.vmRef"),))]
     provider_ref: Annotated[ObjectRef, api("The Provider that runs it; the machine's own when unset.")] | None = None
     snapshot_ref: Annotated[LocalObjectReference, api("A VMSnapshot to move, instead of a new one.")] | None = None
     create_snapshot: Annotated[bool, api("Whether to take a snapshot and move that.", default=True)] | None = None
@@ -167,8 +167,8 @@ class NFSStorageConfig(Model):
     export: Annotated[str, api("Path that the server exports.", min_length=1)]
     path: Annotated[str, api("Path below the export.")] | None = None
     read_only: Annotated[bool, api("Whether to mount it read-only.", default=False)] | None = None
-    uid: Annotated[Total, api("User to act as.")] | None = None
-    gid: Annotated[Total, api("Group to act as.")] | None = None
+    uid: Annotated[Total, api("User to act as, by number.")] | None = None
+    gid: Annotated[Total, api("Group to act as, by number.")] | None = None
 
 
 class S3StorageConfig(Model):
@@ -243,7 +243,7 @@ class VMMigrationSpec(Model):
 
     source: Annotated[MigrationSource, api("The machine that moves.")]
     target: Annotated[MigrationTarget, api("The machine that it becomes.")]
-    options: Annotated[MigrationOptions, api("How it is moved.")] | None = None
+    options: Annotated[MigrationOptions, api("How the machine is moved.")] | None = None
     storage: Annotated[MigrationStorage, api("Where the disk lies between the two.")] | None = None
     metadata: Annotated[MigrationMetadata, api("What people should know about it.")] | None = None
 
@@ -252,8 +252,8 @@ class MigrationProgress(Progress):
     """How far a migration has come."""
 
     current_phase: Annotated[MigrationPhase, api("The phase that runs.")] | None = None
-    transferred_bytes: Annotated[Total, api("Bytes transferred.")] | None = None
-    transfer_rate: Annotated[Total, api("Bytes a second.")] | None = None
+    transferred_bytes: Annotated[Total, api("Bytes transferred so far.")] | None = None
+    transfer_rate: Annotated[Total, api("Bytes transferred in a second.")] | None = None
     phase_start_time: Annotated[Time, api("When the phase began.")] | None = None
 
 
@@ -292,7 +292,7 @@ class ValidationResults(Model):
     checksum_match: Annotated[bool, api("Whether the checksums agree.")] | None = None
     boot_success: Annotated[bool, api("Whether the machine booted.")] | None = None
     connectivity_success: Annotated[bool, api("Whether the machine answered.")] | None = None
-    validation_errors: Annotated[tuple[str, ...], api("What was wrong.")] = ()
+    validation_errors: Annotated[tuple[str, ...], api("What was found to be wrong.")] = ()
 
 
 class VMMigrationStatus(Model):
@@ -317,8 +317,8 @@ class VMMigrationStatus(Model):
     target_vm_id: Annotated[str, api("The target's identifier of the machine.")] | None = msgspec.field(
         name="targetVMID", default=None
     )
-    start_time: Annotated[Time, api("When it began.")] | None = None
-    completion_time: Annotated[Time, api("When it ended.")] | None = None
+    start_time: Annotated[Time, api("When the migration began.")] | None = None
+    completion_time: Annotated[Time, api("When the migration ended.")] | None = None
     progress: Annotated[MigrationProgress, api("How far it has come.")] | None = None
     disk_info: Annotated[MigrationDiskInfo, api("The disk, before and after.")] | None = None
     storage_info: Annotated[MigrationStorageInfo, api("The disk on its way.")] | None = None
@@ -327,7 +327,7 @@ class VMMigrationStatus(Model):
     )
     retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
     last_retry_time: Annotated[Time, api("When it was last tried again.")] | None = None
-    validation_results: Annotated[ValidationResults, api("What was verified.")] | None = None
+    validation_results: Annotated[ValidationResults, api("What was verified, and how that went.")] | None = None
     observed_generation: ObservedGeneration | None = None
     conditions: Conditions = ()
 

@@ -98,11 +98,13 @@ class VLANConfig(Model):
 class PortgroupSecurityConfig(Model):
     """What a port group lets machines do."""
 
-    allow_promiscuous: Annotated[bool, api("See the frames of others.", default=False)] | None = None
-    allow_mac_changes: Annotated[bool, api("Change their hardware address.", default=True)] | None = msgspec.field(
-        name="allowMACChanges", default=None
-    )
-    allow_forged_transmits: Annotated[bool, api("Send from another hardware address.", default=True)] | None = None
+    allow_promiscuous: Annotated[bool, api("Whether machines see the frames of others.", default=False)] | None = None
+    allow_mac_changes: (
+        Annotated[bool, api("Whether machines may change their hardware address.", default=True)] | None
+    ) = msgspec.field(name="allowMACChanges", default=None)
+    allow_forged_transmits: (
+        Annotated[bool, api("Whether machines may send from another hardware address.", default=True)] | None
+    ) = None
 
 
 class TrafficShapingConfig(Model):
@@ -119,15 +121,15 @@ class VSphereNetworkConfig(Model):
 
     portgroup: Annotated[Inventory, api("Name of the port group.")] | None = None
     distributed_switch: Annotated[DistributedSwitchConfig, api("The distributed switch.")] | None = None
-    vlan: Annotated[VLANConfig, api("The VLAN.")] | None = None
+    vlan: Annotated[VLANConfig, api("The VLAN of the port group.")] | None = None
     security: Annotated[PortgroupSecurityConfig, api("What machines may do.")] | None = None
-    traffic_shaping: Annotated[TrafficShapingConfig, api("How fast it is.")] | None = None
+    traffic_shaping: Annotated[TrafficShapingConfig, api("How fast the port group is.")] | None = None
     pci_slot_number: (
         Annotated[int, api("PCI slot of the card, which names it in the guest: 192 is ens192.", ge=32, le=1024)] | None
     ) = None
-    adapter_type: Annotated[Literal["vmxnet3", "e1000", "e1000e"], api("Emulated card.", default="vmxnet3")] | None = (
-        None
-    )
+    adapter_type: (
+        Annotated[Literal["vmxnet3", "e1000", "e1000e"], api("Card that is emulated.", default="vmxnet3")] | None
+    ) = None
 
 
 class BridgeConfig(Model):
@@ -141,8 +143,8 @@ class BridgeConfig(Model):
 class NetworkDriverConfig(Model):
     """How the host drives a card."""
 
-    name: Annotated[Literal["kvm", "vfio", "uio"], api("Which driver.")] | None = None
-    queues: Annotated[Positive, api("How many queues.", le=16)] | None = None
+    name: Annotated[Literal["kvm", "vfio", "uio"], api("Driver of the host to use.")] | None = None
+    queues: Annotated[Positive, api("How many queues the card has.", le=16)] | None = None
     tx_mode: Annotated[Literal["iothread", "timer"], api("How packets are sent.")] | None = None
     io_event_fd: Annotated[bool, api("Whether ioeventfd is used.")] | None = msgspec.field(
         name="ioEventFD", default=None
@@ -154,7 +156,7 @@ class NetworkFilterRef(Model):
     """A filter of libvirt."""
 
     filter: Annotated[Inventory, api("Name of the filter.")]
-    parameters: Annotated[dict[str, str], api("Its parameters.", max_length=20)] = {}
+    parameters: Annotated[dict[str, str], api("Parameters of the filter.", max_length=20)] = {}
 
 
 class LibvirtNetworkConfig(Model):
@@ -165,12 +167,12 @@ class LibvirtNetworkConfig(Model):
     model: (
         Annotated[
             Literal["virtio", "e1000", "e1000e", "rtl8139", "pcnet", "ne2k_pci"],
-            api("Emulated card.", default="virtio"),
+            api("Card that is emulated.", default="virtio"),
         ]
         | None
     ) = None
     driver: Annotated[NetworkDriverConfig, api("How the host drives the card.")] | None = None
-    filter_ref: Annotated[NetworkFilterRef, api("What is filtered.")] | None = None
+    filter_ref: Annotated[NetworkFilterRef, api("Filter that traffic passes.")] | None = None
 
 
 class ProxmoxNetworkConfig(Model):
@@ -178,9 +180,10 @@ class ProxmoxNetworkConfig(Model):
 
     bridge: Annotated[str, api("Bridge of the node.", max_length=15, pattern=r"^vmbr[0-9]+$")] | None = None
     model: (
-        Annotated[Literal["virtio", "e1000", "rtl8139", "vmxnet3"], api("Emulated card.", default="virtio")] | None
+        Annotated[Literal["virtio", "e1000", "rtl8139", "vmxnet3"], api("Card that is emulated.", default="virtio")]
+        | None
     ) = None
-    vlan_tag: Annotated[VLANID, api("VLAN tag.")] | None = None
+    vlan_tag: Annotated[VLANID, api("VLAN that frames are tagged with.")] | None = None
     firewall: Annotated[bool, api("Whether Proxmox filters the card.", default=False)] | None = None
     rate_limit: Annotated[Positive, api("Megabytes a second at most.")] | None = None
     mtu: Annotated[int, api("Largest frame in bytes.", ge=68, le=65520)] | None = None
@@ -189,9 +192,9 @@ class ProxmoxNetworkConfig(Model):
 class NetworkConfig(Model):
     """What a network is, by kind of hypervisor. One network may be described for each."""
 
-    vsphere: Annotated[VSphereNetworkConfig, api("On vSphere.")] | None = None
-    libvirt: Annotated[LibvirtNetworkConfig, api("On libvirt, and on plain QEMU.")] | None = None
-    proxmox: Annotated[ProxmoxNetworkConfig, api("On Proxmox VE.")] | None = None
+    vsphere: Annotated[VSphereNetworkConfig, api("The network on vSphere.")] | None = None
+    libvirt: Annotated[LibvirtNetworkConfig, api("The network on libvirt, and on plain QEMU.")] | None = None
+    proxmox: Annotated[ProxmoxNetworkConfig, api("The network on Proxmox VE.")] | None = None
     type: (
         Annotated[
             Literal["bridged", "nat", "isolated", "host-only", "external"],
@@ -214,14 +217,14 @@ class StaticIPConfig(Model):
     """A static address."""
 
     address: Annotated[CIDR, api("Address with prefix, such as 10.0.0.5/24.")]
-    gateway: Annotated[IPv4, api("Default gateway.")] | None = None
-    routes: Annotated[tuple[StaticRoute, ...], api("Further routes.", max_length=20)] = ()
+    gateway: Annotated[IPv4, api("Default gateway of the address.")] | None = None
+    routes: Annotated[tuple[StaticRoute, ...], api("Routes beside the default one.", max_length=20)] = ()
 
 
 class IPPoolConfig(Model):
     """A pool to take addresses from."""
 
-    pool_ref: Annotated[LocalObjectReference, api("The pool.")]
+    pool_ref: Annotated[LocalObjectReference, api("The pool to take an address from.")]
     preferred_ip: Annotated[IPv4, api("Address to take if it is free.")] | None = msgspec.field(
         name="preferredIP", default=None
     )
@@ -230,17 +233,17 @@ class IPPoolConfig(Model):
 class DHCPConfig(Model):
     """What to tell the DHCP server."""
 
-    client_id: Annotated[str, api("Client identifier.", max_length=255)] | None = msgspec.field(
+    client_id: Annotated[str, api("Identifier that the client sends.", max_length=255)] | None = msgspec.field(
         name="clientID", default=None
     )
     hostname: Annotated[str, api("Host name to ask for.", max_length=255)] | None = None
-    options: Annotated[dict[str, str], api("Options.", max_length=20)] = {}
+    options: Annotated[dict[str, str], api("DHCP options by name.", max_length=20)] = {}
 
 
 class DNSConfig(Model):
     """How guests resolve names."""
 
-    servers: Annotated[tuple[str, ...], api("DNS servers.", max_length=10)] = ()
+    servers: Annotated[tuple[str, ...], api("DNS servers of guests.", max_length=10)] = ()
     search_domains: Annotated[tuple[str, ...], api("Domains to search.", max_length=10)] = ()
     options: Annotated[dict[str, str], api("Options of the resolver.", max_length=10)] = {}
 
@@ -269,7 +272,7 @@ class PortRange(Model):
 
     RULES: ClassVar = (Rule(rule="!has(self.end) || self.start <= self.end", message="end must not be before start"),)
 
-    start: Annotated[PortNumber, api("First port.")]
+    start: Annotated[PortNumber, api("First port of the range.")]
     end: Annotated[PortNumber, api("Last port; the first when unset.")] | None = None
 
 
@@ -278,14 +281,16 @@ class FirewallRule(Model):
 
     name: Annotated[Inventory, api("Name of the rule.")]
     action: Annotated[Literal["ACCEPT", "DROP", "REJECT"], api("What becomes of the traffic.")]
-    direction: Annotated[Literal["in", "out", "inout"], api("Which way it goes.")]
-    protocol: Annotated[Literal["tcp", "udp", "icmp", "all"], api("Its protocol.")] | None = None
-    source_cidr: Annotated[str, api("Where it comes from.")] | None = msgspec.field(name="sourceCIDR", default=None)
-    destination_cidr: Annotated[str, api("Where it goes to.")] | None = msgspec.field(
+    direction: Annotated[Literal["in", "out", "inout"], api("Which way the traffic goes.")]
+    protocol: Annotated[Literal["tcp", "udp", "icmp", "all"], api("Protocol of the traffic.")] | None = None
+    source_cidr: Annotated[str, api("Network that the traffic comes from, as a CIDR.")] | None = msgspec.field(
+        name="sourceCIDR", default=None
+    )
+    destination_cidr: Annotated[str, api("Network that the traffic goes to, as a CIDR.")] | None = msgspec.field(
         name="destinationCIDR", default=None
     )
-    ports: Annotated[PortRange, api("Its ports.")] | None = None
-    priority: Annotated[Positive, api("Order among rules.", le=1000)] | None = None
+    ports: Annotated[PortRange, api("Ports of the traffic.")] | None = None
+    priority: Annotated[Positive, api("Order among the rules.", le=1000)] | None = None
 
 
 class FirewallConfig(Model):
@@ -295,13 +300,15 @@ class FirewallConfig(Model):
     default_policy: (
         Annotated[Literal["ACCEPT", "DROP", "REJECT"], api("What no rule decides.", default="ACCEPT")] | None
     ) = None
-    rules: Annotated[tuple[FirewallRule, ...], api("The rules.", keys=("name",), max_length=100)] = ()
+    rules: Annotated[
+        tuple[FirewallRule, ...], api("Rules that traffic is held against.", keys=("name",), max_length=100)
+    ] = ()
 
 
 class NetworkIsolationConfig(Model):
     """What networks can be reached."""
 
-    mode: Annotated[Literal["none", "strict", "custom"], api("How strictly.")] | None = None
+    mode: Annotated[Literal["none", "strict", "custom"], api("How strictly networks are kept apart.")] | None = None
     allowed_networks: Annotated[tuple[str, ...], api("Networks that can, as CIDRs.", max_length=50)] = ()
     denied_networks: Annotated[tuple[str, ...], api("Networks that cannot, as CIDRs.", max_length=50)] = ()
 
@@ -309,8 +316,10 @@ class NetworkIsolationConfig(Model):
 class NetworkEncryptionConfig(Model):
     """Whether traffic is encrypted."""
 
-    enabled: Annotated[bool, api("Whether it is.", default=False)] | None = None
-    protocol: Annotated[Literal["ipsec", "wireguard", "openvpn"], api("How.")] | None = None
+    enabled: Annotated[bool, api("Whether traffic is encrypted.", default=False)] | None = None
+    protocol: Annotated[Literal["ipsec", "wireguard", "openvpn"], api("Protocol that encrypts the traffic.")] | None = (
+        None
+    )
     key_ref: Annotated[LocalObjectReference, api("The Secret with the keys.")] | None = None
 
 
@@ -328,7 +337,7 @@ class NetworkQoSConfig(Model):
     ingress_limit: Annotated[BitsPerSecond, api("Bits a second to a machine.")] | None = None
     egress_limit: Annotated[BitsPerSecond, api("Bits a second from a machine.")] | None = None
     priority: Annotated[Count, api("Priority, 7 being the highest.", le=7)] | None = None
-    dscp: Annotated[Count, api("DSCP mark.", le=63)] | None = None
+    dscp: Annotated[Count, api("DSCP mark of the packets.", le=63)] | None = None
 
 
 class NetworkMetadata(Model):
@@ -353,11 +362,11 @@ class VMNetworkAttachmentSpec(Model):
 class IPAllocation(Model):
     """An address that a machine has."""
 
-    vm: Annotated[str, api("The machine.")]
-    ip: Annotated[str, api("Its address.")]
-    mac: Annotated[str, api("Its hardware address.")] | None = None
-    allocated_at: Annotated[Time, api("Since when.")] | None = None
-    lease_expiry: Annotated[Time, api("Until when, if leased.")] | None = None
+    vm: Annotated[str, api("Name of the machine.")]
+    ip: Annotated[str, api("Address of the machine.")]
+    mac: Annotated[str, api("Hardware address of the machine.")] | None = None
+    allocated_at: Annotated[Time, api("Since when the machine has the address.")] | None = None
+    lease_expiry: Annotated[Time, api("Until when the machine has the address, if it is leased.")] | None = None
 
 
 class ProviderNetworkStatus(Model):

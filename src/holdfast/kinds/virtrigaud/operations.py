@@ -24,7 +24,7 @@ class RetryPolicy(Model):
 class Progress(Model):
     """How far an operation has come, as far as its provider says."""
 
-    total_bytes: Annotated[Total, api("Bytes to transfer.")] | None = None
+    total_bytes: Annotated[Total, api("Bytes to transfer in all.")] | None = None
     percentage: Annotated[Percentage, api("How far in all, in per cent.")] | None = None
     eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
     message: Message | None = None

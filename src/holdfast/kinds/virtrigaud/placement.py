@@ -94,7 +94,7 @@ class VMSelectorRequirement(Model):
         ),
     )
 
-    key: Annotated[LabelText, api("The label.")]
+    key: Annotated[LabelText, api("Key of the label.")]
     operator: Annotated[SelectorOperator, api("How the label relates to the values.")]
     values: Annotated[tuple[str, ...], api("The values, for In and NotIn.", max_length=50)] = ()
 
@@ -115,15 +115,15 @@ class WeightedVMAffinityTerm(Model):
     """A term, and how much it matters."""
 
     weight: Annotated[Positive, api("How much it matters.", le=100)]
-    vm_affinity_term: Annotated[VMAffinityTerm, api("The term.")]
+    vm_affinity_term: Annotated[VMAffinityTerm, api("The machines, and the kind of place that they share.")]
 
 
 class VMAffinity(Model):
     """Machines to lie with."""
 
-    required_during_scheduling: Annotated[tuple[VMAffinityTerm, ...], api("What must hold.", max_length=20)] = ()
+    required_during_scheduling: Annotated[tuple[VMAffinityTerm, ...], api("Terms that must hold.", max_length=20)] = ()
     preferred_during_scheduling: Annotated[
-        tuple[WeightedVMAffinityTerm, ...], api("What should hold.", max_length=20)
+        tuple[WeightedVMAffinityTerm, ...], api("Terms that should hold.", max_length=20)
     ] = ()
 
 
@@ -209,23 +209,29 @@ class ApplicationAffinityRule(PlaceRule):
 class AntiAffinityRules(Model):
     """What machines lie apart from."""
 
-    vm_anti_affinity: Annotated[VMAntiAffinity, api("From which machines.")] | None = None
-    host_anti_affinity: Annotated[HostAntiAffinityRule, api("Over hosts.")] | None = None
-    cluster_anti_affinity: Annotated[ClusterAntiAffinityRule, api("Over clusters.")] | None = None
-    datastore_anti_affinity: Annotated[DatastoreAntiAffinityRule, api("Over datastores.")] | None = None
-    zone_anti_affinity: Annotated[ZoneAntiAffinityRule, api("Over zones.")] | None = None
-    application_anti_affinity: Annotated[ApplicationAntiAffinityRule, api("From other applications.")] | None = None
+    vm_anti_affinity: Annotated[VMAntiAffinity, api("Machines to lie apart from.")] | None = None
+    host_anti_affinity: Annotated[HostAntiAffinityRule, api("How machines spread over hosts.")] | None = None
+    cluster_anti_affinity: Annotated[ClusterAntiAffinityRule, api("How machines spread over clusters.")] | None = None
+    datastore_anti_affinity: (
+        Annotated[DatastoreAntiAffinityRule, api("How machines spread over datastores.")] | None
+    ) = None
+    zone_anti_affinity: Annotated[ZoneAntiAffinityRule, api("How machines spread over zones.")] | None = None
+    application_anti_affinity: (
+        Annotated[ApplicationAntiAffinityRule, api("How machines keep apart from those of other applications.")] | None
+    ) = None
 
 
 class AffinityRules(Model):
     """What machines lie with."""
 
-    vm_affinity: Annotated[VMAffinity, api("With which machines.")] | None = None
-    host_affinity: Annotated[HostAffinityRule, api("On hosts.")] | None = None
-    cluster_affinity: Annotated[ClusterAffinityRule, api("In clusters.")] | None = None
-    datastore_affinity: Annotated[DatastoreAffinityRule, api("On datastores.")] | None = None
-    zone_affinity: Annotated[ZoneAffinityRule, api("In zones.")] | None = None
-    application_affinity: Annotated[ApplicationAffinityRule, api("With the same application.")] | None = None
+    vm_affinity: Annotated[VMAffinity, api("Machines to lie with.")] | None = None
+    host_affinity: Annotated[HostAffinityRule, api("How machines gather on hosts.")] | None = None
+    cluster_affinity: Annotated[ClusterAffinityRule, api("How machines gather in clusters.")] | None = None
+    datastore_affinity: Annotated[DatastoreAffinityRule, api("How machines gather on datastores.")] | None = None
+    zone_affinity: Annotated[ZoneAffinityRule, api("How machines gather in zones.")] | None = None
+    application_affinity: Annotated[ApplicationAffinityRule, api("How machines of one application gather.")] | None = (
+        None
+    )
 
 
 class ResourceConstraints(Model):
@@ -282,10 +288,10 @@ class VMPlacementPolicySpec(Model):
 class PolicyValidationResult(Model):
     """Whether one provider can follow a policy."""
 
-    valid: Annotated[bool, api("Whether it can.")]
+    valid: Annotated[bool, api("Whether the provider can follow the policy.")]
     message: Annotated[str, api("Why, or why not.")] | None = None
     warnings: Annotated[tuple[str, ...], api("What to know beforehand.", max_length=20)] = ()
-    errors: Annotated[tuple[str, ...], api("What is wrong.", max_length=20)] = ()
+    errors: Annotated[tuple[str, ...], api("What is wrong with the policy there.", max_length=20)] = ()
     supported_features: Annotated[tuple[str, ...], api("What it can follow.", max_length=50)] = ()
     unsupported_features: Annotated[tuple[str, ...], api("What it cannot follow.", max_length=50)] = ()
     last_validated: Annotated[Time, api("When this was found out.")] | None = None
@@ -294,7 +300,7 @@ class PolicyValidationResult(Model):
 class PlacementStatistics(Model):
     """What a policy has achieved."""
 
-    total_placements: Annotated[Count, api("Placements in all.")] | None = None
+    total_placements: Annotated[Count, api("Placements that were tried.")] | None = None
     successful_placements: Annotated[Count, api("Placements that found a place.")] | None = None
     failed_placements: Annotated[Count, api("Placements that found none.")] | None = None
     average_placement_time: Annotated[Duration, api("How long one takes on average.")] | None = None
@@ -306,11 +312,11 @@ class PlacementStatistics(Model):
 class PolicyConflict(Model):
     """Another policy that wants the opposite."""
 
-    policy_name: Annotated[str, api("The other policy.")]
+    policy_name: Annotated[str, api("Name of the other policy.")]
     conflict_type: Annotated[Literal["hard", "soft", "resource", "security", "affinity"], api("What they disagree on.")]
-    description: Annotated[str, api("How they disagree.")] | None = None
-    severity: Annotated[Literal["low", "medium", "high", "critical"], api("How bad it is.")] | None = None
-    resolution_suggestion: Annotated[str, api("What to change.")] | None = None
+    description: Annotated[str, api("How the two policies disagree.")] | None = None
+    severity: Annotated[Literal["low", "medium", "high", "critical"], api("How bad the conflict is.")] | None = None
+    resolution_suggestion: Annotated[str, api("What to change, so that they agree.")] | None = None
 
 
 class VMPlacementPolicyStatus(Model):
@@ -319,7 +325,9 @@ class VMPlacementPolicyStatus(Model):
     used_by_vms: Annotated[
         tuple[LocalObjectReference, ...], api("Machines that follow it.", keys=("name",), max_length=1000)
     ] = msgspec.field(name="usedByVMs", default=())
-    validation_results: Annotated[dict[str, PolicyValidationResult], api("Verdicts by provider.")] = {}
+    validation_results: Annotated[
+        dict[str, PolicyValidationResult], api("Whether each provider can follow the policy, by its name.")
+    ] = {}
     placement_stats: Annotated[PlacementStatistics, api("What it has achieved.")] | None = None
     conflicting_policies: Annotated[
         tuple[PolicyConflict, ...], api("Policies that want the opposite.", max_length=50)
@@ -331,7 +339,7 @@ class VMPlacementPolicyStatus(Model):
 class VMPlacementPolicy(Resource):
     """Where machines may lie, should lie, and with whom."""
 
-    spec: Annotated[VMPlacementPolicySpec, api("The policy.")]
+    spec: Annotated[VMPlacementPolicySpec, api("Where machines may lie, should lie, and with whom.")]
     status: Annotated[VMPlacementPolicyStatus, api("Who follows it, and how well that goes.")] | None = None
 
 

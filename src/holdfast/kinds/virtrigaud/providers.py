@@ -108,7 +108,7 @@ class ProviderTLSSpec(Model):
 class ProviderServiceSpec(Model):
     """The Service in front of the provider's process."""
 
-    port: Annotated[int, api("Port for gRPC.", default=9443, ge=1024, le=65535)] | None = None
+    port: Annotated[int, api("Port on which the process answers gRPC.", default=9443, ge=1024, le=65535)] | None = None
     tls: Annotated[ProviderTLSSpec, api("How calls are secured.")] | None = None
 
 
@@ -124,7 +124,7 @@ class ProviderRuntimeSpec(Model):
     image_pull_secrets: Annotated[
         tuple[LocalObjectReference, ...], api("Secrets to pull the image with.", keys=("name",), max_length=10)
     ] = ()
-    replicas: Annotated[Positive, api("How many processes.", default=1, le=10)] | None = None
+    replicas: Annotated[Positive, api("How many processes run side by side.", default=1, le=10)] | None = None
     service: Annotated[ProviderServiceSpec, api("The Service in front of the process.")] | None = None
     resources: Annotated[OpenObject, api("Resource requirements of the pods.")] | None = None
     node_selector: Annotated[dict[str, str], api("Labels of the nodes that may run the pods.")] = {}
@@ -148,14 +148,14 @@ class ProviderDefaults(Model):
     cluster: Annotated[Inventory, api("Cluster to run in.")] | None = None
     folder: Annotated[Inventory, api("Folder to file machines in.")] | None = None
     resource_pool: Annotated[Inventory, api("Resource pool to draw from.")] | None = None
-    network: Annotated[Inventory, api("Network to join.")] | None = None
+    network: Annotated[Inventory, api("Network that cards join.")] | None = None
 
 
 class RateLimit(Model):
     """How fast the hypervisor may be called."""
 
-    qps: Annotated[Positive, api("Calls a second.", default=10, le=1000)] | None = None
-    burst: Annotated[Positive, api("Calls at once.", default=20, le=2000)] | None = None
+    qps: Annotated[Positive, api("Calls a second in the long run.", default=10, le=1000)] | None = None
+    burst: Annotated[Positive, api("Calls at once after a quiet time.", default=20, le=2000)] | None = None
 
 
 class ProviderHealthCheck(Model):
@@ -216,21 +216,21 @@ class ProviderRuntimeStatus(Model):
 class ReportedCapabilities(Model):
     """What the running provider says that it can do."""
 
-    supports_reconfigure_online: Annotated[bool, api("Change processors and memory of a running machine.")] | None = (
-        None
-    )
-    supports_disk_expansion_online: Annotated[bool, api("Grow disks of a running machine.")] | None = None
-    supports_snapshots: Annotated[bool, api("Take snapshots.")] | None = None
-    supports_memory_snapshots: Annotated[bool, api("Take snapshots with memory.")] | None = None
-    supports_linked_clones: Annotated[bool, api("Clone without copying disks.")] | None = None
-    supports_image_import: Annotated[bool, api("Fetch and prepare images.")] | None = None
-    supported_disk_types: Annotated[tuple[str, ...], api("Disk types.")] = ()
-    supported_network_types: Annotated[tuple[str, ...], api("Models of network cards.")] = ()
-    supports_disk_export: Annotated[bool, api("Export disks, as the source of a migration.")] | None = None
-    supports_disk_import: Annotated[bool, api("Import disks, as the target of a migration.")] | None = None
-    supported_export_formats: Annotated[tuple[str, ...], api("Formats to export.")] = ()
-    supported_import_formats: Annotated[tuple[str, ...], api("Formats to import.")] = ()
-    supports_export_compression: Annotated[bool, api("Compress exports.")] | None = None
+    supports_reconfigure_online: (
+        Annotated[bool, api("Whether it changes processors and memory of a running machine.")] | None
+    ) = None
+    supports_disk_expansion_online: Annotated[bool, api("Whether it grows disks of a running machine.")] | None = None
+    supports_snapshots: Annotated[bool, api("Whether it takes snapshots.")] | None = None
+    supports_memory_snapshots: Annotated[bool, api("Whether it takes snapshots with memory.")] | None = None
+    supports_linked_clones: Annotated[bool, api("Whether it clones without copying disks.")] | None = None
+    supports_image_import: Annotated[bool, api("Whether it fetches and prepares images.")] | None = None
+    supported_disk_types: Annotated[tuple[str, ...], api("Disk types that it knows.")] = ()
+    supported_network_types: Annotated[tuple[str, ...], api("Models of network cards that it knows.")] = ()
+    supports_disk_export: Annotated[bool, api("Whether it exports disks, as the source of a migration.")] | None = None
+    supports_disk_import: Annotated[bool, api("Whether it imports disks, as the target of a migration.")] | None = None
+    supported_export_formats: Annotated[tuple[str, ...], api("Disk formats that it exports.")] = ()
+    supported_import_formats: Annotated[tuple[str, ...], api("Disk formats that it imports.")] = ()
+    supports_export_compression: Annotated[bool, api("Whether it compresses what it exports.")] | None = None
     supported_export_backends: Annotated[tuple[str, ...], api("Staging stores to export to; pvc when empty.")] = ()
     supported_import_backends: Annotated[tuple[str, ...], api("Staging stores to import from; pvc when empty.")] = ()
     supported_transfer_modes: Annotated[tuple[str, ...], api("Ways that bytes travel; relay when empty.")] = ()
@@ -239,36 +239,40 @@ class ReportedCapabilities(Model):
 class ResourceUsageStats(Model):
     """How much of something is in use."""
 
-    total: Annotated[Total, api("Capacity.")] | None = None
-    used: Annotated[Total, api("In use.")] | None = None
-    available: Annotated[Total, api("Free.")] | None = None
+    total: Annotated[Total, api("How much there is in all.")] | None = None
+    used: Annotated[Total, api("How much is in use.")] | None = None
+    available: Annotated[Total, api("How much is free.")] | None = None
     usage_percent: Annotated[Percentage, api("In use, in per cent.")] | None = None
 
 
 class NetworkUsageStats(Model):
     """Traffic since the hypervisor began to count."""
 
-    bytes_received: Annotated[Total, api("Bytes received.")] | None = None
-    bytes_sent: Annotated[Total, api("Bytes sent.")] | None = None
-    packets_received: Annotated[Total, api("Packets received.")] | None = None
-    packets_sent: Annotated[Total, api("Packets sent.")] | None = None
+    bytes_received: Annotated[Total, api("Bytes that machines received.")] | None = None
+    bytes_sent: Annotated[Total, api("Bytes that machines sent.")] | None = None
+    packets_received: Annotated[Total, api("Packets that machines received.")] | None = None
+    packets_sent: Annotated[Total, api("Packets that machines sent.")] | None = None
 
 
 class ProviderResourceUsage(Model):
     """How full the hypervisor is."""
 
-    cpu: Annotated[ResourceUsageStats, api("Processors.")] | None = None
-    memory: Annotated[ResourceUsageStats, api("Memory.")] | None = None
-    storage: Annotated[ResourceUsageStats, api("Storage.")] | None = None
-    network: Annotated[NetworkUsageStats, api("Network traffic.")] | None = None
+    cpu: Annotated[ResourceUsageStats, api("How busy the processors are.")] | None = None
+    memory: Annotated[ResourceUsageStats, api("How full the memory is.")] | None = None
+    storage: Annotated[ResourceUsageStats, api("How full the storage is.")] | None = None
+    network: Annotated[NetworkUsageStats, api("Traffic on the network.")] | None = None
 
 
 class ProviderAdoptionStatus(Model):
     """What became of the machines that were already on the hypervisor."""
 
     last_discovery_time: Annotated[Time, api("When the hypervisor was last searched.")] | None = None
-    discovered_vms: Annotated[Count, api("Machines found.")] | None = msgspec.field(name="discoveredVMs", default=None)
-    adopted_vms: Annotated[Count, api("Machines adopted.")] | None = msgspec.field(name="adoptedVMs", default=None)
+    discovered_vms: Annotated[Count, api("Machines that were found.")] | None = msgspec.field(
+        name="discoveredVMs", default=None
+    )
+    adopted_vms: Annotated[Count, api("Machines that were adopted.")] | None = msgspec.field(
+        name="adoptedVMs", default=None
+    )
     failed_adoptions: Annotated[Count, api("Machines that could not be adopted.")] | None = None
     message: Message | None = None
 

@@ -18,7 +18,7 @@ SelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 class LabelSelectorRequirement(Model):
     """What one label must be like."""
 
-    key: Annotated[str, api("The label.")]
+    key: Annotated[str, api("Key of the label.")]
     operator: Annotated[SelectorOperator, api("How the label relates to the values.")]
     values: Annotated[tuple[str, ...], api("The values, for In and NotIn.", list_type="atomic")] = ()
 

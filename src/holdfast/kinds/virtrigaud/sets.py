@@ -73,15 +73,15 @@ class TemplateMetadata(Model):
     """What every object made from a template carries."""
 
     name: Annotated[str, api("Name of the template; what is made from it gets a name of its own.")] | None = None
-    labels: Annotated[dict[str, str], api("Labels.")] = {}
-    annotations: Annotated[dict[str, str], api("Annotations.")] = {}
+    labels: Annotated[dict[str, str], api("Labels of the objects.")] = {}
+    annotations: Annotated[dict[str, str], api("Annotations of the objects.")] = {}
 
 
 class VMSetTemplate(Model):
     """The machine that every machine of a set is made like."""
 
     metadata: Annotated[TemplateMetadata, api("Labels and annotations of the machines.")] | None = None
-    spec: Annotated[VirtualMachineSpec, api("The machines.")]
+    spec: Annotated[VirtualMachineSpec, api("What every machine is like.")]
 
 
 class RollingUpdateVMSetStrategy(Model):
@@ -106,7 +106,15 @@ class RollingUpdateVMSetStrategy(Model):
 class VMSetUpdateStrategy(Model):
     """How machines are replaced when their template changes."""
 
-    type: Annotated[VMSetUpdateStrategyType, api("Which way.", default="RollingUpdate")] | None = None
+    type: (
+        Annotated[
+            VMSetUpdateStrategyType,
+            api(
+                "Whether machines are replaced a few at a time, when deleted, or all at once.", default="RollingUpdate"
+            ),
+        ]
+        | None
+    ) = None
     rolling_update: Annotated[RollingUpdateVMSetStrategy, api("How fast, for RollingUpdate.")] | None = None
 
 
@@ -133,7 +141,7 @@ class PersistentVolumeClaimTemplate(Model):
 class VMSetSpec(Model):
     """The machines that are wanted."""
 
-    replicas: Annotated[Count, api("How many machines.", default=1, le=1000)] | None = None
+    replicas: Annotated[Count, api("How many machines there should be.", default=1, le=1000)] | None = None
     selector: Annotated[
         LabelSelector,
         api(
@@ -173,7 +181,7 @@ class VMSetSpec(Model):
 class VMSetFailedVM(Model):
     """A machine that could not be updated."""
 
-    name: Annotated[str, api("The machine.")]
+    name: Annotated[str, api("Name of the machine.")]
     reason: Annotated[str, api("Why, as one CamelCase word.")] | None = None
     message: Annotated[str, api("Why, as a sentence.")] | None = None
     last_attempt: Annotated[Time, api("When it was last tried.")] | None = None
@@ -185,8 +193,8 @@ class VMSetUpdateStatus(Model):
 
     phase: Annotated[VMSetUpdatePhase, api("Where the update stands.")] | None = None
     message: Message | None = None
-    start_time: Annotated[Time, api("When it began.")] | None = None
-    completion_time: Annotated[Time, api("When it ended.")] | None = None
+    start_time: Annotated[Time, api("When the update began.")] | None = None
+    completion_time: Annotated[Time, api("When the update ended.")] | None = None
     updated_vms: Annotated[MachineNames, api("Machines that are updated.")] = msgspec.field(
         name="updatedVMs", default=()
     )
@@ -201,11 +209,11 @@ class VMSetUpdateStatus(Model):
 class VMSetVMStatus(Model):
     """One machine of a set."""
 
-    name: Annotated[str, api("The machine.")]
-    phase: Annotated[VirtualMachinePhase, api("Where it stands.")] | None = None
+    name: Annotated[str, api("Name of the machine.")]
+    phase: Annotated[VirtualMachinePhase, api("Where the machine stands.")] | None = None
     ready: Annotated[bool, api("Whether it is ready.")] | None = None
     revision: Annotated[str, api("Revision that it is made from.")] | None = None
-    creation_time: Annotated[Time, api("When it was made.")] | None = None
+    creation_time: Annotated[Time, api("When the machine was made.")] | None = None
     last_update_time: Annotated[Time, api("When it was last changed.")] | None = None
     message: Message | None = None
 

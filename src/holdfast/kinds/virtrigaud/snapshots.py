@@ -70,7 +70,7 @@ class VMSnapshotCondition(StrEnum):
 class SnapshotEncryption(Model):
     """Whether a snapshot is encrypted."""
 
-    enabled: Annotated[bool, api("Whether it is.", default=False)] | None = None
+    enabled: Annotated[bool, api("Whether the snapshot is encrypted.", default=False)] | None = None
     key_provider: Annotated[Literal["standard", "hardware", "external"], api("Who keeps the keys.")] | None = None
     key_ref: Annotated[LocalObjectReference, api("The Secret with the keys.")] | None = None
 
@@ -169,7 +169,7 @@ class VMSnapshotSpec(Model):
     """The snapshot that is wanted."""
 
     vm_ref: Annotated[LocalObjectReference, api("The machine to take a snapshot of.", rules=(immutable("spec.vmRef"),))]
-    snapshot_config: Annotated[SnapshotConfig, api("How it is taken.")] | None = None
+    snapshot_config: Annotated[SnapshotConfig, api("How the snapshot is taken.")] | None = None
     retention_policy: Annotated[SnapshotRetentionPolicy, api("How long it is kept.")] | None = None
     schedule: Annotated[SnapshotSchedule, api("When further ones are taken.")] | None = None
     metadata: Annotated[SnapshotMetadata, api("What people should know about it.")] | None = None
@@ -178,8 +178,8 @@ class VMSnapshotSpec(Model):
 class SnapshotProgress(Progress):
     """How far a snapshot has come."""
 
-    completed_bytes: Annotated[Total, api("Bytes written.")] | None = None
-    start_time: Annotated[Time, api("When it began.")] | None = None
+    completed_bytes: Annotated[Total, api("Bytes written so far.")] | None = None
+    start_time: Annotated[Time, api("When taking it began.")] | None = None
 
 
 class ProviderSnapshotStatus(Model):
@@ -187,7 +187,7 @@ class ProviderSnapshotStatus(Model):
 
     available: Annotated[bool, api("Whether one can go back to it there.")]
     id: Annotated[str, api("The provider's identifier of the snapshot.")] | None = None
-    path: Annotated[str, api("Where it lies.")] | None = None
+    path: Annotated[str, api("Where the snapshot lies on the provider.")] | None = None
     state: Annotated[str, api("Its state in the provider's words.")] | None = None
     last_updated: Annotated[Time, api("When this was found out.")] | None = None
     message: Message | None = None
@@ -209,7 +209,7 @@ class VMSnapshotStatus(Model):
     )
     phase: Annotated[SnapshotPhase, api("Where the snapshot stands.")] | None = None
     message: Message | None = None
-    creation_time: Annotated[Time, api("When it was begun.")] | None = None
+    creation_time: Annotated[Time, api("When taking it began.")] | None = None
     completion_time: Annotated[Time, api("When it was finished.")] | None = None
     expiry_time: Annotated[Time, api("When it expires, by its retention.")] | None = None
     size: Annotated[Quantity, api("Space that it occupies.")] | None = None
