@@ -1,0 +1,68 @@
+"""Requests and responses as values: what the core takes and gives, whoever carries it.
+
+Nothing here knows HTTP libraries or sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+JSON: Final = "application/json"
+
+_encoder = msgspec.json.Encoder()
+encode = _encoder.encode
+"""JSON bytes of a value; the one encoder of the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks, as authentication found out."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request.  Header names are lower-case; `path` is percent-decoded; `query` keeps every value."""
+
+    method: str
+    path: str
+    query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    user: User = ANONYMOUS
+
+    def param(self, name: str, default: str = "") -> str:
+        """The first value of a query parameter."""
+        values = self.query.get(name)
+        return values[0] if values else default
+
+    def flag(self, name: str) -> bool:
+        """Whether a boolean parameter is set, as Kubernetes reads it."""
+        return self.param(name).lower() in ("1", "t", "true")
+
+
+@dataclass(slots=True)
+class Response:
+    """One response: a body, or a stream of chunks that ends when the iterator does."""
+
+    status: int
+    body: bytes = b""
+    stream: AsyncIterator[bytes] | None = None
+    content_type: str = JSON
+    warnings: tuple[str, ...] = ()
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, value: Any, status: int = 200, *, warnings: tuple[str, ...] = ()) -> Response:
+        return cls(status, encode(value), warnings=warnings)

@@ -1,0 +1,141 @@
+"""Resource types: what the server knows of a kind, built in or defined by a CRD.
+
+A built-in kind and a custom one are the same value: an OpenAPI schema, a few
+pure functions, and how it is shown.  The verbs work on these values alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from holdfast.meta.errors import FieldError
+from holdfast.meta.objects import GVK
+
+Object = dict[str, Any]
+"""A decoded object; functions that change one own it."""
+
+Verb = Literal["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+ALL_VERBS: tuple[Verb, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of the kind's table.  `value` is a JSONPath, or a function of the object and the time."""
+
+    name: str
+    value: str | Callable[[Object, float], Any]
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Where the scale subresource finds its numbers: dotted paths such as ``.spec.replicas``."""
+
+    spec: str = ".spec.replicas"
+    status: str = ".status.replicas"
+    selector: str | None = None
+    """Path of a selector in string form, or of a LabelSelector object for built-in kinds."""
+
+
+def nothing(obj: Object) -> None:
+    """The default of a kind that has none."""
+
+
+def no_problems(obj: Object, old: Object | None) -> list[FieldError]:
+    """The validation of a kind that has none beyond its schema."""
+    return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceType:
+    """One resource in one version.
+
+    schema        OpenAPI v3 schema of the whole object, with Kubernetes' extensions
+                  (list types and map keys, patch merge keys, int-or-string, ...)
+    prune         unknown fields are dropped (custom kinds); else they are kept as they are
+    default       fills in what the schema cannot say; owns its argument
+    validate      problems beyond the schema; `old` is None on create
+    on_create / on_update   server-owned changes before validation (clear status, allocate,
+                  keep immutables); own their first argument
+    fields        extra field selectors: dotted paths beside metadata.name and metadata.namespace
+    status        has a status subresource (so spec writes ignore status and the other way round)
+    generation    metadata.generation counts changes of everything but metadata and status
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool = True
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[Verb, ...] = ALL_VERBS
+    status: bool = False
+    scale: Scale | None = None
+    subresources: tuple[str, ...] = ()
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
+    prune: bool = False
+    custom: bool = False
+    generation: bool = True
+    columns: tuple[Column, ...] = ()
+    fields: tuple[str, ...] = ()
+    default: Callable[[Object], None] = nothing
+    validate: Callable[[Object, Object | None], list[FieldError]] = no_problems
+    on_create: Callable[[Object], None] = nothing
+    on_update: Callable[[Object, Object], None] = lambda obj, old: None
+    storage_version: str = ""
+    deprecation: str = ""
+
+    @property
+    def key(self) -> str:
+        """What its objects are stored under: the same for all its versions."""
+        return f"{self.group}/{self.plural}"
+
+    @property
+    def gvk(self) -> GVK:
+        return GVK(self.group, self.version, self.kind)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_resource(self) -> str:
+        """How errors name it: ``deployments.apps``."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+class Registry:
+    """The resource types that are served now; CRDs come and go."""
+
+    def __init__(self, types: Iterable[ResourceType]) -> None:
+        self._by_path: dict[tuple[str, str, str], ResourceType] = {}
+        self.revision = 0
+        """Grows with every change, so that discovery and OpenAPI can be kept until then."""
+        for each in types:
+            self.add(each)
+
+    def add(self, each: ResourceType) -> None:
+        self._by_path[each.group, each.version, each.plural] = each
+        self.revision += 1
+
+    def remove(self, group: str, plural: str) -> None:
+        for path in [path for path in self._by_path if path[0] == group and path[2] == plural]:
+            del self._by_path[path]
+        self.revision += 1
+
+    def get(self, group: str, version: str, plural: str) -> ResourceType | None:
+        return self._by_path.get((group, version, plural))
+
+    def __iter__(self) -> Iterator[ResourceType]:
+        return iter(self._by_path.values())
+
+    def by_kind(self, gvk: GVK) -> ResourceType | None:
+        return next((each for each in self if each.gvk == gvk), None)
