@@ -206,15 +206,21 @@ def _documents(source: Source) -> Iterator[Document]:
     except yaml.MarkedYAMLError as error:
         raise InputError(_syntax(source, error)) from None
     except yaml.reader.ReaderError as error:
-        before = source.text[: error.position].split("\n")
-        place = source.place(len(before) - 1, len(before[-1]))
-        message = f"the character {source.text[error.position]!r} cannot stand in YAML"
-        raise InputError(Complaint(message=message, hint="remove it", place=place)) from None
+        raise InputError(_character(source, error)) from None
 
 
 def _joined(pair: re.Match[str]) -> str:
     high, low = int(pair[1], 16), int(pair[2], 16)
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
+
+
+def _character(source: Source, error: yaml.reader.ReaderError) -> Complaint:
+    # libyaml counts bytes.
+    before = source.text.encode()[: error.position].decode(errors="ignore")
+    lines = before.split("\n")
+    culprit = source.text[len(before) : len(before) + 1]
+    place = source.place(len(lines) - 1, len(lines[-1]))
+    return Complaint(message=f"the character {culprit!r} cannot stand in YAML", hint="remove it", place=place)
 
 
 def _syntax(source: Source, error: yaml.MarkedYAMLError) -> Complaint:
@@ -263,18 +269,21 @@ class _Builder:
 
     def take(self, event: yaml.Event) -> None:
         match event:
-            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
-                self._open(event)
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 self._close()
+            case yaml.ScalarEvent() if self._awaits_key():
+                self._key(self.stack[-1], event)
+            case _ if self._awaits_key():
+                raise self._refused(event, "a key must be a text", "write a plain word before the colon")
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                self._open(event)
             case yaml.AliasEvent():
                 self._alias(event)
             case yaml.ScalarEvent():
-                frame = self.stack[-1] if self.stack else None
-                if frame is not None and isinstance(frame.start, yaml.MappingStartEvent) and frame.key is None:
-                    self._key(frame, event)
-                else:
-                    self._add(event, self._scalar(event))
+                self._add(event, self._scalar(event))
+
+    def _awaits_key(self) -> bool:
+        return bool(self.stack) and isinstance(self.stack[-1].start, yaml.MappingStartEvent) and not self.stack[-1].key
 
     def _open(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         wanted = f"{_TAG}map" if isinstance(event, yaml.MappingStartEvent) else f"{_TAG}seq"
@@ -283,8 +292,6 @@ class _Builder:
         if len(self.stack) >= MAX_DEPTH:
             message = f"more than {MAX_DEPTH} levels are nested"
             raise self._refused(event, message, "no manifest is that deep; see whether brackets are closed")
-        if self.stack and isinstance(self.stack[-1].start, yaml.MappingStartEvent) and self.stack[-1].key is None:
-            raise self._refused(event, "a key must be a text", "write a plain word before the colon")
         self.stack.append(_Frame(event))
 
     def _close(self) -> None:

@@ -105,6 +105,9 @@ def _supervise(run: Callable[[], Any]) -> NoReturn:
     except InputError as error:
         error.show()
         sys.exit(error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(ExitCode.OK)
     except click.UsageError as error:
         click.echo(usage_message(error), err=True)
         sys.exit(ExitCode.BAD_INPUT)
