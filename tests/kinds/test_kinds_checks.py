@@ -154,6 +154,22 @@ def test_free_form_objects_are_nobodys_business_here() -> None:
     assert list(values.problems(schema, {"any": {"thing": [None, 1, "a"]}})) == []
 
 
+@pytest.mark.parametrize(
+    ("choices", "value", "hint"),
+    [
+        (["On", "Off", "OffGraceful"], True, 'write "On", in quotes'),
+        (["On", "Off", "OffGraceful"], False, 'write "Off", in quotes'),
+        (["yes", "on", "maybe"], True, 'write "yes" or "on", in quotes'),
+        (["1.2", "2.0"], 2.0, 'write "2.0", in quotes'),
+        (["Always", "Never", "ALWAYS"], True, "write one of Always, Never"),
+        (["Always", "Never"], ["Always"], "write one of Always, Never"),
+    ],
+)
+def test_a_choice_that_yaml_takes_for_something_else_is_to_be_quoted(choices: list[str], value: Any, hint: str) -> None:
+    (problem,) = values.problems({"type": "string", "enum": choices}, value, "spec.powerState")
+    assert problem.hint == hint
+
+
 def test_an_embedded_object_says_what_it_is() -> None:
     schema = {
         "type": "object",

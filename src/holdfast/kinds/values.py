@@ -21,6 +21,8 @@ _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _INTEGER_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _RFC3339: Final = re.compile(r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$")
 _PLAIN_KEY: Final = re.compile(r"^[A-Za-z0-9_-]+$")
+_YAML_WORDS: Final = {True: frozenset({"true", "yes", "on", "y"}), False: frozenset({"false", "no", "off", "n"})}
+"""The words, in small letters, that a YAML reader may take for each boolean."""
 
 
 def _pattern_of(annotated: Any) -> str:
@@ -131,7 +133,8 @@ def _type_problem(schema: Schema, value: Any, path: str) -> Problem | None:
     is_a = _type_name(value)
     if is_a in wanted or (is_a == "integer" and "number" in wanted):
         return None
-    return Problem(path, f"must be {_a(' or '.join(wanted))}, not {_a(is_a)}", _retype(wanted, value))
+    hint = _rechoose(schema, value) or _retype(wanted, value)
+    return Problem(path, f"must be {_a(' or '.join(wanted))}, not {_a(is_a)}", hint)
 
 
 def _type_name(value: Any) -> str:
@@ -155,6 +158,15 @@ def _a(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
+def _rechoose(schema: Schema, value: Any) -> str | None:
+    """The choice that was meant: without quotes, YAML takes On for true and 1.2 for a number."""
+    if "enum" not in schema or schema.get("type") != "string":
+        return None
+    words = _YAML_WORDS[value] if isinstance(value, bool) else {str(value)}
+    meant = [f'"{choice}"' for choice in schema["enum"] if choice.lower() in words]
+    return f"write {' or '.join(meant)}, in quotes" if meant else f"write one of {', '.join(_distinct(schema['enum']))}"
+
+
 def _retype(wanted: tuple[str, ...], value: Any) -> str | None:
     """How to write ``value`` so that it has the wanted type, if that is plain."""
     if "string" in wanted and not isinstance(value, (dict, list)):
@@ -164,8 +176,9 @@ def _retype(wanted: tuple[str, ...], value: Any) -> str | None:
     if isinstance(value, str):
         if wanted[0] == "integer" and re.fullmatch(r"[+-]?\d+", value):
             return f"write {int(value)}, without quotes"
-        if wanted[0] == "boolean" and value.lower() in {"true", "false", "yes", "no", "on", "off"}:
-            return f"write {'true' if value.lower() in {'true', 'yes', 'on'} else 'false'}, without quotes"
+        for boolean, words in _YAML_WORDS.items():
+            if wanted[0] == "boolean" and value.lower() in words:
+                return f"write {str(boolean).lower()}, without quotes"
         if wanted[0] == "array":
             return f'write ["{value}"]'
     if wanted[0] == "array":
