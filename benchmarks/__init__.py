@@ -1,0 +1,1 @@
+"""Measurements of what `docs/benchmarks.md` promises; run by ``make bench``."""
