@@ -102,6 +102,7 @@ class World:
         self.now = now
         self._seed = seed
         self._bodies: dict[str, Replica] = {}
+        self._snapshot: tuple[Replica, ...] | None = None
         self._lives: dict[str, int] = {}
         self._attempts: dict[str, int] = {}
         self._nodes: dict[str, int] = {}
@@ -112,7 +113,10 @@ class World:
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
-        return tuple(self._bodies.values())
+        """All of them; the same tuple as long as nothing has changed."""
+        if self._snapshot is None:
+            self._snapshot = tuple(self._bodies.values())
+        return self._snapshot
 
     @property
     def next_at(self) -> datetime | None:
@@ -136,7 +140,7 @@ class World:
             replica = self._new(revision, ordinal=index if ordered else None)
             if index >= number - broken:
                 continue
-            self._bodies[replica.id] = msgspec.structs.replace(replica, ready_since=self.now)
+            self._put(msgspec.structs.replace(replica, ready_since=self.now))
             chance = fate(self.neighbours, replica.id, seed=self._seed, attempt=0)
             if chance.crash_after is not None:
                 self._later(chance.crash_after, replica.id, Event.CRASHED, dies=chance.dies)
@@ -156,7 +160,7 @@ class World:
             if replica.dead:
                 self._remove(name)
                 continue
-            self._bodies[name] = msgspec.structs.replace(replica, terminating=True)
+            self._put(msgspec.structs.replace(replica, terminating=True))
             self._later(self.neighbours.grace, name, Event.GONE)
 
     def crash(self, names: Iterable[str], *, dies: bool = False) -> tuple[Happening, ...]:
@@ -167,7 +171,7 @@ class World:
         self._crowds.pop(node, None)
         leaving = [name for name, place in self._nodes.items() if place == node]
         for name in leaving:
-            self._bodies[name] = msgspec.structs.replace(self._bodies[name], leaving=True)
+            self._put(msgspec.structs.replace(self._bodies[name], leaving=True))
         return len(leaving)
 
     # What it does.
@@ -186,8 +190,7 @@ class World:
         replica = self._bodies[name]
         match event:
             case Event.READY:
-                self._bodies[name] = replica = msgspec.structs.replace(replica, ready_since=self.now)
-                return Happening(event, replica)
+                return Happening(event, self._put(msgspec.structs.replace(replica, ready_since=self.now)))
             case Event.GONE:
                 self._remove(name)
                 return Happening(event, replica)
@@ -195,7 +198,7 @@ class World:
                 return self._crash(name, dies=dies)
 
     def _crash(self, name: str, *, dies: bool) -> Happening:
-        replica = self._bodies[name] = msgspec.structs.replace(self._bodies[name], ready_since=None, dead=dies)
+        replica = self._put(msgspec.structs.replace(self._bodies[name], ready_since=None, dead=dies))
         self._lives[name] += 1
         if dies:
             return Happening(Event.DIED, replica)
@@ -205,15 +208,20 @@ class World:
 
     def _new(self, revision: str, *, ordinal: int | None) -> Replica:
         name = f"{revision}-{next(self._numbers.setdefault(revision, count()))}"
-        replica = Replica(id=name, revision=revision, created_at=self.now, ordinal=ordinal)
-        self._bodies[name] = replica
+        replica = self._put(Replica(id=name, revision=revision, created_at=self.now, ordinal=ordinal))
         self._lives[name] = self._attempts[name] = 0
         node = self._nodes[name] = min(self._crowds, key=self._crowds.__getitem__, default=NOWHERE)
         if node in self._crowds:
             self._crowds[node] += 1
         return replica
 
+    def _put(self, replica: Replica) -> Replica:
+        self._bodies[replica.id] = replica
+        self._snapshot = None
+        return replica
+
     def _remove(self, name: str) -> None:
+        self._snapshot = None
         node = self._nodes[name]
         if node in self._crowds:
             self._crowds[node] -= 1

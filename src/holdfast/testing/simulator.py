@@ -88,6 +88,7 @@ class Simulation:
         self._refusals = 0
         self._world = World(scenario.neighbours, seed=seed, now=BEGIN)
         self._world.found(scenario.before, current, ordered=scenario.ordered, broken=scenario.unready)
+        self._seen: tuple[tuple[Replica, ...], object, Fleet] | None = None
         self._frames: list[Frame] = []
         self._tally = Tally(self._observe())
         self._ending: Ending | None = None
@@ -214,23 +215,27 @@ class Simulation:
         return None if base == self._target else base
 
     def _observe(self) -> Fleet:
-        return observe(
-            self._world.replicas,
-            self._target,
-            now=self._world.now,
-            min_ready=self.scenario.min_ready,
-            stable=self._base is not None,
-            serving=self._serving,
-            progressed_at=self._progressed_at,
-        )
+        replicas, point = self._world.replicas, (self._target, self._base, self._serving, self._world.now)
+        if self._seen is None or self._seen[0] is not replicas or self._seen[1] != point:
+            fleet = observe(
+                replicas,
+                self._target,
+                now=self._world.now,
+                min_ready=self.scenario.min_ready,
+                stable=self._base is not None,
+                serving=self._serving,
+            )
+            self._seen = replicas, point, fleet
+        return self._seen[2]
 
     def _judge(self) -> Verdict:
         fleet = self._observe()
         furthest = self._furthest or (fleet.new.available, fleet.old.live)
-        if fleet.new.available > furthest[0] or fleet.old.live < furthest[1]:
-            fleet = msgspec.structs.replace(fleet, progressed_at=self._world.now)
-            self._progressed_at = self._progressed_at and self._world.now
+        further = fleet.new.available > furthest[0] or fleet.old.live < furthest[1]
+        if further and self._progressed_at is not None:
+            self._progressed_at = self._world.now
         self._furthest = max(furthest[0], fleet.new.available), min(furthest[1], fleet.old.live)
+        fleet = msgspec.structs.replace(fleet, progressed_at=self._progressed_at)
         asked = msgspec.structs.replace(self._asked, target=self._target)
         return self._decide(asked, fleet, progress=self._progress, now=self._world.now)
 
