@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
 
 
 def test_every_reason_is_documented_with_its_own_meaning() -> None:
-    documented = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", PAGE, re.MULTILINE))
+    documented = dict(re.findall(r"^\| `([A-Z]\w+)` \| (.+) \|$", PAGE, re.MULTILINE))
     assert documented == {code.value: code.meaning for code in Code}
 
 

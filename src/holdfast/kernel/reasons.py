@@ -44,7 +44,6 @@ class Code(Reason):
     # Why nothing can be done.
     NO_DISRUPTION_BUDGET = "NoDisruptionBudget", "The floor equals the replicas and no surge is allowed."
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", "Nothing got better for longer than the progress deadline."
-    ABORTED = "Aborted", "The rollout was aborted; the stable revision runs."
 
     # What was changed about the limits that were asked for.
     MIN_AVAILABLE_CLAMPED = "MinAvailableClamped", "minAvailable is more than the replicas, so it counts as all."
