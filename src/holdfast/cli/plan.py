@@ -7,6 +7,7 @@ people at a terminal, as plain lines for a pipe, as JSON for programs.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -148,6 +149,8 @@ _PHASES: Final = {
     Phase.PAUSED: "yellow",
 }
 _ACTIONS: Final = {Action.START: "green", Action.STOP: "red", Action.SWITCH: "cyan", Action.WAIT: "dim"}
+_FILLING: Final = re.compile(r"(?: |\x1b\[[0-9;]*m)+$", re.MULTILINE)
+"""The end of a line, which is filled up with blanks that only get in the way of copying it."""
 _WIDE: Final = 110
 """Columns from which on there is room for longer bars."""
 
@@ -161,7 +164,7 @@ def _painted(view: PlanView) -> str:
     with console.capture() as captured:
         for part in _parts(view, width):
             console.print(part)
-    return captured.get()
+    return _FILLING.sub(lambda end: end[0].replace(" ", ""), captured.get())
 
 
 def _parts(view: PlanView, width: int) -> Iterator[RenderableType]:

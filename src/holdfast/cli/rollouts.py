@@ -37,7 +37,9 @@ FLAGS: Final = {
 MOST_REPLICAS: Final = 1_000_000
 
 _ONLY_WITH: Final = {"canary": "Canary", "blueGreen": "BlueGreen", "partition": "RollingUpdate"}
-_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,30}")
+_INTEGER: Final = re.compile(r"[-+]?[0-9]+")
+_LONGEST: Final = 100
+"""Characters of an option's value."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -121,6 +123,10 @@ def _parameter(path: str) -> str:
 
 def _typed(path: str, text: str) -> int | str:
     """The text of an option as YAML would read it; another style of a strategy's name is that strategy."""
+    if len(text) > _LONGEST:
+        flag, metavar, _ = FLAGS[path]
+        message = f"a value of {len(text):,} characters"
+        raise InputError(Complaint(message=message, hint=f"write {flag} {metavar}", path=flag))
     if path == "spec.rollout.strategy":
         try:
             return str(parse_strategy(text.replace("-", "")))
@@ -230,8 +236,10 @@ def _asked(ask: Callable[[], Answer], document: Document | None, overrides: Iter
     try:
         return ask()
     except kinds.DocumentError as error:
-        complaints = [_complaint(problem, document, overrides) for problem in error.problems]
-        raise InputError(*complaints) from None
+        # What else is wrong with a field that is wrong already can wait.
+        first = {problem.path: problem for problem in reversed(error.problems)}
+        ordered = sorted(first.values(), key=error.problems.index)
+        raise InputError(*(_complaint(problem, document, overrides) for problem in ordered)) from None
 
 
 def _complaint(problem: kinds.Problem, document: Document | None, overrides: Iterable[str]) -> Complaint:
