@@ -60,7 +60,7 @@ def _numbers(frame: Frame) -> str:
     return f"ready {ready:>5} floor {frame.shape.floor}"
 
 
-def picture(frame: Frame, *, most: int = fleets.MOST_CELLS) -> fleets.Picture:
+def picture(frame: Frame, *, scale: int = 1) -> fleets.Picture:
     """The view of a frame."""
     return fleets.picture(
         frame.replicas,
@@ -68,7 +68,7 @@ def picture(frame: Frame, *, most: int = fleets.MOST_CELLS) -> fleets.Picture:
         target=frame.target,
         now=frame.now,
         min_ready=frame.min_ready,
-        most=most,
+        scale=scale,
     )
 
 

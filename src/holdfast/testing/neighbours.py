@@ -29,6 +29,9 @@ SLOWNESS = 10
 LATE_CRASH = (5, 90)
 """A replica that crashes after it was ready does so within these seconds."""
 
+LONG_AGO = timedelta(days=1)
+"""How long the replicas that are there in the beginning have been ready."""
+
 NOWHERE = 0
 """The node of replicas that find none; the others count from 1."""
 
@@ -65,7 +68,7 @@ class Fate(msgspec.Struct, frozen=True):
 
 def fate(neighbours: Neighbours, name: str, *, seed: int, attempt: int) -> Fate:
     """The fate of the `attempt`-th start of the replica `name`: same seed, same fate."""
-    random = Random(f"{seed}/{name}/{attempt}")
+    random = Random(f"{seed}:{name}:{attempt}")
     usual = neighbours.ready_after.total_seconds()
     delay = usual * random.uniform(1 - neighbours.spread, 1 + neighbours.spread)
     if random.random() < neighbours.slow:
@@ -140,7 +143,7 @@ class World:
             replica = self._new(revision, ordinal=index if ordered else None)
             if index >= number - broken:
                 continue
-            self._put(msgspec.structs.replace(replica, ready_since=self.now))
+            self._put(msgspec.structs.replace(replica, ready_since=self.now - LONG_AGO))
             chance = fate(self.neighbours, replica.id, seed=self._seed, attempt=0)
             if chance.crash_after is not None:
                 self._later(chance.crash_after, replica.id, Event.CRASHED, dies=chance.dies)

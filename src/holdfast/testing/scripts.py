@@ -10,6 +10,7 @@ out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import timedelta
 from enum import StrEnum
@@ -73,6 +74,7 @@ USAGE = {
 """How each command is written after ``at 30s``."""
 
 _LARGEST = 1_000_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,19}")
 
 
 def parse(line: str) -> Command:
@@ -103,6 +105,8 @@ def _command(line: str, verb: Verb, *, moment: str, rest: list[str]) -> Command:
     if not rest:
         return Command(at, verb)
     if verb is Verb.REVISION:
+        if not _NAME.fullmatch(rest[0]):
+            raise ScriptError(f"{usage} with a name of at most 20 letters, digits, dots and dashes")
         return Command(at, verb, name=rest[0])
     text = rest[0].removeprefix("node-") if verb is Verb.DRAIN else rest[0]
     if not (text.isascii() and text.isdigit() and int(text) <= _LARGEST):

@@ -5,9 +5,8 @@ alike.  Every revision has a shape of its own and every state a filling, so that
 a picture is read without colours too.  Nothing here knows where replicas come
 from or how anything is drawn.
 
-    >>> row = Row("v2", index=1, cells=cells((State.AVAILABLE, State.UNREADY), index=1), wanted=True)
-    >>> row.text
-    '●○'
+    >>> Row("v2", 1, True, ((State.AVAILABLE, 3), (State.UNREADY, 1))).text
+    '●●●○'
 """
 
 from __future__ import annotations
@@ -61,13 +60,20 @@ class Row(msgspec.Struct, frozen=True):
 
     index   which revision it is, counted from the first; shape and colour follow it
     wanted  whether it is the revision that is being rolled out
+    scale   how many replicas a cell stands for
     """
 
     revision: str
     index: int
-    cells: tuple[Cell, ...]
     wanted: bool
     counts: tuple[tuple[State, int], ...] = ()
+    scale: int = 1
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Rounded up, so that a single dead replica among thousands is still seen."""
+        numbers = ((state, -(-number // self.scale)) for state, number in self.counts)
+        return tuple(Cell(state, _glyph(state, self.index)) for state, number in numbers for _ in range(number))
 
     @property
     def text(self) -> str:
@@ -83,8 +89,9 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """``3 available, 1 not ready``."""
-        return ", ".join(f"{number:,} {WORDS[state]}" for state, number in self.counts) or "none"
+        """``14 of 19 available``."""
+        available = sum(number for state, number in self.counts if state is State.AVAILABLE)
+        return f"{available:,} of {self.total:,} available" if self.total else "none"
 
     @property
     def tally(self) -> str:
@@ -93,10 +100,10 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A fleet at a moment; `scale` is how many replicas a cell stands for."""
+    """A fleet at a moment."""
 
     rows: tuple[Row, ...]
-    scale: int
+    scale: int = 1
 
     @property
     def ready(self) -> tuple[int, ...]:
@@ -116,23 +123,20 @@ def picture(
     target: str,
     now: datetime,
     min_ready: timedelta = timedelta(),
-    most: int = MOST_CELLS,
+    scale: int = 1,
 ) -> Picture:
     """`replicas` as rows of cells, one row for each of `revisions`, oldest first."""
     counts = Counter((replica.revision, replica.state(min_ready=min_ready, now=now)) for replica in replicas)
-    scale = -(-counts.total() // most) or 1
     rows = []
     for index, revision in enumerate(revisions):
         known = tuple((state, counts[revision, state]) for state in ORDER if counts[revision, state])
-        # Rounded up, so that a single dead replica among thousands is still seen.
-        drawn = (state for state, number in known for _ in range(-(-number // scale)))
-        rows.append(Row(revision, index, cells(drawn, index=index), revision == target, known))
+        rows.append(Row(revision, index, revision == target, known, scale))
     return Picture(tuple(rows), scale)
 
 
-def cells(states: Iterable[State], *, index: int) -> tuple[Cell, ...]:
-    """Cells in the shape of the revision `index`."""
-    return tuple(Cell(state, _glyph(state, index)) for state in states)
+def scale_of(replicas: int) -> int:
+    """How many replicas a cell must stand for, so that so many can be seen at once."""
+    return -(-replicas // MOST_CELLS) or 1
 
 
 def _glyph(state: State, index: int) -> str:
@@ -140,11 +144,14 @@ def _glyph(state: State, index: int) -> str:
 
 
 def legend(revisions: Sequence[str]) -> str:
-    """What the shapes mean: ``■ v1  ● v2  ◉ settling  ○ not ready  · terminating  ✗ dead``."""
+    """What the shapes mean: ``■ v1  ● v2  ◉ settling  ○ not ready  ✗ dead  · terminating``."""
     shapes = [f"{_glyph(State.AVAILABLE, index)} {revision}" for index, revision in enumerate(revisions)]
-    last = len(revisions) - 1
-    states = [f"{_glyph(state, last)} {WORDS[state]}" for state in ORDER[1:]]
-    return "  ".join(shapes + states)
+    return "  ".join([*shapes, states(len(revisions) - 1)])
+
+
+def states(index: int) -> str:
+    """What the fillings mean, in the shape of the revision `index`."""
+    return "  ".join(f"{_glyph(state, index)} {WORDS[state]}" for state in ORDER[1:])
 
 
 class Mark(StrEnum):
