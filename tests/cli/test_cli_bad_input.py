@@ -100,12 +100,12 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "other kinds alone": (
         b"apiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: Service\n",
         "web.yaml: there is no Workload in it, only Secret, Service",
-        "plans are made for Workloads so far",
+        "only Workloads can be asked about so far",
     ),
     "kind without a plan": (
         b"apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\n",
         "web.yaml: there is no Workload in it, only PodCliqueSet",
-        "holdfast plan --replicas 3 --max-unavailable 1",
+        "give numbers instead, such as --replicas 3 --max-unavailable 1",
     ),
     "several": (
         (GOOD + "---\n" + GOOD.replace("web", "other")).encode(),
@@ -127,7 +127,7 @@ FILES: dict[str, tuple[bytes, str, str]] = {
 }
 
 OPTIONS: dict[str, tuple[list[str], str, str]] = {
-    "nothing": ([], "nothing to plan", "'holdfast plan --help'"),
+    "nothing": ([], "no rollout is described", "'holdfast plan --help'"),
     "percent nonsense": (
         ["--replicas", "3", "--max-surge", "abc"],
         "--max-surge: 'abc' is not in the expected form",

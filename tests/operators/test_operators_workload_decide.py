@@ -91,6 +91,15 @@ def test_every_field_of_a_rollout_reaches_the_engine(rollout: dict[str, Any], as
         ({"strategy": "BlueGreen", "partition": 1}, "spec.rollout.partition"),
         ({"blueGreen": {"service": "web"}}, "spec.rollout.blueGreen"),
         ({"pauseDuration": "99999999999h"}, "spec.rollout.pauseDuration"),
+        ({"progressDeadline": "99999999999h"}, "spec.rollout.progressDeadline"),
+        (
+            {"strategy": "BlueGreen", "blueGreen": {"scaleDownDelay": "99999999999h"}},
+            "spec.rollout.blueGreen.scaleDownDelay",
+        ),
+        (
+            {"strategy": "Canary", "canary": {"steps": [{"weight": 5, "pauseDuration": "99999999999h"}]}},
+            "spec.rollout.canary.steps[0].pauseDuration",
+        ),
     ],
 )
 def test_what_no_fleet_can_have_is_refused_with_its_path(rollout: dict[str, Any], path: str) -> None:

@@ -31,7 +31,9 @@ class Entry:
 
 COMMANDS: Final = {
     "plan": Entry("holdfast.cli.plan:command", "Show what a rollout will do, step by step, before it is done."),
-    "simulate": Entry("holdfast.cli.simulate:command", "Run a rollout in virtual time, with crashes and slow starts."),
+    "simulate": Entry(
+        "holdfast.cli.simulate:command", "Run a rollout in virtual time, with crashes and slow starts, and watch it."
+    ),
     "crds": Entry("holdfast.cli.crds:command", "Print the CustomResourceDefinitions of all kinds."),
 }
 """Every command, in the order in which they are listed."""

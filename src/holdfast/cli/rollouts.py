@@ -96,7 +96,9 @@ def wish_of(*, file: str | None, old: str | None, current: int | None, name: str
         raise click.UsageError("standard input can be read once; give a file to -f or to --from")
     overrides = {path: _typed(path, text) for path in FLAGS if (text := given.get(_parameter(path))) is not None}
     if file is None and "spec.replicas" not in overrides:
-        raise click.UsageError("nothing to plan; give a manifest with -f, or the numbers: --replicas 10 --max-surge 2")
+        raise click.UsageError(
+            "no rollout is described; give a manifest with -f, or numbers such as --replicas 10 --max-surge 2"
+        )
     new = None if file is None else _the_workload(file, name)
     desired = _decoded(new, overrides)
     spec = _asked(lambda: operator.rollout_spec(desired), new, overrides)
@@ -155,10 +157,7 @@ def _the_workload(file: str, name: str | None, *, likely: str | None = None) -> 
         raise InputError(Complaint(message=message, hint="choose one with --name", place=place))
     others = ", ".join(dict.fromkeys(str(document.value["kind"]) for document in found))
     message = f"there is no Workload in it, only {others}"
-    hint = (
-        "plans are made for Workloads so far; describe anything else by its numbers, "
-        "as in: holdfast plan --replicas 3 --max-unavailable 1"
-    )
+    hint = "only Workloads can be asked about so far; give numbers instead, such as --replicas 3 --max-unavailable 1"
     raise InputError(Complaint(message=message, hint=hint, place=place))
 
 
@@ -245,7 +244,7 @@ def _asked(ask: Callable[[], Answer], document: Document | None, overrides: Iter
 def _complaint(problem: kinds.Problem, document: Document | None, overrides: Iterable[str]) -> Complaint:
     if problem.path in overrides:
         flag, metavar, _ = FLAGS[problem.path]
-        hint = problem.hint or f"write {flag} {metavar}, as 'holdfast plan --help' explains"
+        hint = problem.hint or f"write {flag} {metavar}"
         return Complaint(message=problem.message, hint=hint, path=flag)
     place = None if document is None else document.place_of(problem.path)
     return Complaint(message=problem.message, hint=problem.hint, path=problem.path, place=place)

@@ -38,7 +38,7 @@ def rollout_spec(workload: Workload) -> WorkloadSpec:
     replicas = REPLICAS if workload.spec.replicas is None else workload.spec.replicas
     blue_green = wish.blue_green or BlueGreen()
     switches = _strategy(wish) is Strategy.BLUE_GREEN
-    delay = _duration(f"{_AT}.blueGreen.scaleDownDelay", blue_green.scale_down_delay or SCALE_DOWN_DELAY)
+    delay = _duration(blue_green.scale_down_delay or SCALE_DOWN_DELAY)
     return WorkloadSpec(
         name=workload.metadata.name or "",
         replicas=replicas,
@@ -47,7 +47,7 @@ def rollout_spec(workload: Workload) -> WorkloadSpec:
             max_surge=wish.max_surge,
             max_unavailable=wish.max_unavailable,
             min_available=wish.min_available,
-            pause_duration=_duration(f"{_AT}.pauseDuration", wish.pause_duration),
+            pause_duration=_duration(wish.pause_duration),
             partition=0 if wish.partition is None else amounts.resolve(wish.partition, replicas, round="up"),
             canary_steps=tuple(_canary_steps(wish)),
             approval=switches and blue_green.auto_promote is False,
@@ -68,23 +68,17 @@ def _strategy(wish: Rollout) -> Strategy:
 
 
 def _canary_steps(wish: Rollout) -> Iterator[CanaryStep]:
-    for index, step in enumerate(wish.canary.steps if wish.canary is not None else ()):
-        path = f"{_AT}.canary.steps[{index}].pauseDuration"
+    for step in wish.canary.steps if wish.canary is not None else ():
         yield CanaryStep(
             weight=step.weight,
             replicas=step.replicas,
-            pause=None if step.pause_duration is None else _duration(path, step.pause_duration),
+            pause=None if step.pause_duration is None else _duration(step.pause_duration),
             approval=bool(step.manual),
         )
 
 
-def _duration(path: str, text: str | None) -> timedelta:
-    if text is None:
-        return timedelta()
-    try:
-        return durations.parse(text)
-    except durations.DurationError as error:
-        raise InvalidDocument(Problem(path, str(error))) from error
+def _duration(text: str | None) -> timedelta:
+    return timedelta() if text is None else durations.parse(text)
 
 
 # --- what cannot be asked ----------------------------------------------------
@@ -107,6 +101,7 @@ def _problems(wish: Rollout) -> Iterator[Problem]:
         message = "maxSurge and maxUnavailable cannot both be 0: no replica could ever be replaced"
         yield Problem(f"{_AT}.maxSurge", message, "write 1 or more for one of them")
     yield from _canary_problems(wish)
+    yield from _duration_problems(wish)
 
 
 def _is_zero(share: int | str | None) -> bool:
@@ -125,3 +120,18 @@ def _canary_problems(wish: Rollout) -> Iterator[Problem]:
         if step.pause_duration is not None and step.manual:
             hint = "write pauseDuration or manual, not both"
             yield Problem(path, "a step ends by time or by approval", hint)
+
+
+def _duration_problems(wish: Rollout) -> Iterator[Problem]:
+    """Durations that have the right form and are longer than time is counted."""
+    steps = wish.canary.steps if wish.canary is not None else ()
+    for path, text in (
+        ("pauseDuration", wish.pause_duration),
+        ("progressDeadline", wish.progress_deadline),
+        ("blueGreen.scaleDownDelay", None if wish.blue_green is None else wish.blue_green.scale_down_delay),
+        *((f"canary.steps[{index}].pauseDuration", step.pause_duration) for index, step in enumerate(steps)),
+    ):
+        try:
+            _duration(text)
+        except durations.DurationError as error:
+            yield Problem(f"{_AT}.{path}", str(error))
