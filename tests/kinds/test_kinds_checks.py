@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import random
-import re
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kinds_documents import plain
 
 from holdfast import kinds
 from holdfast.kinds import checks, values
 from holdfast.kinds.cloudless import KINDS, Rollout, Workload, WorkloadSpec
-from holdfast.kinds.crds import schema_of
-from holdfast.kinds.model import Kind
 
 (WORKLOAD,) = KINDS
 
@@ -254,76 +249,3 @@ def test_nothing_that_yaml_can_say_is_answered_with_a_traceback(doc: Any, field:
     for candidate in (doc, {**workload(), "metadata": doc}, {**workload(), "spec": doc}, workload({field: doc})):
         with contextlib.suppress(kinds.DocumentError):
             kinds.decode(candidate)
-
-
-# --- the schema and the type of a kind agree ---------------------------------
-
-WORDS = (
-    "a", "ab-c", "A", "25%", "30s", "1.2.3", "/mnt/data", "2026-01-31T12:00:00Z", "10Gi", "10", "1", "a.example.com",
-    "a1b2", "10.0.0.1", "10.0.0.0/24", "52:54:00:12:34:56", "https://a.example.com/x", "s3://a/b", "a:80", "tcp:80",
-    "@daily", "https://a.example.com/x.ova", "vmbr0",
-)  # fmt: skip
-"""One of these has the form that any pattern asks for."""
-
-
-def example(schema: dict[str, Any], rng: random.Random, *, share: float) -> Any:
-    """A value that ``schema`` accepts, with this share of its optional fields."""
-    if "enum" in schema:
-        return rng.choice(schema["enum"])
-    if schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema:
-        return {"apiVersion": "v1", "kind": "Any", "free": [None, {"form": 1}]}
-    match schema.get("type", "integer"):
-        case "object" if "additionalProperties" in schema:
-            return {"a.b/c": example(schema["additionalProperties"], rng, share=share)}
-        case "object":
-            required = schema.get("required", ())
-            return {
-                name: example(inner, rng, share=share)
-                for name, inner in schema.get("properties", {}).items()
-                if name in required or rng.random() < share
-            }
-        case "array":
-            return [example(schema["items"], rng, share=share) for _ in range(schema.get("minItems", 1))]
-        case "string":
-            return word(schema)
-        case "boolean":
-            return rng.random() < 0.5
-        case "number":
-            return schema.get("minimum", 0) + 0.5
-    return max(schema.get("minimum", 0) + bool(schema.get("exclusiveMinimum")), 1 if schema.get("maximum") != 0 else 0)
-
-
-def word(schema: dict[str, Any]) -> str:
-    if schema.get("format") == "date-time":
-        return "2026-01-31T12:00:00Z"
-    fitting = [
-        text
-        for text in WORDS
-        if re.search(schema.get("pattern", ""), text)
-        and schema.get("minLength", 0) <= len(text) <= schema.get("maxLength", len(text))
-    ]
-    assert fitting, f"no word has the form {schema}; add one"
-    return fitting[0]
-
-
-def full(kind: Kind, rng: random.Random, *, share: float) -> dict[str, Any]:
-    body = example(schema_of(kind.model), rng, share=share)
-    return {**body, "apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "a"}}
-
-
-@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
-def test_a_document_with_every_field_survives_the_round_trip_through_its_type(kind: Kind) -> None:
-    doc = full(kind, random.Random(7), share=1)
-    assert plain(msgspec.to_builtins(kinds.decode(doc))) == plain(doc)
-
-
-@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
-def test_what_the_schema_accepts_the_type_decodes_and_writes_back_acceptably(kind: Kind) -> None:
-    rng = random.Random(11)
-    for _ in range(8):
-        doc = full(kind, rng, share=0.5)
-        assert checks.problems(kind, doc) == ()
-        for variant in (doc, checks.defaulted(kind, doc)):
-            written = msgspec.to_builtins(checks.decode(kind, variant))
-            assert checks.problems(kind, written) == ()
-            assert plain(written) == plain(variant)

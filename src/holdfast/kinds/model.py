@@ -283,7 +283,7 @@ class Condition(Model):
             pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
         ),
     ]
-    message: Annotated[str, api("Why, as a sentence for people.", max_length=32768)] = ""
+    message: Annotated[str, api("Why, as a sentence for people; it may be empty.", max_length=32768)]
 
 
 Conditions = Annotated[tuple[Condition, ...], api("What is observed of this object now.", keys=("type",))]
