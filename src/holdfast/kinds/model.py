@@ -290,6 +290,13 @@ Conditions = Annotated[tuple[Condition, ...], api("What is observed of this obje
 """The ``conditions`` field of every status: a list that is a map by type."""
 
 
+class Status(Model):
+    """What every status says beside what its kind adds."""
+
+    observed_generation: ObservedGeneration | None = None
+    conditions: Conditions = ()
+
+
 class Resource(Model):
     """What every object of every kind has.  Kinds add ``spec`` and ``status``."""
 

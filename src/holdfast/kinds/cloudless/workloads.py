@@ -13,15 +13,14 @@ from holdfast.kinds.cloudless.rollouts import EffectiveLimits, Rollout, RolloutS
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Kind,
     Model,
     Name,
-    ObservedGeneration,
     Resource,
     Rule,
     Scale,
+    Status,
     api,
 )
 
@@ -68,10 +67,9 @@ class WorkloadSpec(Model):
     rollout: Rollout | None = None
 
 
-class WorkloadStatus(Model):
+class WorkloadStatus(Status):
     """What is observed of a Workload."""
 
-    observed_generation: ObservedGeneration | None = None
     phase: (
         Annotated[
             Literal["Initializing", "ScalingUp", "Updating", "ScalingDown", "Paused", "Completed", "Failed"],
@@ -93,7 +91,6 @@ class WorkloadStatus(Model):
         Annotated[str, api("A revision that was undone; it is not rolled out again until the spec changes.")] | None
     ) = None
     rollout: RolloutStatus | None = None
-    conditions: Conditions = ()
 
 
 class Workload(Resource):

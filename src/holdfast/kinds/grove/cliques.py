@@ -19,17 +19,16 @@ from holdfast.kinds.grove.components import (
 from holdfast.kinds.model import (
     AGE,
     OPEN,
-    Conditions,
     Count,
     Kind,
     Model,
     Name,
-    ObservedGeneration,
     OpenObject,
     Positive,
     Resource,
     Rule,
     Scale,
+    Status,
     Time,
     api,
 )
@@ -88,17 +87,15 @@ class PodCliqueUpdateProgress(ComponentUpdate):
     ready_pods_selected_to_update: Annotated[PodsSelectedToUpdate, api("The ready pods chosen so far.")] | None = None
 
 
-class PodCliqueStatus(Model):
+class PodCliqueStatus(Status):
     """What exists of a clique."""
 
-    observed_generation: ObservedGeneration | None = None
     replicas: Annotated[Count, api("Pods that are not terminating.")] | None = None
     ready_replicas: Annotated[Count, api("Pods that are ready.", default=0)] | None = None
     updated_replicas: Annotated[Count, api("Pods of the wanted template.", default=0)] | None = None
     schedule_gated_replicas: Annotated[Count, api("Pods held back from scheduling.", default=0)] | None = None
     scheduled_replicas: Annotated[Count, api("Pods bound to a node.", default=0)] | None = None
     hpa_pod_selector: Annotated[str, api("The pods of this clique, as a label selector.")] | None = None
-    conditions: Conditions = ()
     last_errors: Annotated[tuple[LastError, ...], api("What went wrong in the last pass.")] = ()
     last_scheduled: Annotated[Time, api("When enough pods were last scheduled; unset if never.")] | None = None
     min_available_breached_since: Annotated[Time, api("Since when too few pods are available.")] | None = None

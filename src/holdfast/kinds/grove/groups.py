@@ -19,15 +19,14 @@ from holdfast.kinds.grove.components import (
 )
 from holdfast.kinds.model import (
     AGE,
-    Conditions,
     Count,
     Kind,
     Model,
-    ObservedGeneration,
     Positive,
     Resource,
     Rule,
     Scale,
+    Status,
     Time,
     api,
 )
@@ -71,16 +70,14 @@ class ScalingGroupUpdateProgress(ComponentUpdate):
     ) = None
 
 
-class PodCliqueScalingGroupStatus(Model):
+class PodCliqueScalingGroupStatus(Status):
     """What exists of a scaling group."""
 
-    observed_generation: ObservedGeneration | None = None
     replicas: Annotated[Count, api("Replicas that are wanted.")] | None = None
     scheduled_replicas: Annotated[Count, api("Replicas with enough pods on nodes.", default=0)] | None = None
     available_replicas: Annotated[Count, api("Replicas with enough ready pods.", default=0)] | None = None
     updated_replicas: Annotated[Count, api("Available replicas of the wanted generation.", default=0)] | None = None
     selector: Annotated[str, api("The pods of this group, as a label selector.")] | None = None
-    conditions: Conditions = ()
     last_errors: Annotated[tuple[LastError, ...], api("What went wrong in the last pass.")] = ()
     last_scheduled: Annotated[Time, api("When enough replicas were last scheduled; unset if never.")] | None = None
     min_available_breached_since: Annotated[Time, api("Since when too few replicas are available.")] | None = None

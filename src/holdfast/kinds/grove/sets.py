@@ -31,11 +31,11 @@ from holdfast.kinds.model import (
     Count,
     Kind,
     Model,
-    ObservedGeneration,
     PositiveDuration,
     Resource,
     Rule,
     Scale,
+    Status,
     Time,
     api,
     frozen,
@@ -309,10 +309,9 @@ class PodGangSummary(Model):
     conditions: Conditions = ()
 
 
-class PodCliqueSetStatus(Model):
+class PodCliqueSetStatus(Status):
     """What exists of a PodCliqueSet."""
 
-    observed_generation: ObservedGeneration | None = None
     replicas: Annotated[Count, api("Replicas that are wanted.")] | None = None
     available_replicas: Annotated[Count, api("Replicas with enough ready pods in every part.", default=0)] | None = None
     updated_replicas: Annotated[Count, api("Available replicas of which every part is updated.", default=0)] | None = (
@@ -322,7 +321,6 @@ class PodCliqueSetStatus(Model):
     rolling_update_progress: Annotated[RollingUpdateProgress, api("The running or last update, by name.")] | None = None
     update_progress: Annotated[UpdateProgress, api("The running or last update, by number.")] | None = None
     hpa_pod_selector: Annotated[str, api("The pods of this set, as a label selector.")] | None = None
-    conditions: Conditions = ()
     last_errors: Annotated[tuple[LastError, ...], api("What went wrong in the last pass.")] = ()
     pod_gang_statuses: Annotated[tuple[PodGangSummary, ...], api("The PodGangs of this set.", keys=("name",))] = ()
 

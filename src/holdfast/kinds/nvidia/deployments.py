@@ -12,16 +12,15 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Kind,
     Model,
-    ObservedGeneration,
     OpenObject,
     Positive,
     Quantity,
     Resource,
     Rule,
+    Status,
     Time,
     api,
     frozen,
@@ -249,10 +248,9 @@ class CheckpointStatus(Model):
     ready: Annotated[bool, api("Whether it can be restored from.")] | None = None
 
 
-class DynamoGraphDeploymentStatus(Model):
+class DynamoGraphDeploymentStatus(Status):
     """What is observed of a graph."""
 
-    observed_generation: ObservedGeneration | None = None
     state: (
         Annotated[
             Literal["initializing", "pending", "successful", "failed"],
@@ -260,7 +258,6 @@ class DynamoGraphDeploymentStatus(Model):
         ]
         | None
     ) = None
-    conditions: Conditions = ()
     components: Annotated[dict[str, ComponentStatus], api("The components, by name.")] = {}
     restart: GraphRestartStatus | None = None
     rolling_update: GraphRollingUpdate | None = None

@@ -11,15 +11,14 @@ from typing import Annotated, ClassVar, Final, Literal
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Kind,
     Model,
-    ObservedGeneration,
     OpenObject,
     Positive,
     Resource,
     Rule,
+    Status,
     api,
     unchanged,
 )
@@ -217,7 +216,7 @@ class DeploymentInfo(Model):
     available_replicas: Annotated[Count, api("Replicas that are available.")] | None = None
 
 
-class DynamoGraphDeploymentRequestStatus(Model):
+class DynamoGraphDeploymentRequestStatus(Status):
     """How far the request has come."""
 
     phase: (
@@ -247,8 +246,6 @@ class DynamoGraphDeploymentRequestStatus(Model):
     hardware: Annotated[Hardware, api("The hardware as given and discovered.")] | None = None
     profiling_results: ProfilingResults | None = None
     deployment_info: DeploymentInfo | None = None
-    conditions: Conditions = ()
-    observed_generation: ObservedGeneration | None = None
 
 
 def _frozen_but(*exceptions: str) -> str:

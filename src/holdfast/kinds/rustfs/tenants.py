@@ -12,16 +12,15 @@ from typing import Annotated, ClassVar, Final, Literal
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     IntOrPercent,
     Kind,
     Model,
-    ObservedGeneration,
     OpenObject,
     Quantity,
     Resource,
     Rule,
+    Status,
     api,
     is_zero,
 )
@@ -159,7 +158,7 @@ class TenantSpec(Model):
     ] = ()
 
 
-class TenantStatus(Model):
+class TenantStatus(Status):
     """What exists of a Tenant."""
 
     # Not an enum: objects that an older operator left behind say other things, and must still be read.
@@ -168,8 +167,6 @@ class TenantStatus(Model):
     ) = None
     available_replicas: Annotated[Count, api("Pods that are ready, of all pools.")] | None = None
     pools: Annotated[tuple[PoolStatus, ...], api("What exists of each pool.", keys=("ssName",))] = ()
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
     certificates: Annotated[CertificatesStatus, api("The certificates in use.")] | None = None
     provisioning: Annotated[ProvisioningStatus, api("What became of policies, users and buckets.")] | None = None
 

@@ -13,14 +13,13 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Kind,
     Model,
-    ObservedGeneration,
     Positive,
     Quantity,
     Resource,
+    Status,
     Time,
     api,
 )
@@ -134,7 +133,7 @@ class ValidationResult(Model):
     last_validated: Annotated[Time, api("When this was found out.")] | None = None
 
 
-class VMClassStatus(Model):
+class VMClassStatus(Status):
     """Where a class is used, and where it can be."""
 
     used_by_vms: Annotated[Count, api("Machines of this class.")] | None = msgspec.field(name="usedByVMs", default=None)
@@ -142,8 +141,6 @@ class VMClassStatus(Model):
     validation_results: Annotated[
         dict[str, ValidationResult], api("Whether each provider can run the class, by its name.")
     ] = {}
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
 
 
 class VMClass(Resource):

@@ -13,15 +13,14 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Duration,
     Kind,
     Model,
-    ObservedGeneration,
     Percentage,
     Positive,
     Resource,
+    Status,
     Time,
     Total,
     api,
@@ -292,7 +291,7 @@ class CustomizationStatus(Model):
     message: Message | None = None
 
 
-class VMCloneStatus(Model):
+class VMCloneStatus(Status):
     """The clone as it is."""
 
     target_ref: Annotated[LocalObjectReference, api("The machine that was made.")] | None = None
@@ -309,8 +308,6 @@ class VMCloneStatus(Model):
     retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
     last_retry_time: Annotated[Time, api("When it was last tried again.")] | None = None
     customization_status: Annotated[CustomizationStatus, api("How far customizing has come.")] | None = None
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
 
 
 class VMClone(Resource):

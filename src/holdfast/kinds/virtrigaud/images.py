@@ -13,15 +13,14 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Duration,
     Kind,
     Model,
-    ObservedGeneration,
     Quantity,
     Resource,
     Rule,
+    Status,
     Time,
     Total,
     api,
@@ -346,7 +345,7 @@ class ProviderImageStatus(Model):
     message: Message | None = None
 
 
-class VMImageStatus(Model):
+class VMImageStatus(Status):
     """Where an image is available."""
 
     ready: Annotated[bool, api("Whether machines can be made from it somewhere.")] | None = None
@@ -360,8 +359,6 @@ class VMImageStatus(Model):
     checksum: Annotated[str, api("Checksum that it has.")] | None = None
     format: Annotated[ImageFormat, api("Format that it has.")] | None = None
     provider_status: Annotated[dict[str, ProviderImageStatus], api("The image by provider.")] = {}
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
 
 
 class VMImage(Resource):

@@ -14,13 +14,12 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Kind,
     Model,
-    ObservedGeneration,
     Positive,
     Resource,
     Rule,
+    Status,
     Time,
     Total,
     api,
@@ -170,7 +169,7 @@ class PlacementStatus(Model):
     reason: Annotated[str, api("What decided the choice.")] | None = None
 
 
-class VirtualMachineStatus(Model):
+class VirtualMachineStatus(Status):
     """The machine that is there."""
 
     id: Annotated[str, api("The provider's identifier of the machine; unset until it exists.")] | None = None
@@ -186,8 +185,6 @@ class VirtualMachineStatus(Model):
     last_reconfigure_time: Annotated[Time, api("When the machine was last changed.")] | None = None
     current_resources: Annotated[VirtualMachineResources, api("What the machine has now.")] | None = None
     snapshots: Annotated[tuple[VMSnapshotInfo, ...], api("Snapshots of the machine.", keys=("id",))] = ()
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
     provider: Annotated[dict[str, str], api("Details in the provider's own words.")] = {}
     bound_provider: Annotated[BoundProviderRef, api("The Provider that gave the machine its id.")] | None = None
     placement: Annotated[PlacementStatus, api("Where the machine was put.")] | None = None

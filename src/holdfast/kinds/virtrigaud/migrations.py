@@ -13,15 +13,14 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Duration,
     Kind,
     Model,
-    ObservedGeneration,
     Quantity,
     Resource,
     Rule,
+    Status,
     Time,
     Total,
     api,
@@ -295,7 +294,7 @@ class ValidationResults(Model):
     validation_errors: Annotated[tuple[str, ...], api("What was found to be wrong.")] = ()
 
 
-class VMMigrationStatus(Model):
+class VMMigrationStatus(Status):
     """The migration as it is."""
 
     phase: Annotated[MigrationPhase, api("Where the migration stands.")] | None = None
@@ -328,8 +327,6 @@ class VMMigrationStatus(Model):
     retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
     last_retry_time: Annotated[Time, api("When it was last tried again.")] | None = None
     validation_results: Annotated[ValidationResults, api("What was verified, and how that went.")] | None = None
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
 
 
 class VMMigration(Resource):

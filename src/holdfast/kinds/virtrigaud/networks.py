@@ -14,15 +14,14 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Kind,
     Model,
-    ObservedGeneration,
     PortNumber,
     Positive,
     Resource,
     Rule,
+    Status,
     Time,
     api,
 )
@@ -379,7 +378,7 @@ class ProviderNetworkStatus(Model):
     message: Message | None = None
 
 
-class VMNetworkAttachmentStatus(Model):
+class VMNetworkAttachmentStatus(Status):
     """Where a network is available, and who uses it."""
 
     ready: Annotated[bool, api("Whether machines can join it.")] | None = None
@@ -391,8 +390,6 @@ class VMNetworkAttachmentStatus(Model):
     )
     ip_allocations: Annotated[tuple[IPAllocation, ...], api("Addresses in use.")] = ()
     provider_status: Annotated[dict[str, ProviderNetworkStatus], api("The network by provider.")] = {}
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
 
 
 class VMNetworkAttachment(Resource):

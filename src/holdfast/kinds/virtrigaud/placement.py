@@ -13,17 +13,16 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Duration,
     Kind,
     Model,
-    ObservedGeneration,
     Percentage,
     Positive,
     Quantity,
     Resource,
     Rule,
+    Status,
     Time,
     Total,
     api,
@@ -319,7 +318,7 @@ class PolicyConflict(Model):
     resolution_suggestion: Annotated[str, api("What to change, so that they agree.")] | None = None
 
 
-class VMPlacementPolicyStatus(Model):
+class VMPlacementPolicyStatus(Status):
     """Who follows a policy, and how well that goes."""
 
     used_by_vms: Annotated[
@@ -332,8 +331,6 @@ class VMPlacementPolicyStatus(Model):
     conflicting_policies: Annotated[
         tuple[PolicyConflict, ...], api("Policies that want the opposite.", max_length=50)
     ] = ()
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
 
 
 class VMPlacementPolicy(Resource):

@@ -13,16 +13,15 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Duration,
     Kind,
     Model,
-    ObservedGeneration,
     OpenObject,
     Percentage,
     Positive,
     Resource,
+    Status,
     Time,
     Total,
     api,
@@ -277,7 +276,7 @@ class ProviderAdoptionStatus(Model):
     message: Message | None = None
 
 
-class ProviderStatus(Model):
+class ProviderStatus(Status):
     """The hypervisor as it is."""
 
     healthy: Annotated[bool, api("Whether the hypervisor answers.")] | None = None
@@ -291,8 +290,6 @@ class ProviderStatus(Model):
     )
     resource_usage: Annotated[ProviderResourceUsage, api("How full it is.")] | None = None
     adoption: Annotated[ProviderAdoptionStatus, api("What became of machines found on it.")] | None = None
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
 
 
 class Provider(Resource):

@@ -13,16 +13,15 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     IntOrPercent,
     Kind,
     Model,
-    ObservedGeneration,
     OpenObject,
     Resource,
     Rule,
     Scale,
+    Status,
     Time,
     Total,
     api,
@@ -218,7 +217,7 @@ class VMSetVMStatus(Model):
     message: Message | None = None
 
 
-class VMSetStatus(Model):
+class VMSetStatus(Status):
     """The machines that are there."""
 
     replicas: Annotated[Count, api("Machines that exist.")] | None = None
@@ -234,8 +233,6 @@ class VMSetStatus(Model):
     vm_status: Annotated[
         tuple[VMSetVMStatus, ...], api("The machines, one by one.", keys=("name",), max_length=1000)
     ] = ()
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
 
 
 class VMSet(Resource):

@@ -13,16 +13,15 @@ import msgspec
 from holdfast.kinds.model import (
     AGE,
     Column,
-    Conditions,
     Count,
     Duration,
     Kind,
     Model,
-    ObservedGeneration,
     Positive,
     Quantity,
     Resource,
     Rule,
+    Status,
     Time,
     Total,
     api,
@@ -201,7 +200,7 @@ class SnapshotRef(Model):
     uid: Annotated[str, api("UID of the snapshot.")] | None = None
 
 
-class VMSnapshotStatus(Model):
+class VMSnapshotStatus(Status):
     """The snapshot that is there."""
 
     snapshot_id: Annotated[str, api("The provider's identifier of the snapshot; unset until it is taken.")] | None = (
@@ -219,8 +218,6 @@ class VMSnapshotStatus(Model):
     provider_status: Annotated[dict[str, ProviderSnapshotStatus], api("The snapshot by provider.")] = {}
     children: Annotated[tuple[SnapshotRef, ...], api("Snapshots that build on it.")] = ()
     parent: Annotated[SnapshotRef, api("Snapshot that it builds on.")] | None = None
-    observed_generation: ObservedGeneration | None = None
-    conditions: Conditions = ()
 
 
 class VMSnapshot(Resource):
