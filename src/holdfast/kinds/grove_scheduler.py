@@ -13,16 +13,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from holdfast.kinds.model import (
-    AGE,
-    Column,
-    Conditions,
-    Count,
-    Kind,
-    Model,
-    Resource,
-    api,
-)
+from holdfast.kinds.model import AGE, Column, Conditions, Count, Kind, Model, Resource, api
 
 GROUP: Final = "scheduler.grove.io"
 VERSION: Final = "v1alpha1"

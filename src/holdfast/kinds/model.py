@@ -30,7 +30,6 @@ from msgspec import Meta
 
 _UNSET: Final[Any] = object()
 
-
 Reason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
 """How a broken rule is reported; ``FieldValueInvalid`` when a rule says none."""
 

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from holdfast.kinds.model import (
-    Model,
-    Spelling,
-    api,
-)
+from holdfast.kinds.model import Model, Spelling, api
 
 
 class AffinityTarget(Spelling):

@@ -10,19 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from holdfast.kinds.cloudless.containers import EnvSource, Port, Probe, ResourceRequirements, RestartPolicy, Volume
 from holdfast.kinds.cloudless.placement import Placement
 from holdfast.kinds.cloudless.rollouts import EffectiveLimits, Rollout, RolloutStatus
-from holdfast.kinds.model import (
-    AGE,
-    Column,
-    Count,
-    Kind,
-    Model,
-    Name,
-    Resource,
-    Rule,
-    Scale,
-    Status,
-    api,
-)
+from holdfast.kinds.model import AGE, Column, Count, Kind, Model, Name, Resource, Rule, Scale, Status, api
 
 
 class WorkloadSpec(Model):

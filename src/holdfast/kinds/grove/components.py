@@ -24,23 +24,13 @@ from holdfast.kinds.model import (
 )
 
 GROUP: Final = "grove.io"
-
-
 VERSION: Final = "v1alpha1"
 
-
 MAX_CLIQUES: Final = 64
-
-
 MAX_SCALING_GROUPS: Final = 32
-
-
 MAX_SHARED_RESOURCES: Final = 16
-
-
 MAX_NAMES_LENGTH: Final = 45
 """What the names inside a pod's name may add up to; the rest is for indices, hyphens and the pod's suffix."""
-
 
 ShortName = Annotated[
     str,

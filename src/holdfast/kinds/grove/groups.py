@@ -17,19 +17,7 @@ from holdfast.kinds.grove.components import (
     ShortName,
     number,
 )
-from holdfast.kinds.model import (
-    AGE,
-    Count,
-    Kind,
-    Model,
-    Positive,
-    Resource,
-    Rule,
-    Scale,
-    Status,
-    Time,
-    api,
-)
+from holdfast.kinds.model import AGE, Count, Kind, Model, Positive, Resource, Rule, Scale, Status, Time, api
 
 
 class PodCliqueScalingGroupSpec(Model):

@@ -9,14 +9,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from holdfast.kinds.grove.components import MAX_CLIQUES, MAX_SCALING_GROUPS, ShortName
-from holdfast.kinds.model import (
-    OPEN,
-    Model,
-    Name,
-    OpenObject,
-    Rule,
-    api,
-)
+from holdfast.kinds.model import OPEN, Model, Name, OpenObject, Rule, api
 
 ClaimTemplateSpec = Annotated[
     OpenObject,

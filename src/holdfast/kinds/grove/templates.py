@@ -19,13 +19,7 @@ from holdfast.kinds.grove.components import (
 )
 from holdfast.kinds.grove.sharing import GroupResourceSharing, ResourceSharing
 from holdfast.kinds.grove.topology import TOPOLOGY_STAYS, TopologyConstraint
-from holdfast.kinds.model import (
-    Model,
-    Positive,
-    Rule,
-    api,
-    frozen,
-)
+from holdfast.kinds.model import Model, Positive, Rule, api, frozen
 
 LabelValue = Annotated[str, api(max_length=63, pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")]
 

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
-from holdfast.kinds.model import (
-    Model,
-    Name,
-    Rule,
-    api,
-)
+from holdfast.kinds.model import Model, Name, Rule, api
 
 Domain = Annotated[str, api(min_length=1, max_length=63, pattern=r"^[a-z][a-z0-9-]*$")]
 

@@ -26,7 +26,6 @@ from holdfast.kinds.nvidia.runtimes import Semver
 
 Milliseconds = Annotated[float, api(gt=0)]
 
-
 EmbeddedObject = Annotated[OpenObject, api(**{"x-kubernetes-embedded-resource": True})]
 """A whole object of another kind, with its apiVersion and kind."""
 

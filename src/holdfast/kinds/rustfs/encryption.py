@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.kinds.model import (
-    Model,
-    Rule,
-    api,
-)
+from holdfast.kinds.model import Model, Rule, api
 from holdfast.kinds.rustfs.references import KeyReference, LocalReference
 
 

@@ -63,7 +63,6 @@ _AMOUNT: Final[dict[str, Any]] = {
     "maxLength": 64,
 }
 
-
 VolumeClaimSpec = Annotated[
     OpenObject,
     # Rules see only fields that the schema names, so those that rules are about are named.
@@ -85,7 +84,6 @@ VolumeClaimSpec = Annotated[
         ),
     ),
 ]
-
 
 UnixId = Annotated[Total, api(le=2**31 - 1)]
 """The number of a user or a group."""

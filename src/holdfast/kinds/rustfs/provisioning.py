@@ -7,19 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from holdfast.kinds.model import (
-    Model,
-    Name,
-    ObservedGeneration,
-    Rule,
-    Time,
-    Total,
-    api,
-)
+from holdfast.kinds.model import Model, Name, ObservedGeneration, Rule, Time, Total, api
 from holdfast.kinds.rustfs.references import KeyReference, LocalReference
 
 Word = Annotated[Name, api(pattern=r"^\S+$")]
-
 
 Retain = Annotated[Literal["Retain"], api("What happens to it when its entry is removed.", default="Retain")]
 

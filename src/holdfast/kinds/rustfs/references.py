@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from holdfast.kinds.model import (
-    Model,
-    Name,
-    api,
-)
+from holdfast.kinds.model import Model, Name, api
 
 
 class LocalReference(Model):

@@ -7,17 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.kinds.model import (
-    Duration,
-    Label,
-    Model,
-    Name,
-    Positive,
-    Rule,
-    Time,
-    Total,
-    api,
-)
+from holdfast.kinds.model import Duration, Label, Model, Name, Positive, Rule, Time, Total, api
 from holdfast.kinds.rustfs.references import LocalReference
 
 Host = Annotated[Name, api(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$")]

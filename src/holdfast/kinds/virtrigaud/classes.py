@@ -10,25 +10,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from holdfast.kinds.model import (
-    AGE,
-    Column,
-    Count,
-    Kind,
-    Model,
-    Positive,
-    Quantity,
-    Resource,
-    Status,
-    Time,
-    api,
-)
-from holdfast.kinds.virtrigaud.references import (
-    GROUP,
-    VERSION,
-    DiskType,
-    StorageClassName,
-)
+from holdfast.kinds.model import AGE, Column, Count, Kind, Model, Positive, Quantity, Resource, Status, Time, api
+from holdfast.kinds.virtrigaud.references import GROUP, VERSION, DiskType, StorageClassName
 
 
 class VMClassCondition(StrEnum):

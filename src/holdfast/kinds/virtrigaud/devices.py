@@ -10,12 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from holdfast.kinds.model import (
-    Count,
-    Model,
-    Positive,
-    api,
-)
+from holdfast.kinds.model import Count, Model, Positive, api
 from holdfast.kinds.virtrigaud.references import (
     DeviceName,
     DiskType,

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.kinds.model import (
-    Duration,
-    Model,
-    PortNumber,
-    api,
-    exactly_one,
-)
+from holdfast.kinds.model import Duration, Model, PortNumber, api, exactly_one
 from holdfast.kinds.virtrigaud.references import LocalObjectReference
 
 

@@ -11,28 +11,10 @@ from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from holdfast.kinds.model import (
-    AGE,
-    Column,
-    Kind,
-    Model,
-    Positive,
-    Resource,
-    Rule,
-    Status,
-    Time,
-    Total,
-    api,
-)
+from holdfast.kinds.model import AGE, Column, Kind, Model, Positive, Resource, Rule, Status, Time, Total, api
 from holdfast.kinds.virtrigaud.devices import Disks, ImportedDiskRef, Networks
 from holdfast.kinds.virtrigaud.guests import MetaData, UserData, VirtualMachineLifecycle
-from holdfast.kinds.virtrigaud.references import (
-    GROUP,
-    VERSION,
-    LocalObjectReference,
-    Message,
-    ObjectRef,
-)
+from holdfast.kinds.virtrigaud.references import GROUP, VERSION, LocalObjectReference, Message, ObjectRef
 
 
 class PowerState(StrEnum):

@@ -27,11 +27,7 @@ from holdfast.kinds.model import (
     Total,
     api,
 )
-from holdfast.kinds.virtrigaud.references import (
-    GROUP,
-    VERSION,
-    LocalObjectReference,
-)
+from holdfast.kinds.virtrigaud.references import GROUP, VERSION, LocalObjectReference
 from holdfast.kinds.virtrigaud.selectors import LabelSelector, SelectorOperator
 
 LabelText = Annotated[str, api(max_length=253)]

@@ -8,10 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from holdfast.kinds.model import (
-    Model,
-    api,
-)
+from holdfast.kinds.model import Model, api
 
 GROUP: Final = "infra.virtrigaud.io"
 VERSION: Final = "v1beta1"

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from holdfast.kinds.model import (
-    Model,
-    api,
-)
+from holdfast.kinds.model import Model, api
 
 SelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 

@@ -28,14 +28,7 @@ from holdfast.kinds.model import (
     immutable,
 )
 from holdfast.kinds.virtrigaud.operations import Progress
-from holdfast.kinds.virtrigaud.references import (
-    GROUP,
-    VERSION,
-    Environment,
-    LocalObjectReference,
-    Message,
-    Tags,
-)
+from holdfast.kinds.virtrigaud.references import GROUP, VERSION, Environment, LocalObjectReference, Message, Tags
 
 _CRON_FIELD: Final = r"[0-9A-Za-z*?/,#-]+"
 _CRON: Final = (
