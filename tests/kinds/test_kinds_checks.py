@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from holdfast import kinds
 from holdfast.kinds import checks, values
 from holdfast.kinds.cloudless import KINDS, Rollout, Workload, WorkloadSpec
+from holdfast.kinds.model import Quantity
+from holdfast.meta import quantities
 
 (WORKLOAD,) = KINDS
 
@@ -36,6 +38,7 @@ def test_nothing_is_said_of_a_sound_document() -> None:
 
 PORT = {"containerPort": 80}
 STRATEGIES = "RollingUpdate, Recreate, BlueGreen, Canary, OnDelete"
+AMOUNT = "write an amount such as 2, 500m or 1Gi"
 COUNT_OR_PERCENTAGE = "write a count such as 2 or a percentage such as 25%"
 
 WRONG: list[tuple[dict[str, Any], list[str]]] = [
@@ -72,6 +75,14 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         ['spec.resources.limits.cpu: must be an integer or string, not a number; write "0.5", in quotes'],
     ),
     # bounds and forms
+    *(
+        (
+            {"resources": {"limits": {"memory": amount}}},
+            [f"spec.resources.limits.memory: {amount!r} is not in the expected form; {AMOUNT}"],
+        )
+        for amount in ("lots", "-1Gi", "1 Gi", "1gb", "")
+    ),
+    ({"resources": {"limits": {"memory": -1}}}, ["spec.resources.limits.memory: must be at least 0, is -1"]),
     ({"replicas": -1}, ["spec.replicas: must be at least 0, is -1"]),
     (
         {"replicas": 10**12},
@@ -165,6 +176,22 @@ def test_a_choice_that_yaml_takes_for_something_else_is_to_be_quoted(choices: li
     assert problem.hint == hint
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        ("^a$", "a", True),
+        ("^a$", "a\n", False),
+        ("^a$|^b$", "a\n", False),
+        (r"^a\$$", "a$", True),
+        (r"^a[$\]]$", "a$", True),
+        (r"^\d$", "٣", False),
+        ("a", "bab", True),
+    ],
+)
+def test_a_pattern_means_what_it_means_to_an_api_server(pattern: str, text: str, fits: bool) -> None:
+    assert (list(values.problems({"type": "string", "pattern": pattern}, text)) == []) is fits
+
+
 def test_an_embedded_object_says_what_it_is() -> None:
     schema = {
         "type": "object",
@@ -249,3 +276,16 @@ def test_nothing_that_yaml_can_say_is_answered_with_a_traceback(doc: Any, field:
     for candidate in (doc, {**workload(), "metadata": doc}, {**workload(), "spec": doc}, workload({field: doc})):
         with contextlib.suppress(kinds.DocumentError):
             kinds.decode(candidate)
+
+
+AMOUNTS = st.from_regex(values._pattern_of(Quantity)) | st.text("0123456789.eE+-inumkKMGTP \n", max_size=6)
+
+
+@given(text=AMOUNTS)
+def test_an_amount_is_accepted_if_and_only_if_it_can_be_counted(text: str) -> None:
+    accepted = len(text) <= 64 and said(workload({"resources": {"limits": {"memory": text}}})) == []
+    try:
+        countable = quantities.Quantity.parse(text) >= quantities.Quantity.parse("0") and text[:1] not in "+-"
+    except quantities.QuantityError:
+        countable = False
+    assert accepted == countable

@@ -109,7 +109,12 @@ FIELDS: dict[str, dict[str, Any]] = {
         "maxLength": 6,
         "pattern": r"^[0-9]+%$",
     },
-    "quantity": INT_OR_STRING,
+    "quantity": {
+        **INT_OR_STRING,
+        "minimum": 0,
+        "maxLength": 64,
+        "pattern": r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$",
+    },
     "time": {"type": "string", "format": "date-time"},
     "open": {"description": "Anything.", "type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "anything": {"x-kubernetes-preserve-unknown-fields": True},

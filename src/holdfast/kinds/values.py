@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
-from holdfast.kinds.model import Duration, IntOrPercent
+from holdfast.kinds.model import Duration, IntOrPercent, Quantity
 
 Schema = Mapping[str, Any]
 
@@ -21,6 +22,7 @@ _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _INTEGER_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _RFC3339: Final = re.compile(r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$")
 _PLAIN_KEY: Final = re.compile(r"^[A-Za-z0-9_-]+$")
+_ESCAPE_CLASS_OR_END: Final = re.compile(r"(\\.|\[(?:\\.|[^]\\])*])|\$")
 _YAML_WORDS: Final = {True: frozenset({"true", "yes", "on", "y"}), False: frozenset({"false", "no", "off", "n"})}
 """The words, in small letters, that a YAML reader may take for each boolean."""
 
@@ -37,6 +39,7 @@ def _pattern_of(annotated: Any) -> str:
 _EXAMPLES: Final = {
     _pattern_of(Duration): "write a duration such as 30s, 5m or 1h30m",
     _pattern_of(IntOrPercent): "write a count such as 2 or a percentage such as 25%",
+    _pattern_of(Quantity): "write an amount such as 2, 500m or 1Gi",
 }
 
 
@@ -211,11 +214,17 @@ def _string_problems(schema: Schema, value: str, path: str) -> Iterator[Problem]
     if most is not None and len(value) > most:
         yield Problem(path, f"must have at most {most} characters, has {len(value)}")
     pattern = schema.get("pattern")
-    if pattern is not None and not re.search(pattern, value):
+    if pattern is not None and not _compiled(pattern).search(value):
         hint = _EXAMPLES.get(pattern, f"it must match {pattern}")
         yield Problem(path, f"{value!r} is not in the expected form", hint)
     if schema.get("format") == "date-time" and not _RFC3339.match(value):
         yield Problem(path, f"{value!r} is not a time", "write it like 2026-01-31T12:00:00Z")
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """``pattern`` as API servers read it: $ is the very end, not also before a last line break; classes are ASCII."""
+    return re.compile(_ESCAPE_CLASS_OR_END.sub(lambda found: found[1] or r"\Z", pattern), re.ASCII)
 
 
 def _number_problems(schema: Schema, value: float, path: str) -> Iterator[Problem]:
