@@ -1,0 +1,185 @@
+"""Bodies: bytes into objects, with the words a real API server has for bytes that are none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from holdfast.apiserver.exchange import Request
+from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.meta.errors import BadRequest, UnsupportedMediaType
+
+JSON_TYPES: Final = ("application/json", "")
+YAML_TYPES: Final = ("application/yaml",)
+ACCEPTED: Final = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+
+_decoder = msgspec.json.Decoder()
+
+
+class _KubernetesLoader(yaml.CSafeLoader):
+    """YAML 1.1 as Kubernetes reads it: y and n are booleans too, and times are text."""
+
+
+_KubernetesLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":bool"))]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+_KubernetesLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool",
+    re.compile(r"^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"),
+    list("yYnNtTfFoO"),
+)
+_KubernetesLoader.yaml_constructors = dict(yaml.CSafeLoader.yaml_constructors)
+
+
+def _boolean(loader: yaml.CSafeLoader, node: yaml.ScalarNode) -> bool:
+    return str(node.value).lower() in ("y", "yes", "true", "on")
+
+
+_KubernetesLoader.add_constructor("tag:yaml.org,2002:bool", _boolean)
+
+
+def media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def read_json(body: bytes) -> Any:
+    """The value of a JSON text; ValueError with a reason where it is none."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("exceeded max depth") from None
+
+
+def read_yaml(body: bytes) -> Any:
+    try:
+        return yaml.load(body, Loader=_KubernetesLoader)  # a subclass of the safe loader
+    except (yaml.YAMLError, UnicodeError, ValueError) as error:
+        raise ValueError(" ".join(str(error).split())) from None
+    except RecursionError:
+        raise ValueError("exceeded max depth") from None
+
+
+def read_body(request: Request) -> Any:
+    """The value in the body, by its media type."""
+    kind = media_type(request)
+    if kind in JSON_TYPES:
+        return read_json(request.body)
+    if kind in YAML_TYPES:
+        return read_yaml(request.body)
+    raise UnsupportedMediaType.of(ACCEPTED)
+
+
+def read_object(request: Request, kind: ResourceType) -> Object:
+    """The object in the body, of `kind`; apiVersion and kind may be left out."""
+    try:
+        value = read_body(request)
+        if not isinstance(value, dict):
+            raise ValueError(f"cannot unmarshal {_json_name(value)} into an object")
+    except ValueError as error:
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {kind.kind}): couldn't get version/kind; "
+            f"json parse error: {error}"
+        ) from None
+    return checked_object(value, kind)
+
+
+def checked_object(value: Object, kind: ResourceType) -> Object:
+    """`value` with the apiVersion, kind and metadata of an object of `kind`, or BadRequest."""
+    given_kind, given_version = value.get("kind") or kind.kind, value.get("apiVersion") or kind.api_version
+    if not isinstance(given_kind, str) or not isinstance(given_version, str):
+        raise refused(kind, "kind and apiVersion must be strings")
+    if given_version != kind.api_version:
+        version = given_version
+        raise BadRequest(
+            f'{given_kind} in version "{version}" cannot be handled as a {kind.kind}: '
+            f'no kind "{given_kind}" is registered for version "{version}" in this server'
+        )
+    if given_kind != kind.kind:
+        raise BadRequest(
+            f'{given_kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            f"converting ({kind.version}.{given_kind}) to ({kind.kind}): unknown conversion"
+        )
+    meta = value.get("metadata")
+    if meta is None:
+        meta = {}
+    if not isinstance(meta, dict):
+        raise refused(kind, f"json: cannot unmarshal {_json_name(meta)} into Go struct field {kind.kind}.metadata")
+    for name, item in meta.items():
+        _check_metadata(kind, name, item)
+    rest = {name: item for name, item in value.items() if name not in ("kind", "apiVersion", "metadata")}
+    present = {name: item for name, item in meta.items() if item is not None}
+    return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": present, **rest}
+
+
+_TEXTS: Final = frozenset({"name", "generateName", "namespace", "uid", "resourceVersion", "selfLink"})
+_MAPS: Final = frozenset({"labels", "annotations"})
+
+
+def _check_metadata(kind: ResourceType, name: str, value: Any) -> None:
+    """The types that the rest of the server relies on."""
+    if value is None:
+        return
+    where = f"Go struct field ObjectMeta.metadata.{name} of type"
+    if name in _TEXTS and not isinstance(value, str):
+        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} string")
+    if name in _MAPS and not (isinstance(value, dict) and all(isinstance(item, str) for item in value.values())):
+        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} map[string]string")
+    if name == "finalizers" and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} []string")
+    if name in ("ownerReferences", "managedFields") and not (
+        isinstance(value, list) and all(isinstance(item, dict) for item in value)
+    ):
+        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} []object")
+    if name in ("generation", "deletionGracePeriodSeconds") and (isinstance(value, bool) or not isinstance(value, int)):
+        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} int64")
+
+
+def refused(kind: ResourceType, why: str) -> BadRequest:
+    return BadRequest(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
+
+
+def duplicate_keys(body: bytes) -> list[str]:
+    """The keys that a JSON object repeats, for strict field validation."""
+    found: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen: dict[str, Any] = {}
+        for key, value in items:
+            if key in seen and key not in found:
+                found.append(key)
+            seen[key] = value
+        return seen
+
+    try:
+        json.loads(body, object_pairs_hook=pairs)
+    except (ValueError, RecursionError):
+        return []
+    return found
+
+
+def strict_problems(unknown: Iterable[str], duplicates: Iterable[str]) -> list[str]:
+    return [f'duplicate field "{name}"' for name in duplicates] + [f'unknown field "{name}"' for name in unknown]
+
+
+def _json_name(value: Any) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case None:
+            return "null"
+        case _:
+            return "object"

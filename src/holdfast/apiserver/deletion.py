@@ -1,0 +1,96 @@
+"""Deletion: preconditions, grace periods, finalizers and propagation.
+
+What is decided here is only whether an object goes now or is marked; who
+collects dependents, and ends namespaces, is somebody else's work.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from holdfast.apiserver.options import DeleteOptions
+from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.meta import times
+from holdfast.meta.errors import Conflict
+
+ORPHAN: Final = "orphan"
+FOREGROUND: Final = "foregroundDeletion"
+
+RETURNED: Final = frozenset(
+    {
+        "pods",
+        "services",
+        "serviceaccounts",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "podtemplates",
+        "resourcequotas",
+    }
+)
+"""Built-in kinds whose deletion answers with the object that went, not with a Status."""
+
+
+def check_preconditions(kind: ResourceType, obj: Object, options: DeleteOptions) -> None:
+    meta = obj["metadata"]
+    if options.uid and options.uid != meta["uid"]:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise Conflict.of(kind.kind, meta["name"], group=kind.group, why=why)
+    if options.resource_version and options.resource_version != meta["resourceVersion"]:
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion "
+            f"in record ({meta['resourceVersion']}). The object might have been modified"
+        )
+        raise Conflict.of(kind.kind, meta["name"], group=kind.group, why=why)
+
+
+def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: datetime) -> Object | None:
+    """The object as it waits to be deleted; None when nothing keeps it."""
+    meta = dict(obj["metadata"])
+    finalizers = _finalizers(list(meta.get("finalizers") or []), options.propagation)
+    grace = _grace(kind, obj, options)
+    held = finalizers or grace or (obj.get("spec") or {}).get("finalizers")
+    if not held:
+        return None
+    if finalizers:
+        meta["finalizers"] = finalizers
+    else:
+        meta.pop("finalizers", None)
+    before = meta.get("deletionTimestamp")
+    until = now + timedelta(seconds=grace)
+    if before is None or times.parse(before) > until:
+        meta["deletionTimestamp"] = times.format(until)
+        meta["deletionGracePeriodSeconds"] = grace
+        if before is None and meta.get("generation"):
+            meta["generation"] += 1
+    out = {**obj, "metadata": meta}
+    if kind.key == "/namespaces":
+        out["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+    return out
+
+
+def _finalizers(present: list[str], propagation: str) -> list[str]:
+    """The propagation policy is kept as a finalizer until the collector has obeyed it."""
+    if propagation in ("", "Background"):
+        return [name for name in present if name not in (ORPHAN, FOREGROUND)] if propagation else present
+    wanted, other = (ORPHAN, FOREGROUND) if propagation == "Orphan" else (FOREGROUND, ORPHAN)
+    kept = [name for name in present if name != other]
+    return kept if wanted in kept else [*kept, wanted]
+
+
+def _grace(kind: ResourceType, obj: Object, options: DeleteOptions) -> int:
+    """Only pods that a node knows of are given time; asking for less than nothing means one second."""
+    if kind.key != "/pods":
+        return 0
+    spec, phase = obj.get("spec") or {}, (obj.get("status") or {}).get("phase")
+    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        return 0
+    asked = (
+        options.grace_seconds if options.grace_seconds is not None else spec.get("terminationGracePeriodSeconds", 30)
+    )
+    if asked < 0:
+        return 1
+    return int(asked)

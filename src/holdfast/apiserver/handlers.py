@@ -1,0 +1,311 @@
+"""The verbs: what each request on a resource does.
+
+Requests arrive here authenticated, authorised and admitted by the limits.  The
+verbs know resource types and the store, and nothing of any single kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from holdfast.apiserver import apply as applying
+from holdfast.apiserver import bodies, deletion, negotiation, patches, reads, streams, tables
+from holdfast.apiserver.exchange import Request, Response, User, encode
+from holdfast.apiserver.options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
+from holdfast.apiserver.resources import Object, Registry, ResourceType
+from holdfast.apiserver.routes import RequestInfo
+from holdfast.apiserver.storage import Draft, Entry, Put, Remove, Stale, Store
+from holdfast.apiserver.writes import ATTEMPTS, Admit, Writer, Writing, Written, current, ordered
+from holdfast.meta import times
+from holdfast.meta.errors import BadRequest, Conflict, MethodNotAllowed, NotFound
+
+SERVER = User("kube-apiserver", ("system:masters",))
+"""Who writes what the server decides by itself."""
+
+Subresource = Callable[["Handlers", Request, RequestInfo, ResourceType], Awaitable[Response]]
+
+
+class Handlers:
+    """Every verb on every resource type of the registry.
+
+    `subresources` maps (verb, subresource) to what answers it, for those that
+    are more than a part of their object; ``status`` is a write like any other.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        *,
+        now: Callable[[], datetime],
+        admit: Admit,
+        subresources: dict[tuple[str, str], Subresource] | None = None,
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.now = now
+        self.writer = Writer(store, now=now, admit=admit)
+        self.subresources = subresources or {}
+
+    async def handle(self, request: Request, info: RequestInfo) -> Response:
+        kind = self.registry.get(info.group, info.version, info.resource)
+        if kind is None or (kind.namespaced and not info.namespace and info.name and info.verb != "list"):
+            raise NotFound.of_path()
+        if not kind.namespaced:
+            info = _cluster_scoped(info)
+        if info.subresource and info.subresource != "status":
+            handler = self.subresources.get((info.verb, info.subresource))
+            if handler is None or not _has(kind, info.subresource):
+                raise NotFound.of_path()
+            return await handler(self, request, info, kind)
+        if info.subresource == "status" and (not kind.status or info.verb not in ("get", "update", "patch")):
+            raise NotFound.of_path()
+        if info.verb not in kind.verbs:
+            raise MethodNotAllowed.of(kind.plural, info.verb or request.method, group=kind.group)
+        match info.verb:
+            case "get":
+                return self.get(request, info, kind)
+            case "list":
+                return await self.list(request, info, kind)
+            case "watch":
+                return self.watch(request, info, kind)
+            case "create":
+                return await self.create(request, info, kind)
+            case "update":
+                return await self.update(request, info, kind)
+            case "patch":
+                return await self.patch(request, info, kind)
+            case "delete":
+                return await self.delete(request, info, kind)
+            case _:
+                return await self.delete_collection(request, info, kind)
+
+    # Reads.
+
+    def get(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        entry = self.entry(info, kind)
+        return self._shown(request, kind, entry.value if entry.value.startswith(reads.head(kind)) else None, entry)
+
+    async def list(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        form = negotiation.form_of(request)
+        options = list_options(request, watch=False)
+        found = await reads.page(self.store, kind, info.namespace or None, options)
+        if form.kind == "Table":
+            meta: dict[str, Any] = {"resourceVersion": str(found.rv)}
+            if found.token:
+                meta |= {"continue": found.token}
+                if found.remaining is not None:
+                    meta["remainingItemCount"] = found.remaining
+            objects = reads.decoded(found.entries, kind)
+            table = tables.table(
+                kind, objects, include=tables.include_of(request), now=self.now().timestamp(), list_meta=meta
+            )
+            return negotiation.respond(form, encode(table))
+        response = reads.list_response(found, kind, form.kind, self.now)
+        return negotiation.respond(form, response.body)
+
+    def watch(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        form = negotiation.form_of(request)
+        options = list_options(request, watch=True)
+        render = tables.watch_renderer(kind, form.kind, tables.include_of(request), now=lambda: self.now().timestamp())
+        stream = streams.Stream(self.store, kind, info.namespace or None, options, render=render)
+        clock = asyncio.get_running_loop().time
+        return Response(200, stream=stream.chunks(clock), content_type=form.stream_content_type)
+
+    def entry(self, info: RequestInfo, kind: ResourceType) -> Entry:
+        """The object that a request names, or 404."""
+        entry = self.store.get(kind.key, info.namespace, info.name)
+        if entry is None:
+            raise NotFound.of(kind.plural, info.name, group=kind.group)
+        return entry
+
+    # Writes.
+
+    async def create(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        if info.name:
+            raise MethodNotAllowed.of(kind.plural, "create", group=kind.group)
+        writing = self.writing(request, info, kind, "CreateOptions")
+        written = await self.writer.create(writing, bodies.read_object(request, kind))
+        return self._written(request, kind, written)
+
+    async def update(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        writing = self.writing(request, info, kind, "UpdateOptions")
+        obj = bodies.read_object(request, kind)
+        if not obj["metadata"].get("name"):
+            raise BadRequest(
+                f"the name of the object ( based on URL) was undeterminable: name must be provided ({info.name})"
+            )
+        written = await self.writer.update(writing, info.name, lambda old: _replacement(obj, old))
+        return self._written(request, kind, written)
+
+    async def patch(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        writing = self.writing(request, info, kind, "PatchOptions")
+        given = patches.media_type(request, kind)
+        apply = given == patches.APPLY_YAML
+        patches.check_options(writing.options, apply=apply, force_given=bool(request.param("force")))
+        if apply:
+            return self._written(request, kind, await self._apply(request, info, writing))
+        change = patches.change_of(given, request.body, kind)
+        return self._written(request, kind, await self.writer.update(writing, info.name, change))
+
+    async def _apply(self, request: Request, info: RequestInfo, writing: Writing) -> Written:
+        kind, now = writing.kind, self.now()
+        config = patches.applied(request, kind, info.name)
+        self.writer.check_fields(writing, config)
+
+        def merged(live: Object | None) -> Object:
+            return applying.apply(
+                live,
+                config,
+                manager=writing.manager,
+                force=writing.options.force,
+                schema=kind.schema,
+                api_version=kind.api_version,
+                now=now,
+                subresource=writing.subresource,
+            )
+
+        async def create() -> Written:
+            if writing.subresource or config["metadata"].get("uid"):
+                raise NotFound.of(kind.plural, info.name, group=kind.group)
+            return await self.writer.create(writing, merged(None), tracked=True)
+
+        def change(old: Object) -> Object:
+            obj = merged(old)
+            obj["metadata"]["resourceVersion"] = config["metadata"].get("resourceVersion", "")
+            return obj
+
+        return await self.writer.update(writing, info.name, change, create=create, operation="Apply")
+
+    def writing(self, request: Request, info: RequestInfo, kind: ResourceType, options: str) -> Writing:
+        parsed = write_options(request, options)
+        return Writing(
+            kind=kind,
+            namespace=info.namespace,
+            user=request.user,
+            options=parsed,
+            manager=parsed.field_manager or applying.manager_of(request.headers.get("user-agent", "")),
+            subresource=info.subresource,
+            body=request.body if bodies.media_type(request) in bodies.JSON_TYPES else b"",
+        )
+
+    def writing_by_server(self, kind: ResourceType, namespace: str, *, subresource: str = "") -> Writing:
+        """A write that the server does itself, on behalf of a subresource."""
+        return Writing(
+            kind=kind,
+            namespace=namespace,
+            user=SERVER,
+            options=WriteOptions(field_validation="Ignore"),
+            manager=SERVER.name,
+            subresource=subresource,
+        )
+
+    def stamp(self) -> str:
+        """The time, as objects write it."""
+        return times.format(self.now())
+
+    # Deletion.
+
+    async def delete(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        options = delete_options(request, _delete_body(request))
+        self.entry(info, kind)
+        obj, gone = await self.remove(kind, info.namespace, info.name, options)
+        if gone and not (kind.plural in deletion.RETURNED and not kind.group):
+            meta = obj["metadata"]
+            details: dict[str, Any] = {"name": meta["name"], "kind": kind.plural, "uid": meta["uid"]}
+            if kind.group:
+                details["group"] = kind.group
+            status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+            return Response.of(status)
+        return Response.of(obj)
+
+    async def delete_collection(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        options = delete_options(request, _delete_body(request))
+        found = await reads.page(self.store, kind, info.namespace or None, list_options(request, watch=False))
+        for entry in found.entries:
+            try:
+                await self.remove(kind, entry.namespace, entry.name, options)
+            except NotFound:
+                continue
+        return reads.list_response(found, kind, "", self.now)
+
+    async def remove(
+        self, kind: ResourceType, namespace: str, name: str, options: DeleteOptions
+    ) -> tuple[Object, bool]:
+        """Delete or mark one object: the object, and whether it is gone."""
+        for _ in range(ATTEMPTS):
+            entry = self.store.get(kind.key, namespace, name)
+            if entry is None:
+                raise NotFound.of(kind.plural, name, group=kind.group)
+            obj = current(entry, kind)
+            deletion.check_preconditions(kind, obj, options)
+            kept = deletion.marked(kind, obj, options, now=self.now())
+            if options.dry_run or kept == obj:
+                return kept or obj, kept is None
+            where = {"resource": kind.key, "namespace": namespace, "name": name, "expect": entry.rv}
+            change = (
+                Remove(**where, draft=Draft.of(obj)) if kept is None else Put(**where, draft=Draft.of(ordered(kept)))
+            )
+            try:
+                (written,) = await self.store.write(change)
+            except Stale:
+                continue
+            return current(written, kind), kept is None
+        raise Conflict.of(kind.plural, name, group=kind.group)
+
+    # Answers.
+
+    def _written(self, request: Request, kind: ResourceType, written: Written) -> Response:
+        form = negotiation.form_of(request)
+        response = negotiation.respond(form, self._formed(request, kind, form.kind, written.value))
+        response.status = 201 if written.created else 200
+        response.warnings = written.warnings
+        return response
+
+    def _shown(self, request: Request, kind: ResourceType, value: bytes | None, entry: Entry) -> Response:
+        form = negotiation.form_of(request)
+        return negotiation.respond(form, self._formed(request, kind, form.kind, value or reads.wire(entry, kind)))
+
+    def _formed(self, request: Request, kind: ResourceType, form: str, value: bytes) -> bytes:
+        if form == "Table":
+            obj = bodies.read_json(value)
+            meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+            return encode(
+                tables.table(
+                    kind, [obj], include=tables.include_of(request), now=self.now().timestamp(), list_meta=meta
+                )
+            )
+        return tables.partial(value) if form == "PartialObjectMetadata" else value
+
+
+def _has(kind: ResourceType, subresource: str) -> bool:
+    return subresource in kind.subresources or (subresource == "scale" and kind.scale is not None)
+
+
+def _cluster_scoped(info: RequestInfo) -> RequestInfo:
+    return replace(info, namespace="") if info.namespace else info
+
+
+def _replacement(obj: Object, old: Object) -> Object:
+    """What a PUT means: its own object, with the version it was read at, if it says one."""
+    fresh = {**obj, "metadata": dict(obj["metadata"])}
+    fresh["metadata"].setdefault("namespace", old["metadata"].get("namespace", ""))
+    if not fresh["metadata"]["namespace"]:
+        del fresh["metadata"]["namespace"]
+    return fresh
+
+
+def _delete_body(request: Request) -> Object:
+    if not request.body:
+        return {}
+    try:
+        value = bodies.read_body(request)
+    except ValueError as error:
+        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
+    if not isinstance(value, dict):
+        raise BadRequest("DeleteOptions must be an object")
+    return value

@@ -1,0 +1,200 @@
+"""The options of a request: what its query and its DeleteOptions say, checked as Kubernetes checks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.apiserver.exchange import Request
+from holdfast.meta.errors import BadRequest, FieldError, Invalid, StatusError
+from holdfast.meta.selectors import FieldSelector, LabelSelector, SelectorError
+
+META: Final = "meta.k8s.io"
+PROPAGATION: Final = ("Foreground", "Background", "Orphan")
+FIELD_VALIDATION: Final = ("", "Ignore", "Strict", "Warn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """How a create, update, patch or apply is to be done."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+    force: bool = False
+
+    @property
+    def strict(self) -> bool:
+        return self.field_validation == "Strict"
+
+    @property
+    def warns(self) -> bool:
+        return self.field_validation == "Warn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """How an object is to be deleted."""
+
+    dry_run: bool = False
+    propagation: str = ""
+    grace_seconds: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """What a list, a watch or a deletion of a collection is about.
+
+    `version` is None where the client named none; `exact` asks for that very state.
+    """
+
+    labels: LabelSelector
+    fields: FieldSelector
+    limit: int = 0
+    token: str = ""
+    version: int | None = None
+    exact: bool = False
+    timeout: int | None = None
+    bookmarks: bool = False
+    initial_events: bool | None = None
+
+
+def write_options(request: Request, kind: str) -> WriteOptions:
+    """`kind` names the options in errors: CreateOptions, UpdateOptions, PatchOptions."""
+    problems = _dry_run_problems(request)
+    manager = request.param("fieldManager")
+    if len(manager) > 128:
+        problems.append(FieldError.too_long("fieldManager", 128))
+    elif any(not character.isprintable() for character in manager):
+        problems.append(FieldError.invalid("fieldManager", manager, detail="should only contain printable characters"))
+    validation = request.param("fieldValidation")
+    if validation not in FIELD_VALIDATION:
+        problems.append(FieldError.not_supported("fieldValidation", validation, supported=FIELD_VALIDATION))
+    if problems:
+        raise Invalid.of(kind, "", group=META, problems=problems)
+    return WriteOptions(
+        dry_run=bool(request.param("dryRun")),
+        field_manager=manager,
+        field_validation=validation or "Warn",
+        force=request.flag("force"),
+    )
+
+
+def delete_options(request: Request, body: dict[str, Any]) -> DeleteOptions:
+    """From the query and from the DeleteOptions object in the body; the body wins."""
+    problems = _dry_run_problems(request)
+    dry_run = bool(request.param("dryRun"))
+    if body.get("dryRun"):
+        dry_run = True
+        if body["dryRun"] != ["All"]:
+            problems.append(FieldError.not_supported("dryRun", body["dryRun"], supported=("All",)))
+    propagation = body.get("propagationPolicy") or request.param("propagationPolicy")
+    orphan = body.get("orphanDependents")
+    if orphan is None and request.param("orphanDependents"):
+        orphan = request.flag("orphanDependents")
+    if propagation and propagation not in PROPAGATION:
+        problems.append(FieldError.not_supported("propagationPolicy", propagation, supported=(*PROPAGATION, "nil")))
+    if propagation and orphan is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        problems.append(FieldError.invalid("propagationPolicy", propagation, detail=detail))
+    grace = body.get("gracePeriodSeconds")
+    if grace is None and request.param("gracePeriodSeconds"):
+        grace = integer(request, "gracePeriodSeconds")
+    if problems:
+        raise Invalid.of("DeleteOptions", "", group=META, problems=problems)
+    if grace is not None and (isinstance(grace, bool) or not isinstance(grace, int)):
+        raise BadRequest("gracePeriodSeconds must be a whole number of seconds")
+    preconditions = body.get("preconditions") or {}
+    if orphan is not None and not propagation:
+        propagation = "Orphan" if orphan else "Background"
+    return DeleteOptions(
+        dry_run=dry_run,
+        propagation=propagation,
+        grace_seconds=grace,
+        uid=str(preconditions.get("uid") or ""),
+        resource_version=str(preconditions.get("resourceVersion") or ""),
+    )
+
+
+def list_options(request: Request, *, watch: bool) -> ListOptions:
+    version_text, match = request.param("resourceVersion"), request.param("resourceVersionMatch")
+    initial = request.flag("sendInitialEvents") if request.param("sendInitialEvents") else None
+    problems = []
+    if match and match not in ("Exact", "NotOlderThan"):
+        problems.append(
+            FieldError.not_supported("resourceVersionMatch", match, supported=("Exact", "NotOlderThan", ""))
+        )
+    elif watch and initial is not None and match != "NotOlderThan":
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        problems.append(FieldError.forbidden("resourceVersionMatch", detail))
+    elif watch and match and initial is None:
+        problems.append(FieldError.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch"))
+    elif not watch and initial is not None:
+        problems.append(FieldError.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    elif not watch and match and not version_text:
+        detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        problems.append(FieldError.forbidden("resourceVersionMatch", detail))
+    elif not watch and match == "Exact" and version_text == "0":
+        detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        problems.append(FieldError.forbidden("resourceVersionMatch", detail))
+    if problems:
+        raise Invalid.of("ListOptions", "", group=META, problems=problems)
+    token = request.param("continue")
+    if token and version_text not in ("", "0"):
+        raise BadRequest("specifying resource version is not allowed when using continue")
+    return ListOptions(
+        labels=_labels(request),
+        fields=_fields(request),
+        limit=integer(request, "limit") or 0,
+        token=token,
+        version=_version(version_text, watch=watch),
+        exact=match == "Exact" or (match == "" and bool(version_text) and bool(request.param("limit"))),
+        timeout=integer(request, "timeoutSeconds"),
+        bookmarks=request.flag("allowWatchBookmarks"),
+        initial_events=initial,
+    )
+
+
+def integer(request: Request, name: str) -> int | None:
+    text = request.param(name)
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def _version(text: str, *, watch: bool) -> int | None:
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    problem = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    if watch:
+        # A real API server answers a watch so, without a reason.
+        raise StatusError(problem, code=500, reason="")
+    raise BadRequest(f"invalid resource version: {problem}")
+
+
+def _labels(request: Request) -> LabelSelector:
+    try:
+        return LabelSelector.parse(request.param("labelSelector"))
+    except SelectorError as error:
+        raise BadRequest(f"unable to parse requirement: {error.problem}") from error
+
+
+def _fields(request: Request) -> FieldSelector:
+    try:
+        return FieldSelector.parse(request.param("fieldSelector"))
+    except SelectorError as error:
+        raise BadRequest(str(error.problem)) from error
+
+
+def _dry_run_problems(request: Request) -> list[FieldError]:
+    asked = list(request.query.get("dryRun", ()))
+    if not asked or asked == ["All"] or asked == [""]:
+        return []
+    return [FieldError.not_supported("dryRun", asked, supported=("All",))]

@@ -1,0 +1,132 @@
+"""Reads: single objects and lists, served from committed bytes without decoding them where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from holdfast.apiserver import metadata, tables
+from holdfast.apiserver.bodies import read_json
+from holdfast.apiserver.exchange import Response, encode
+from holdfast.apiserver.options import ListOptions
+from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.apiserver.storage import Entry, Store
+from holdfast.apiserver.storage import Expired as StoreExpired
+from holdfast.meta.errors import BadRequest, Expired, StatusError, Timeout
+from holdfast.meta.selectors import FieldSelector, field_value
+
+
+def wire(entry: Entry, kind: ResourceType) -> bytes:
+    """The object's bytes in the version of `kind`; as stored, when that is the same."""
+    if entry.value.startswith(head(kind)):
+        return entry.value
+    obj = read_json(entry.value)
+    obj["apiVersion"] = kind.api_version
+    return encode(obj)
+
+
+def head(kind: ResourceType) -> bytes:
+    """How the stored bytes of every object of `kind` begin."""
+    return f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which entries a list or a watch is about."""
+
+    kind: ResourceType
+    options: ListOptions
+
+    def __post_init__(self) -> None:
+        known = ("metadata.name", "metadata.namespace", *self.kind.fields)
+        for field in self.options.fields.fields:
+            if field not in known:
+                listed = ", ".join(f'"{name}"' for name in known)
+                raise BadRequest(f'"{field}" is not a known field selector: only {listed}')
+
+    @property
+    def everything(self) -> bool:
+        return not str(self.options.labels) and not str(self.options.fields)
+
+    def __call__(self, entry: Entry) -> bool:
+        if not self.options.labels.matches(entry.labels):
+            return False
+        fields: FieldSelector = self.options.fields
+        if not str(fields):
+            return True
+        values = {"metadata.name": entry.name, "metadata.namespace": entry.namespace}
+        if any(field not in values for field in fields.fields):
+            obj = read_json(entry.value)
+            values |= {field: field_value(obj, field) for field in self.kind.fields}
+        return fields.matches_fields(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of a list: its entries, the version they were read at, and where it goes on."""
+
+    entries: list[Entry]
+    rv: int
+    token: str = ""
+    remaining: int | None = None
+
+
+async def page(store: Store, kind: ResourceType, namespace: str | None, options: ListOptions) -> Page:
+    """The entries that a list asks for."""
+    wanted = Filter(kind, options)
+    rv, after = store.revision, None
+    if options.token:
+        rv, after = metadata.read_continue_token(options.token)
+    elif options.version and options.exact:
+        rv = options.version
+    elif options.version and options.version > store.revision:
+        raise too_new(options.version, store.revision)
+    if rv > store.revision:
+        raise too_new(rv, store.revision)
+    try:
+        if rv >= store.changed_at(kind.key):
+            entries = store.list(kind.key, namespace)
+        else:
+            entries = await store.list_at(kind.key, namespace, rv)
+    except StoreExpired:
+        raise Expired.of(rv, store.compacted) from None
+    if after is not None:
+        entries = [entry for entry in entries if (entry.namespace, entry.name) > after]
+    if not wanted.everything:
+        entries = [entry for entry in entries if wanted(entry)]
+    if options.limit <= 0 or len(entries) <= options.limit:
+        return Page(entries, rv)
+    kept = entries[: options.limit]
+    token = metadata.continue_token(rv, (kept[-1].namespace, kept[-1].name))
+    return Page(kept, rv, token, len(entries) - len(kept) if wanted.everything else None)
+
+
+def too_new(asked: int, found: int) -> StatusError:
+    """The answer to a version that does not exist yet."""
+    return Timeout.of(f"Too large resource version: {asked}, current: {found}", retry_after_seconds=1)
+
+
+def list_response(found: Page, kind: ResourceType, form: str, now: Callable[[], datetime]) -> Response:
+    """A page in the form the client asked for: the list, a table, or metadata alone."""
+    meta: dict[str, Any] = {"resourceVersion": str(found.rv)}
+    if found.token:
+        meta["continue"] = found.token
+        if found.remaining is not None:
+            meta["remainingItemCount"] = found.remaining
+    if form == "PartialObjectMetadata":
+        return Response(200, tables.partial_list([entry.value for entry in found.entries], meta))
+    begin = {"kind": kind.list_kind or f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": meta}
+    items = b",".join(_item(entry, kind) for entry in found.entries)
+    return Response(200, encode(begin)[:-1] + b',"items":[' + items + b"]}")
+
+
+def _item(entry: Entry, kind: ResourceType) -> bytes:
+    """An object inside a list: built-in kinds leave their kind to the list."""
+    value = wire(entry, kind)
+    return value if kind.custom else b"{" + value[len(head(kind)) :]
+
+
+def decoded(entries: list[Entry], kind: ResourceType) -> list[Object]:
+    return [{**read_json(entry.value), "apiVersion": kind.api_version} for entry in entries]

@@ -1,0 +1,124 @@
+"""Watches: a stream of events from committed changes, with bookmarks and selectors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from holdfast.apiserver.bodies import read_json
+from holdfast.apiserver.exchange import encode
+from holdfast.apiserver.options import ListOptions
+from holdfast.apiserver.reads import Filter, too_new, wire
+from holdfast.apiserver.resources import ResourceType
+from holdfast.apiserver.storage import Entry, Event, Overflow, Store, Watch
+from holdfast.apiserver.storage import Expired as StoreExpired
+from holdfast.meta.errors import Expired, StatusError
+
+BOOKMARK_SECONDS: Final = 30.0
+LONGEST_SECONDS: Final = 3600.0
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+Render = Callable[[Entry], bytes]
+"""An object as the client wants it: itself, a table of one row, or its metadata."""
+
+
+class Stream:
+    """One client's watch: what it has been sent, and what comes next."""
+
+    def __init__(
+        self, store: Store, kind: ResourceType, namespace: str | None, options: ListOptions, *, render: Render | None
+    ) -> None:
+        self.store = store
+        self.kind = kind
+        self.namespace = namespace
+        self.options = options
+        self.wanted = Filter(kind, options)
+        self.plain = render is None
+        self.render: Render = render or (lambda entry: wire(entry, kind))
+        version = options.version
+        self.initial = options.initial_events if options.initial_events is not None else version in (None, 0)
+        if version and version > store.revision:
+            raise too_new(version, store.revision)
+        self.first = store.list(kind.key, namespace) if self.initial else []
+        since = store.revision if self.initial else int(version or 0)
+        try:
+            self.watch: Watch = store.watch(kind.key, namespace, since=since)
+        except StoreExpired:
+            raise Expired.of(since, store.compacted) from None
+        self.since = since
+
+    async def chunks(self, now: Callable[[], float]) -> AsyncIterator[bytes]:
+        """Events as they are committed, joined where several wait; ends after its time."""
+        ends = now() + (self.options.timeout if self.options.timeout else LONGEST_SECONDS)
+        try:
+            opening = b"".join(_line("ADDED", self.render(entry)) for entry in self.first if self.wanted(entry))
+            self.first = []
+            if self.initial and self.options.initial_events:
+                opening += self._bookmark(self.since, end_of_initial=True)
+            if opening:
+                yield opening
+            batches = aiter(self.watch)
+            pending: asyncio.Future[list[Event]] | None = None
+            while (left := ends - now()) > 0:
+                pending = pending or asyncio.ensure_future(anext(batches))
+                done, _ = await asyncio.wait({pending}, timeout=min(left, BOOKMARK_SECONDS))
+                if done:
+                    batch, pending = pending.result(), None
+                    chunk = b"".join(self._events(event) for event in batch)
+                    if chunk:
+                        yield chunk
+                elif self.options.bookmarks:
+                    yield self._bookmark(self.store.revision)
+            if pending is not None:
+                pending.cancel()
+            if self.options.bookmarks:
+                yield self._bookmark(self.watch.revision)
+        except (Overflow, StoreExpired):
+            gone = Expired.of(self.since, self.store.compacted)
+            yield _line("ERROR", encode(gone.to_status()))
+        except StopAsyncIteration:
+            return
+        except StatusError as error:
+            yield _line("ERROR", encode(error.to_status()))
+        finally:
+            self.watch.close()
+
+    def _events(self, event: Event) -> bytes:
+        """What this client sees of a change: objects enter and leave its selector."""
+        entry, previous = event.entry, event.previous
+        if self.wanted.everything:
+            if not self.plain:
+                return _line(event.type, self.render(entry))
+            line = event.encoded.get(self.kind.version)
+            if line is None:
+                line = event.encoded[self.kind.version] = _line(event.type, wire(entry, self.kind))
+            return line
+        before = previous is not None and self.wanted(previous)
+        after = event.type != "DELETED" and self.wanted(entry)
+        if before and after:
+            return _line("MODIFIED", self.render(entry))
+        if after:
+            return _line("ADDED", self.render(entry))
+        if before and previous is not None:
+            return _line("DELETED", self.render(entry if event.type == "DELETED" else _at(previous, entry.rv)))
+        return b""
+
+    def _bookmark(self, rv: int, *, end_of_initial: bool = False) -> bytes:
+        meta: dict[str, Any] = {"resourceVersion": str(rv), "creationTimestamp": None}
+        if end_of_initial:
+            meta["annotations"] = {INITIAL_EVENTS_END: "true"}
+        return _line(
+            "BOOKMARK", encode({"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": meta})
+        )
+
+
+def _at(entry: Entry, rv: int) -> Entry:
+    """The last state that matched, at the version at which it stopped matching."""
+    obj = read_json(entry.value)
+    obj["metadata"]["resourceVersion"] = str(rv)
+    return Entry(entry.resource, entry.namespace, entry.name, rv, encode(obj))
+
+
+def _line(type_: str, value: bytes) -> bytes:
+    return b'{"type":"' + type_.encode() + b'","object":' + value + b"}\n"

@@ -1,0 +1,273 @@
+"""Subresources that are more than a part of their object: scale, eviction, binding, finalize, log.
+
+Each is a function of the handlers and the request; the table at the end says
+which verb of which subresource it answers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from holdfast.apiserver import bodies, patches
+from holdfast.apiserver.exchange import Request, Response
+from holdfast.apiserver.handlers import Handlers, Subresource
+from holdfast.apiserver.options import delete_options
+from holdfast.apiserver.resources import Object, ResourceType, Scale
+from holdfast.apiserver.routes import RequestInfo
+from holdfast.apiserver.writes import current
+from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, FieldError, Invalid, NotFound, TooManyRequests
+from holdfast.meta.selectors import LabelSelector
+
+SCALE: Final = ResourceType(
+    group="autoscaling",
+    version="v1",
+    kind="Scale",
+    plural="scales",
+    singular="scale",
+    custom=True,
+    schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+)
+
+LogSource = Callable[[Object, Request], AsyncIterator[bytes] | None]
+"""Where logs come from: a pod and the request, to its chunks; None where no node has it."""
+
+
+# Scale.
+
+
+def scale_of(obj: Object, scale: Scale) -> Object:
+    """The Scale that an object shows."""
+    meta = {
+        name: obj["metadata"][name]
+        for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if name in obj["metadata"]
+    }
+    replicas = _at(obj, scale.spec)
+    status: dict[str, Any] = {"replicas": _at(obj, scale.status) or 0}
+    selector = _at(obj, scale.selector) if scale.selector else None
+    if isinstance(selector, dict):
+        selector = str(LabelSelector.from_object(selector, "spec.selector"))
+    if selector:
+        status["selector"] = selector
+    spec = {"replicas": replicas} if replicas else {}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
+
+
+async def get_scale(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    return Response.of(scale_of(current(handlers.entry(info, kind), kind), _scale(kind)))
+
+
+async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    scale = _scale(kind)
+    patching = info.verb == "patch"
+    writing = handlers.writing(request, info, kind, "PatchOptions" if patching else "UpdateOptions")
+    if patching:
+        given = patches.media_type(request, kind)
+        change = patches.change_of(given, request.body, SCALE)
+
+        def wanted(shown: Object) -> Object:
+            return change(shown)
+    else:
+        asked = bodies.read_object(request, SCALE)
+
+        def wanted(shown: Object) -> Object:
+            return asked
+
+    def scaled(obj: Object) -> Object:
+        target = wanted(scale_of(obj, scale))
+        replicas = (target.get("spec") or {}).get("replicas", 0)
+        if isinstance(replicas, bool) or not isinstance(replicas, int):
+            raise BadRequest("Scale: spec.replicas must be a whole number")
+        if replicas < 0 and not kind.custom:
+            problem = FieldError.invalid("spec.replicas", replicas, detail="must be greater than or equal to 0")
+            raise Invalid.of("Scale", info.name, group="autoscaling", problems=[problem])
+        given = target["metadata"].get("resourceVersion")
+        if given and given != obj["metadata"]["resourceVersion"]:
+            raise Conflict.of(kind.plural, info.name, group=kind.group)
+        out = copy.deepcopy(obj)
+        _put(out, scale.spec, replicas)
+        return out
+
+    written = await handlers.writer.update(writing, info.name, scaled)
+    return Response.of(scale_of(bodies.read_json(written.value), scale))
+
+
+def _scale(kind: ResourceType) -> Scale:
+    if kind.scale is None:
+        raise NotFound.of_path()
+    return kind.scale
+
+
+def _at(obj: Object, path: str) -> Any:
+    value: Any = obj
+    for name in path.strip(".").split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def _put(obj: Object, path: str, value: Any) -> None:
+    *parents, last = path.strip(".").split(".")
+    for name in parents:
+        obj = obj.setdefault(name, {})
+    obj[last] = value
+
+
+# Pods.
+
+
+async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    """Delete a pod if the disruption budgets that select it allow one more to go."""
+    try:
+        body = bodies.read_body(request) if request.body else {}
+    except ValueError as error:
+        raise BadRequest(f"couldn't read the Eviction: {error}") from None
+    pod = current(handlers.entry(info, kind), kind)
+    options = delete_options(request, (body or {}).get("deleteOptions") or {})
+    if not _already_down(pod):
+        await _take_from_budgets(handlers, pod, dry_run=options.dry_run)
+    await handlers.remove(kind, info.namespace, info.name, options)
+    return Response.of({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+
+
+def _already_down(pod: Object) -> bool:
+    """A pod that serves nobody costs no budget."""
+    status = pod.get("status") or {}
+    return status.get("phase") in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
+
+
+async def _take_from_budgets(handlers: Handlers, pod: Object, *, dry_run: bool) -> None:
+    budgets = handlers.registry.get("policy", "v1", "poddisruptionbudgets")
+    if budgets is None:
+        return
+    labels = pod["metadata"].get("labels") or {}
+    selecting = []
+    for entry in handlers.store.list(budgets.key, pod["metadata"]["namespace"]):
+        budget = current(entry, budgets)
+        selector = (budget.get("spec") or {}).get("selector")
+        if LabelSelector.from_object(selector, "spec.selector").matches(labels):
+            selecting.append((entry, budget))
+    if len(selecting) > 1:
+        raise BadRequest(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    for entry, budget in selecting:
+        status = budget.get("status") or {}
+        if status.get("disruptionsAllowed", 0) <= 0:
+            needed = f"The disruption budget {entry.name} needs {status.get('desiredHealthy', 0)} healthy pods"
+            why = f"{needed} and has {status.get('currentHealthy', 0)} currently"
+            raise TooManyRequests(
+                "Cannot evict pod as it would violate the pod's disruption budget.",
+                details=Details(causes=(Cause(reason="DisruptionBudget", message=why),), retry_after_seconds=10),
+            )
+        if dry_run:
+            continue
+        writing = handlers.writing_by_server(budgets, entry.namespace, subresource="status")
+
+        def taken(old: Object, name: str = pod["metadata"]["name"]) -> Object:
+            now = dict(old.get("status") or {})
+            if now.get("disruptionsAllowed", 0) <= 0:
+                raise TooManyRequests.of(
+                    "Cannot evict pod as it would violate the pod's disruption budget.", retry_after_seconds=10
+                )
+            now["disruptionsAllowed"] -= 1
+            disrupted = dict(now.get("disruptedPods") or {})
+            disrupted[name] = handlers.stamp()
+            return {**old, "status": {**now, "disruptedPods": disrupted}}
+
+        await handlers.writer.update(writing, entry.name, taken)
+
+
+async def bind(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    """Assign a pod to a node, once."""
+    try:
+        binding = bodies.read_body(request)
+    except ValueError as error:
+        raise BadRequest(f"couldn't read the Binding: {error}") from None
+    target = (binding.get("target") or {}) if isinstance(binding, dict) else {}
+    node = target.get("name")
+    if not node or not isinstance(node, str):
+        problem = FieldError.required("target.name")
+        raise Invalid.of("Binding", info.name, problems=[problem])
+    writing = handlers.writing_by_server(kind, info.namespace, subresource="binding")
+
+    def bound(pod: Object) -> Object:
+        spec = pod.get("spec") or {}
+        if spec.get("nodeName"):
+            why = f'pod {info.name} is already assigned to node "{spec["nodeName"]}"'
+            raise Conflict.of("pods/binding", info.name, why=why)
+        if pod["metadata"].get("deletionTimestamp"):
+            raise Conflict.of(
+                "pods/binding", info.name, why=f"pod {info.name} is being deleted, cannot be assigned to a host"
+            )
+        status = dict(pod.get("status") or {})
+        conditions = [each for each in status.get("conditions") or [] if each.get("type") != "PodScheduled"]
+        scheduled = {
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": handlers.stamp(),
+        }
+        return {
+            **pod,
+            "spec": {**spec, "nodeName": node},
+            "status": {**status, "conditions": [*conditions, scheduled]},
+        }
+
+    await handlers.writer.update(writing, info.name, bound)
+    return Response.of({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+
+
+def logs_from(source: LogSource | None) -> Subresource:
+    """The ``log`` subresource over whatever runs the pods."""
+
+    async def log(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        pod = current(handlers.entry(info, kind), kind)
+        containers = [each["name"] for each in (pod.get("spec") or {}).get("containers") or []]
+        name = request.param("container")
+        if not name and len(containers) > 1:
+            listed = " ".join(containers)
+            raise BadRequest(f"a container name must be specified for pod {info.name}, choose one of: [{listed}]")
+        if name and name not in containers:
+            raise BadRequest(f"container {name} is not valid for pod {info.name}")
+        chunks = source(pod, request) if source is not None else None
+        if chunks is None:
+            waiting = name or (containers[0] if containers else "")
+            raise BadRequest(f'container "{waiting}" in pod "{info.name}" is waiting to start: no node runs it')
+        return Response(200, stream=chunks, content_type="text/plain")
+
+    return log
+
+
+# Namespaces.
+
+
+async def finalize(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    """Set the finalizers of a namespace; the last one gone, the namespace goes."""
+    obj = bodies.read_object(request, kind)
+    writing = handlers.writing_by_server(kind, "", subresource="finalize")
+
+    def finalized(old: Object) -> Object:
+        spec = {**(old.get("spec") or {}), "finalizers": (obj.get("spec") or {}).get("finalizers") or []}
+        if not spec["finalizers"]:
+            del spec["finalizers"]
+        return {**old, "spec": spec}
+
+    written = await handlers.writer.update(writing, info.name, finalized)
+    return Response(200, written.value)
+
+
+def table(log_source: LogSource | None = None) -> dict[tuple[str, str], Subresource]:
+    """Which function answers which verb of which subresource."""
+    return {
+        ("get", "scale"): get_scale,
+        ("update", "scale"): write_scale,
+        ("patch", "scale"): write_scale,
+        ("create", "eviction"): evict,
+        ("create", "binding"): bind,
+        ("get", "log"): logs_from(log_source),
+        ("update", "finalize"): finalize,
+    }

@@ -1,0 +1,293 @@
+"""Writes: how an object comes into the store, whoever asks and in whichever way.
+
+Create, update, the four kinds of patch and every subresource end in the same
+two functions, so that defaulting, validation, ownership, generation and
+optimistic locking are the same for all of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.apiserver import apply as applying
+from holdfast.apiserver import bodies, metadata
+from holdfast.apiserver.exchange import User, encode
+from holdfast.apiserver.options import WriteOptions
+from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.apiserver.storage import Draft, Entry, Put, Remove, Stale, Store
+from holdfast.meta import schemas
+from holdfast.meta.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    FieldError,
+    Forbidden,
+    Invalid,
+    NotFound,
+    StatusError,
+)
+
+ATTEMPTS: Final = 8
+"""How often a write without a version is tried again when others write in between."""
+
+
+UNCHECKED: Final = frozenset({"binding", "finalize"})
+"""Subresources that change what their kind forbids to change, and check it themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """Everything about one write but the object: what, where, who, how."""
+
+    kind: ResourceType
+    namespace: str
+    user: User
+    options: WriteOptions
+    manager: str
+    subresource: str = ""
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The outcome: the object's bytes, whether it is new, and what to warn of."""
+
+    value: bytes
+    created: bool = False
+    warnings: tuple[str, ...] = ()
+    rv: int = 0
+
+
+Admit = Callable[[Writing, Object, Object | None, str], Awaitable[tuple[Object, tuple[str, ...]]]]
+Change = Callable[[Object], Object]
+
+
+def ordered(obj: Object) -> Object:
+    """Kind, apiVersion and metadata first, so that stored bytes begin alike."""
+    head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": obj["metadata"]}
+    return head | {name: value for name, value in obj.items() if name not in head}
+
+
+class Writer:
+    """Writes objects to the store; `admit` is asked before anything is validated and kept."""
+
+    def __init__(self, store: Store, *, now: Callable[[], datetime], admit: Admit) -> None:
+        self.store = store
+        self.now = now
+        self.admit = admit
+
+    async def create(self, writing: Writing, obj: Object, *, tracked: bool = False) -> Written:
+        """Create `obj`; its managed fields are those it has when they are `tracked` already."""
+        kind = writing.kind
+        if obj["metadata"].get("resourceVersion"):
+            # What a real API server answers here, without a reason.
+            raise StatusError("resourceVersion should not be set on objects to be created", code=500, reason="")
+        metadata.check_namespace(obj, writing.namespace, namespaced=kind.namespaced)
+        warnings = () if tracked else self.check_fields(writing, obj)
+        now = self.now()
+        if kind.status:
+            obj.pop("status", None)
+        self._default(kind, obj)
+        kind.on_create(obj)
+        if kind.generation:
+            obj["metadata"]["generation"] = 1
+        metadata.stamp_new(obj, namespace=writing.namespace if kind.namespaced else "", now=now)
+        obj, said = await self.admit(writing, obj, None, "CREATE")
+        self._default(kind, obj)
+        self._validate(kind, obj, None)
+        if not tracked:
+            self._track(writing, None, obj, now)
+        obj = ordered(obj)
+        name = obj["metadata"]["name"]
+        if writing.options.dry_run:
+            if self.store.get(kind.key, obj["metadata"].get("namespace", ""), name) is not None:
+                raise AlreadyExists.of(kind.plural, name, group=kind.group)
+            return Written(encode(obj), created=True, warnings=(*warnings, *said))
+        try:
+            (entry,) = await self.store.write(
+                Put(
+                    resource=kind.key,
+                    namespace=obj["metadata"].get("namespace", ""),
+                    name=name,
+                    draft=Draft.of(obj),
+                    expect=0,
+                )
+            )
+        except Stale:
+            raise AlreadyExists.of(kind.plural, name, group=kind.group) from None
+        return Written(entry.value, created=True, warnings=(*warnings, *said), rv=entry.rv)
+
+    async def update(
+        self,
+        writing: Writing,
+        name: str,
+        change: Change,
+        *,
+        create: Callable[[], Awaitable[Written]] | None = None,
+        operation: str = "Update",
+    ) -> Written:
+        """Replace the object `name` by what `change` makes of it; a `create` makes a missing one."""
+        kind = writing.kind
+        for _ in range(ATTEMPTS):
+            entry = self.store.get(kind.key, writing.namespace, name)
+            if entry is None:
+                if create is not None:
+                    return await create()
+                raise NotFound.of(kind.plural, name, group=kind.group)
+            old = current(entry, kind)
+            obj = change(copy.deepcopy(old))
+            given = obj["metadata"].get("resourceVersion", "")
+            if given and given != str(entry.rv):
+                raise Conflict.of(kind.plural, name, group=kind.group)
+            self._check_identity(kind, name, obj, old)
+            obj, warnings = await self._prepare(writing, obj, old, operation)
+            if same(obj, old):
+                return Written(entry.value, warnings=warnings, rv=entry.rv)
+            if writing.options.dry_run:
+                return Written(encode(obj), warnings=warnings, rv=entry.rv)
+            try:
+                written = await self.store.write(self._change(kind, obj, entry))
+            except Stale:
+                if given:
+                    raise Conflict.of(kind.plural, name, group=kind.group) from None
+                continue
+            return Written(written[0].value, warnings=warnings, rv=written[0].rv)
+        raise Conflict.of(kind.plural, name, group=kind.group)
+
+    async def _prepare(
+        self, writing: Writing, obj: Object, old: Object, operation: str
+    ) -> tuple[Object, tuple[str, ...]]:
+        kind, now = writing.kind, self.now()
+        warnings: tuple[str, ...] = ()
+        if operation != "Apply":
+            warnings = self.check_fields(writing, obj)
+        metadata.keep_server_owned(obj, old)
+        if writing.subresource == "status":
+            obj = {**old, "status": obj.get("status"), "metadata": self._status_metadata(obj, old)}
+            if obj["status"] is None:
+                del obj["status"]
+        elif kind.status and not writing.subresource:
+            obj.pop("status", None)
+            if "status" in old:
+                obj["status"] = old["status"]
+        self._default(kind, obj)
+        kind.on_update(obj, old)
+        obj, said = await self.admit(writing, obj, old, "UPDATE")
+        self._default(kind, obj)
+        if kind.generation and _spec(obj) != _spec(old):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        if writing.subresource not in UNCHECKED:
+            self._validate(kind, obj, old)
+        if operation != "Apply":
+            self._track(writing, old, obj, now)
+        obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        return ordered(obj), (*warnings, *said)
+
+    @staticmethod
+    def _status_metadata(obj: Object, old: Object) -> dict[str, Any]:
+        """A write of the status changes nothing of the metadata but who manages what."""
+        meta = dict(old["metadata"])
+        if "managedFields" in obj["metadata"]:
+            meta["managedFields"] = obj["metadata"]["managedFields"]
+        return meta
+
+    @staticmethod
+    def _check_identity(kind: ResourceType, name: str, obj: Object, old: Object) -> None:
+        meta = obj["metadata"]
+        if meta.get("name", name) != name:
+            raise BadRequest(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+        uid = meta.get("uid")
+        if uid and uid != old["metadata"]["uid"]:
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
+            raise Conflict.of(kind.plural, name, group=kind.group, why=why)
+        metadata.check_namespace(obj, old["metadata"].get("namespace", ""), namespaced=kind.namespaced)
+
+    @staticmethod
+    def _change(kind: ResourceType, obj: Object, entry: Entry) -> Put | Remove:
+        """What the store is asked for: objects that only waited for their finalizers go."""
+        meta = obj["metadata"]
+        gone = (
+            meta.get("deletionTimestamp")
+            and not meta.get("finalizers")
+            and not meta.get("deletionGracePeriodSeconds")
+            and not (obj.get("spec") or {}).get("finalizers")
+        )
+        where = {"resource": entry.resource, "namespace": entry.namespace, "name": entry.name, "expect": entry.rv}
+        if gone:
+            return Remove(**where, draft=Draft.of(obj))
+        return Put(**where, draft=Draft.of(obj))
+
+    def check_fields(self, writing: Writing, obj: Object) -> tuple[str, ...]:
+        """Drop fields that the kind does not have; say so, or refuse, as the client asked."""
+        options = writing.options
+        unknown = schemas.compile(writing.kind.schema).prune(obj)
+        if options.field_validation == "Ignore":
+            return ()
+        duplicates = bodies.duplicate_keys(writing.body) if writing.body else []
+        said = bodies.strict_problems(unknown, duplicates)
+        if said and options.strict:
+            raise bodies.refused(writing.kind, f"strict decoding error: {', '.join(said)}")
+        return tuple(said)
+
+    @staticmethod
+    def _default(kind: ResourceType, obj: Object) -> None:
+        schemas.compile(kind.schema).default(obj)
+        kind.default(obj)
+
+    @staticmethod
+    def _validate(kind: ResourceType, obj: Object, old: Object | None) -> None:
+        problems: list[FieldError] = metadata.problems(kind, obj, old)
+        problems += kind.validate(obj, old)
+        if problems:
+            raise Invalid.of(kind.kind, obj["metadata"].get("name", ""), group=kind.group, problems=problems)
+
+    @staticmethod
+    def _track(writing: Writing, old: Object | None, obj: Object, now: datetime) -> None:
+        managed = applying.track(
+            old,
+            obj,
+            manager=writing.manager,
+            schema=writing.kind.schema,
+            api_version=writing.kind.api_version,
+            now=now,
+            subresource=writing.subresource,
+        )
+        if managed:
+            obj["metadata"]["managedFields"] = managed
+        else:
+            obj["metadata"].pop("managedFields", None)
+
+
+def current(entry: Entry, kind: ResourceType) -> Object:
+    """A stored object as the version of `kind` shows it."""
+    obj: Object = bodies.read_json(entry.value)
+    obj["apiVersion"] = kind.api_version
+    return obj
+
+
+def same(obj: Object, old: Object) -> bool:
+    """Whether a write would change nothing: times of managed fields do not count."""
+    return _without_times(obj) == _without_times(old)
+
+
+def _without_times(obj: Object) -> Object:
+    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    managed = [
+        {name: value for name, value in entry.items() if name != "time"}
+        for entry in obj["metadata"].get("managedFields") or ()
+    ]
+    return {**obj, "metadata": {**meta, "managedFields": managed}}
+
+
+def _spec(obj: Object) -> Object:
+    return {name: value for name, value in obj.items() if name not in ("metadata", "status", "kind", "apiVersion")}
+
+
+def terminating(name: str, resource: str) -> Forbidden:
+    return Forbidden.of(
+        resource, "", why=f"unable to create new content in namespace {name} because it is being terminated"
+    )
