@@ -121,8 +121,8 @@ def _rows(screen: Screen, width: int) -> tuple[RenderableType, int]:
         cells.append("" if airy else "\n" * (needed - lines))
         grid.add_row(name, cells, Text(row.words, "bright_black"))
         used += 1 if airy else needed
-    scale = f"  (a cell stands for up to {screen.picture.scale:,})" if screen.picture.scale > 1 else ""
-    key = f"  {states(len(screen.picture.rows) - 1)}{scale}"
+    scale = f"{screen.picture.scale:,} to a cell  " if screen.picture.scale > 1 else ""
+    key = f"  {scale}{states(len(screen.picture.rows) - 1)}"
     return Group(grid, Text(key, "bright_black", no_wrap=True, overflow="ellipsis")), used + 1
 
 

@@ -8,6 +8,7 @@ by `testing.simulator`; how it looks, by `cli.fleets`.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -21,12 +22,13 @@ import click
 from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
 from holdfast.cli.rollouts import Wish, rollout_options, wish_of
 from holdfast.kernel.rollout import OnFailure
+from holdfast.kinds.cloudless.rollouts import Rollout
 from holdfast.meta import durations
 from holdfast.testing import logs
 from holdfast.testing.frames import Actor, Ending, Frame, InvariantBroken, Run
 from holdfast.testing.neighbours import Neighbours
 from holdfast.testing.scenarios import Scenario
-from holdfast.testing.scripts import USAGE, ScriptError, parse_all
+from holdfast.testing.scripts import USAGE, Command, ScriptError, Verb, parse_all
 from holdfast.testing.simulator import simulate
 from holdfast.views.fleets import scale_of
 
@@ -45,51 +47,39 @@ PER_FRAME: Final = 0.4
 """Seconds that a frame of a short film lasts."""
 TICK: Final = 1 / 15
 
+DEADLINE: Final = "10m"
+"""What an API server writes for progressDeadline when it is absent."""
+
 NEVER: Final = "never"
 AT_ONCE: Final = "max"
 
 
-class DurationType(click.ParamType[timedelta]):
+def _duration(_: click.Context, __: click.Parameter, text: str) -> timedelta:
     """A duration as Go writes it, not below zero."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        if isinstance(value, timedelta):
-            return value
-        try:
-            duration = durations.parse(value)
-        except durations.DurationError as error:
-            self.fail(str(error), param, ctx)
-        if not timedelta() <= duration <= LIMIT:
-            self.fail(f"{value!r} is not between 0s and {durations.short(LIMIT)}", param, ctx)
-        return duration
+    try:
+        duration = durations.parse(text)
+    except durations.DurationError as error:
+        raise click.BadParameter(str(error)) from None
+    if not timedelta() <= duration <= LIMIT:
+        raise click.BadParameter(f"{text!r} is not between 0s and {durations.short(LIMIT)}")
+    return duration
 
 
-class PromotionType(DurationType):
-    """A duration, or never."""
-
-    name = "duration|never"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return None if value == NEVER else super().convert(value, param, ctx)
+def _promotion(ctx: click.Context, parameter: click.Parameter, text: str) -> timedelta | None:
+    return None if text == NEVER else _duration(ctx, parameter, text)
 
 
-class SpeedType(click.ParamType[float]):
-    """How many virtual seconds pass in a second."""
-
-    name = "Nx|max"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            speed = float("inf") if value == AT_ONCE else float(value.removesuffix("x"))
-        except ValueError:
-            speed = 0.0
-        if not speed > 0:
-            self.fail(f"{value!r} is not a speed; write 20x for twenty times as fast as life, or max", param, ctx)
-        return speed
+def _speed(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    """How many virtual seconds pass in a second; None: whatever suits."""
+    if text is None:
+        return None
+    try:
+        speed = math.inf if text == AT_ONCE else float(text.removesuffix("x"))
+    except ValueError:
+        speed = 0.0
+    if not speed > 0:
+        raise click.BadParameter(f"{text!r} is not a speed; write 20x for twenty times as fast as life, or max")
+    return speed
 
 
 CHANCE: Final = click.FloatRange(0, 1)
@@ -102,11 +92,17 @@ CHANCE: Final = click.FloatRange(0, 1)
 @click.option("--slow", type=CHANCE, default=0.0, metavar="P", help="How likely a start takes ten times as long.")
 @click.option("--broken", is_flag=True, help="The new revision never becomes ready.")
 @click.option(
-    "--ready-after", type=DurationType(), default="8s", show_default=True, help="How long a replica takes to be ready."
+    "--ready-after",
+    callback=_duration,
+    metavar="DURATION",
+    default="8s",
+    show_default=True,
+    help="How long a replica takes to be ready.",
 )
 @click.option(
     "--promote-after",
-    type=PromotionType(),
+    callback=_promotion,
+    metavar="DURATION|never",
     default="15s",
     show_default=True,
     help="How long somebody takes to promote a step that waits for it.",
@@ -117,7 +113,12 @@ CHANCE: Final = click.FloatRange(0, 1)
     metavar="'at 30s pause'",
     help=f"What somebody does meanwhile; once for each, or with ; between: {', '.join(USAGE.values())}.",
 )
-@click.option("--speed", type=SpeedType(), help="How fast the film runs.  [default: so that it lasts 12 seconds]")
+@click.option(
+    "--speed",
+    callback=_speed,
+    metavar="20x|max",
+    help="How fast the film runs.  [default: so that it lasts 12 seconds]",
+)
 @click.option("--no-live", is_flag=True, help="Print the log, as in a pipe, instead of the film.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to show the run.")
 @click.pass_context
@@ -169,25 +170,27 @@ def command(
 def _scenario(
     wish: Wish, *, neighbours: Neighbours, script: Sequence[str], promote_after: timedelta | None
 ) -> Scenario:
-    most = max(wish.spec.replicas, wish.current)
-    if most > MOST_REPLICAS:
-        message = f"{most:,} replicas are more than are simulated one by one"
-        hint = f"write {MOST_REPLICAS:,} or less, or ask 'holdfast plan', which counts any number"
-        raise InputError(Complaint(message=message, hint=hint, path="spec.replicas"))
     try:
         commands = parse_all(script)
     except ScriptError as error:
         raise InputError(Complaint(message=str(error), path="--script")) from None
-    rollout = wish.workload.spec.rollout
-    deadline = None if rollout is None or rollout.progress_deadline is None else rollout.progress_deadline
+    scales = (command.number or 0 for command in commands if command.verb is Verb.SCALE)
+    most = max(wish.spec.replicas, wish.current, *scales)
+    if most > MOST_REPLICAS:
+        message = f"{most:,} replicas are more than are simulated one by one"
+        hint = f"write {MOST_REPLICAS:,} or less, or ask 'holdfast plan', which counts any number"
+        raise InputError(Complaint(message=message, hint=hint))
+    if wish.paused:
+        commands = (Command(timedelta(), Verb.PAUSE), *commands)
+    rollout = wish.workload.spec.rollout or Rollout()
     return Scenario(
         spec=wish.spec,
         current=wish.current,
         target="v1" if wish.scaling_only else "v2",
-        min_ready=timedelta(seconds=(rollout and rollout.min_ready_seconds) or 0),
-        deadline=durations.parse(deadline or DEADLINE),
-        on_failure=OnFailure((rollout and rollout.on_failure) or OnFailure.HOLD),
-        count_terminating=rollout is not None and rollout.replacement == "onTermination",
+        min_ready=timedelta(seconds=rollout.min_ready_seconds or 0),
+        deadline=_deadline(rollout.progress_deadline or DEADLINE),
+        on_failure=OnFailure(rollout.on_failure or OnFailure.HOLD),
+        count_terminating=rollout.replacement == "onTermination",
         neighbours=neighbours,
         script=commands,
         promote_after=promote_after,
@@ -195,8 +198,11 @@ def _scenario(
     )
 
 
-DEADLINE: Final = "10m"
-"""What an API server writes for progressDeadline when it is absent."""
+def _deadline(text: str) -> timedelta:
+    try:
+        return durations.parse(text)
+    except durations.DurationError as error:
+        raise InputError(Complaint(message=str(error), path="spec.rollout.progressDeadline")) from None
 
 
 def _run(scenario: Scenario, seed: int) -> Run:
@@ -212,7 +218,8 @@ def _run(scenario: Scenario, seed: int) -> Run:
 
 
 def _title(scenario: Scenario) -> tuple[str, ...]:
-    change = "v1" if scenario.target == scenario.before else f"{scenario.before} → {scenario.target}"
+    same = scenario.target == scenario.before or scenario.current == 0
+    change = scenario.target if same else f"{scenario.before} → {scenario.target}"
     return scenario.spec.name or "fleet", scenario.spec.rollout.strategy, change
 
 
@@ -303,10 +310,10 @@ class Film:
         self.console = console
         self._fleets = fleets
         self._title = _title(scenario)
-        self._samples = logs.samples(run.frames)
         self._top = max(max(frame.shape.ceiling, frame.fleet.ready) for frame in run.frames)
         scale = scale_of(max(len(frame.replicas) for frame in run.frames))
         self._pictures = [logs.picture(frame, scale=scale) for frame in run.frames]
+        self._samples = list(map(logs.sample, run.frames, self._pictures))
         self._most = tuple(self._most_cells(index) for index in range(len(run.frames[-1].revisions)))
         self._since = list(accumulate(run.frames, _began, initial=run.frames[0]))[1:]
 

@@ -73,15 +73,16 @@ def picture(frame: Frame, *, scale: int = 1) -> fleets.Picture:
 
 
 def samples(frames: Sequence[Frame]) -> tuple[fleets.Sample, ...]:
-    """The ready replicas of each revision over time, for charts; revisions without traffic serve nobody."""
-    return tuple(fleets.Sample(frame.at, _serving(frame), frame.shape.floor) for frame in frames)
+    """The ready replicas of each revision over time, for charts."""
+    return tuple(sample(frame, picture(frame)) for frame in frames)
 
 
-def _serving(frame: Frame) -> tuple[int, ...]:
-    ready = picture(frame).ready
-    if frame.serving is None:
-        return ready
-    return tuple(number * (frame.revisions[index] == frame.serving) for index, number in enumerate(ready))
+def sample(frame: Frame, seen: fleets.Picture) -> fleets.Sample:
+    """A moment of a chart; revisions without traffic serve nobody."""
+    ready = seen.ready
+    if frame.serving is not None:
+        ready = tuple(number * (row.revision == frame.serving) for row, number in zip(seen.rows, ready, strict=True))
+    return fleets.Sample(frame.at, ready, frame.shape.floor)
 
 
 def summary(run: Run) -> Iterator[tuple[str, str]]:

@@ -237,7 +237,9 @@ def _columns(samples: Sequence[Sample], *, until: timedelta, end: timedelta, wid
         worst = last
         while position < len(samples) and samples[position].at < ends and samples[position].at <= until:
             last = samples[position]
-            worst = last if worst is None or last.total - last.floor < worst.total - worst.floor else worst
+            # What lasted no longer than to the column's own beginning does not count in it.
+            if worst is None or last.at <= begins or last.total - last.floor < worst.total - worst.floor:
+                worst = last
             position += 1
         columns.append(worst)
     return columns
