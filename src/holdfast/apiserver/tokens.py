@@ -1,0 +1,206 @@
+"""Tokens of service accounts: signed statements of who a pod is, that expire.
+
+JSON Web Tokens signed with ES256, with the claims that Kubernetes writes, so
+that whatever reads its tokens reads ours.  Nothing here knows whether an account
+still exists, how tokens travel, or what they allow.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
+ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
+SHORTEST: Final = timedelta(minutes=10)
+LONGEST: Final = timedelta(seconds=2**32)
+DEFAULT_LIFETIME: Final = timedelta(hours=1)
+BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+"""Kinds that a token can be bound to, and their resources: it is void once the object is gone."""
+
+_LONGEST_TEXT: Final = 16 * 1024
+_COORDINATE: Final = 32
+
+
+class TokenError(Exception):
+    """A token that is not accepted, and why; the reason is for the token's issuer, not for whoever presents it."""
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """An object by name, and which one of that name."""
+
+    name: str
+    uid: str
+
+
+class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whose token it is, and what it is bound to."""
+
+    namespace: str
+    serviceaccount: Reference
+    pod: Reference | None = None
+    secret: Reference | None = None
+    node: Reference | None = None
+
+
+class Claims(msgspec.Struct, frozen=True, kw_only=True):
+    """What a token says."""
+
+    iss: str
+    sub: str
+    aud: tuple[str, ...]
+    exp: int
+    iat: int
+    nbf: int
+    jti: str
+    holder: Holder = msgspec.field(name="kubernetes.io")
+
+
+class _Header(msgspec.Struct, frozen=True):
+    alg: str
+    kid: str
+
+
+_read_header: Final = msgspec.json.Decoder(_Header).decode
+_read_claims: Final = msgspec.json.Decoder(Claims).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A new token and when it ends."""
+
+    token: str
+    expires: datetime
+
+
+class Issuer:
+    """Signs tokens with one key and reads those that it signed."""
+
+    def __init__(
+        self, key: ec.EllipticCurvePrivateKey, *, url: str = ISSUER, audiences: tuple[str, ...] = (ISSUER,)
+    ) -> None:
+        self._key = key
+        self._public = key.public_key()
+        self.url = url
+        self.audiences = audiences
+        """Whom a token is for unless it says otherwise: this server."""
+        point = self._public.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+        self._key_id = _encoded(hashlib.sha256(point).digest())
+        self._point = point
+        # A client presents the same token with every request, and what was signed stays signed.
+        self._signed = lru_cache(maxsize=1024)(self._read_signed)
+
+    def issue(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        now: datetime,
+        lifetime: timedelta = DEFAULT_LIFETIME,
+        audiences: Iterable[str] = (),
+        bound: tuple[str, Reference] | None = None,
+    ) -> Issued:
+        """A token for the service account `name`; `bound` is a kind of `BINDABLE` and the object."""
+        start = int(now.timestamp())
+        end = start + int(lifetime.total_seconds())
+        binding = {bound[0].lower(): bound[1]} if bound is not None else {}
+        claims = Claims(
+            iss=self.url,
+            sub=subject(namespace, name),
+            aud=tuple(audiences) or self.audiences,
+            exp=end,
+            iat=start,
+            nbf=start,
+            jti=str(uuid.uuid4()),
+            holder=Holder(namespace, Reference(name, uid), **binding),
+        )
+        return Issued(self._sign(claims), datetime.fromtimestamp(end, tz=now.tzinfo))
+
+    def verify(self, token: str, now: datetime) -> Claims:
+        """What a token of ours says, if it is in force; else `TokenError`."""
+        claims = self._signed(token)
+        instant = now.timestamp()
+        if instant >= claims.exp:
+            raise TokenError("service account token has expired")
+        if instant < claims.nbf:
+            raise TokenError("service account token is not valid yet")
+        return claims
+
+    def jwks(self) -> dict[str, Any]:
+        """The public key, for others who want to verify tokens."""
+        x, y = self._point[1 : 1 + _COORDINATE], self._point[1 + _COORDINATE :]
+        key = {"use": "sig", "kty": "EC", "kid": self._key_id, "crv": "P-256", "alg": "ES256"}
+        return {"keys": [key | {"x": _encoded(x), "y": _encoded(y)}]}
+
+    def discovery(self) -> dict[str, Any]:
+        """The OpenID document that says where the key is."""
+        return {
+            "issuer": self.url,
+            "jwks_uri": f"{self.url}/openid/v1/jwks",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        }
+
+    def _sign(self, claims: Claims) -> str:
+        header = msgspec.json.encode(_Header("ES256", self._key_id))
+        content = f"{_encoded(header)}.{_encoded(msgspec.json.encode(claims))}"
+        r, s = decode_dss_signature(self._key.sign(content.encode(), ec.ECDSA(hashes.SHA256())))
+        signature = r.to_bytes(_COORDINATE, "big") + s.to_bytes(_COORDINATE, "big")
+        return f"{content}.{_encoded(signature)}"
+
+    def _read_signed(self, token: str) -> Claims:
+        if len(token) > _LONGEST_TEXT or not token.isascii() or token.count(".") != 2:
+            raise TokenError("not a service account token")
+        content, _, signature = token.rpartition(".")
+        header, _, claims = content.partition(".")
+        try:
+            stated = _read_header(_decoded(header))
+            # The key decides the algorithm; a token that names another is not ours.
+            if stated.alg != "ES256" or stated.kid != self._key_id:
+                raise TokenError("service account token was signed with another key")
+            self._public.verify(_der(_decoded(signature)), content.encode(), ec.ECDSA(hashes.SHA256()))
+            return self._checked(_read_claims(_decoded(claims)))
+        except (binascii.Error, msgspec.MsgspecError, ValueError) as error:
+            raise TokenError("not a service account token") from error
+        except InvalidSignature as error:
+            raise TokenError("service account token has a wrong signature") from error
+
+    def _checked(self, claims: Claims) -> Claims:
+        holder = claims.holder
+        if claims.iss != self.url or claims.sub != subject(holder.namespace, holder.serviceaccount.name):
+            raise TokenError("service account token names another issuer or subject")
+        return claims
+
+
+def subject(namespace: str, name: str) -> str:
+    """The user name of a service account."""
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def _encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def _der(signature: bytes) -> bytes:
+    if len(signature) != 2 * _COORDINATE:
+        raise TokenError("service account token has a wrong signature")
+    halves = signature[:_COORDINATE], signature[_COORDINATE:]
+    return encode_dss_signature(*(int.from_bytes(half, "big") for half in halves))
