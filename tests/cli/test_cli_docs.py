@@ -1,6 +1,6 @@
 """The documentation of the command line is what the command line says.
 
-Every ``$ holdfast ...`` in a console block of docs/cli.md is run, and its output
+Every ``$ holdfast ...`` in a console block of README.md and docs/ is run, and its output
 and exit code compared; ``...`` stands for any lines.  After a change, run
 
     HOLDFAST_UPDATE_DOCS=1 python -m pytest tests/cli/test_cli_docs.py
@@ -26,6 +26,7 @@ from holdfast.cli.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "cli.md"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 BLOCK = re.compile(r"(?<=```console\n)(.*?)(?=```)", re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
@@ -57,12 +58,13 @@ def matches(written: str, shown: str) -> bool:
     return bool(written) and re.fullmatch(r"(?:.*\n)*".join(parts), shown) is not None
 
 
-def test_every_console_block_shows_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_console_block_shows_what_is_shown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    page = PAGE.read_text()
+    page = path.read_text()
     now = BLOCK.sub(lambda block: "".join(replayed(block[0])), page)
     if os.environ.get("HOLDFAST_UPDATE_DOCS"):
-        PAGE.write_text(now)
+        path.write_text(now)
     assert now == page
 
 

@@ -253,6 +253,14 @@ def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
         plan(1, 1, strategy="rolling")
 
 
+def test_a_blue_green_workload_that_only_scales_switches_nothing() -> None:
+    rollout = RolloutStrategy(strategy="BlueGreen", min_available=2)
+    state = RolloutState(total_replicas=3, updated_replicas=3)
+    made = plan_rollout(state, WorkloadSpec(replicas=5, rollout=rollout))
+    assert [step.action for step in made.phases] == [Action.START, Action.WAIT]
+    assert made.plan.lowest_ready == 3
+
+
 # The seed's invariants, over a grid.
 
 

@@ -152,7 +152,7 @@ def plan_rollout(current: RolloutState, desired: WorkloadSpec) -> RolloutPlan:
         old=Pool(available=ready_old, unready=total - updated - ready_old),
         new=Pool(available=ready_new, unready=updated - ready_new),
         stable=total > updated,
-        traffic=0 if strategy is Strategy.BLUE_GREEN and total else None,
+        traffic=100 * (updated == total) if strategy is Strategy.BLUE_GREEN and total else None,
     )
     plan = preview(rollout, fleet)
     return RolloutPlan(

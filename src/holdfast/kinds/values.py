@@ -178,7 +178,7 @@ def _retype(wanted: tuple[str, ...], value: Any) -> str | None:
         return f'write "{text}", in quotes'
     if isinstance(value, str):
         if wanted[0] == "integer" and re.fullmatch(r"[+-]?\d+", value):
-            return f"write {int(value)}, without quotes"
+            return f"write {value.removeprefix('+')}, without quotes"
         for boolean, words in _YAML_WORDS.items():
             if wanted[0] == "boolean" and value.lower() in words:
                 return f"write {str(boolean).lower()}, without quotes"
