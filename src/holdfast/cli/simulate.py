@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -159,7 +160,7 @@ def command(
     run = _run(scenario, seed)
     if output == "json":
         click.echo(json.dumps(to_json(run), indent=2))
-    elif no_live or not sys.stdout.isatty():
+    elif no_live or not sys.stdout.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
         click.echo(printable("\n".join(logs.log(run, title=", ".join(_title(scenario))))))
     else:
         _show(run, scenario, speed)

@@ -1,5 +1,6 @@
 """Whole rollouts in virtual time: the real engine among simulated neighbours.
 
+    >>> from holdfast.kernel.planning import WorkloadSpec
     >>> run = simulate(Scenario(spec=WorkloadSpec(replicas=3)), seed=7)
     >>> run.outcome.ending, run.outcome.lowest_ready
     (<Ending.COMPLETED: 'completed'>, 2)
@@ -145,12 +146,15 @@ class Simulation:
         said: Because | None = self._frames[-1].decision.because if len(self._frames) > 1 else None
         for _ in range(10 * (len(self._world.replicas) + self._replicas) + 100):
             self._verdict = self._judge()
-            self._progress = self._verdict.progress
+            further, self._progress = self._verdict.progress != self._progress, self._verdict.progress
             decision = self._guard(self._verdict.decision, self._observe(), shape=self._verdict.shape)
             self._decision = self._admitted(decision)
             self._tally.decided(self._decision)
             if self._act(self._decision):
                 yield self._frame(Actor.ENGINE, self._words(self._decision))
+                continue
+            if further:
+                # Facts that were written down are an event like any other: the operator looks again.
                 continue
             if self._decision.because != said:
                 yield self._frame(Actor.ENGINE, self._words(self._decision))
