@@ -1,0 +1,57 @@
+"""All built-in types together, and how a kind is made of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from holdfast.apiserver.builtins import (
+    types_claims,
+    types_containers,
+    types_core,
+    types_metadata,
+    types_pods,
+    types_policies,
+    types_services,
+    types_storage,
+    types_volumes,
+    types_workloads,
+)
+from holdfast.apiserver.builtins.decoding import Decoder, Mistyped
+from holdfast.apiserver.builtins.notation import Types
+from holdfast.apiserver.resources import Object, ResourceType, nothing
+from holdfast.meta.errors import BadRequest
+
+TYPES: Final = Types(
+    types_metadata.TEXT,
+    types_claims.TEXT,
+    types_volumes.TEXT,
+    types_containers.TEXT,
+    types_pods.TEXT,
+    types_workloads.TEXT,
+    types_services.TEXT,
+    types_core.TEXT,
+    types_storage.TEXT,
+    types_policies.TEXT,
+)
+DECODER: Final = Decoder(TYPES)
+
+
+def builtin(
+    kind: str, *, version: str = "v1", type_name: str = "", default: Callable[[Object], None] = nothing, **rest: Any
+) -> ResourceType:
+    """A built-in kind.  Its objects take the form of their type before its own default sees them."""
+    type_name = type_name or kind
+    refusal = f'{kind} in version "{version}" cannot be handled as a {kind}'
+
+    def settled(obj: Object) -> None:
+        try:
+            DECODER.settle(type_name, obj)
+        except Mistyped as problem:
+            raise BadRequest(f"{refusal}: {problem}") from None
+        default(obj)
+
+    rest.setdefault("group", "")
+    rest.setdefault("singular", kind.lower())
+    rest.setdefault("plural", f"{kind.lower()}s")
+    return ResourceType(kind=kind, version=version, schema=TYPES.schema(type_name), default=settled, prune=True, **rest)
