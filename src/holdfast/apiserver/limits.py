@@ -1,0 +1,194 @@
+"""How much is done at once, and whose turn it is.
+
+`Seats` is the pure core: a number of seats, and for each flow (a user) a queue
+of those who wait.  A free seat goes to the flow that occupies the fewest, so
+that one user's thousand requests delay another's one by a single request.
+`Limits` puts it to work on the event loop.  Nothing here knows what a request
+does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, Generic, TypeVar
+
+from holdfast.meta.errors import TooManyRequests
+
+T = TypeVar("T")
+
+RETRY_AFTER_SECONDS: Final = 1
+WHY: Final = "too many requests, please try again later"
+
+
+class Place(Enum):
+    """Where someone who asks ends up."""
+
+    SEATED = auto()
+    QUEUED = auto()
+    REFUSED = auto()
+
+
+@dataclass(slots=True)
+class _Flow(Generic[T]):
+    seated: int = 0
+    queue: deque[T] = field(default_factory=deque)
+
+
+class Seats(Generic[T]):
+    """Seats shared fairly between flows; tickets stand for those who wait."""
+
+    def __init__(self, seats: int, *, queue: int, queues: int) -> None:
+        """`queue` bounds how many of one flow wait, `queues` how many of all."""
+        self._free = seats
+        self._queue = queue
+        self._queues = queues
+        self._flows: dict[str, _Flow[T]] = {}
+        self._waiting: dict[str, None] = {}
+        """Flows with someone waiting, the one that was served longest ago first."""
+        self.seated = 0
+        self.queued = 0
+
+    def ask(self, flow: str, ticket: Callable[[], T]) -> tuple[Place, T | None]:
+        """Take a seat if one is free, else a place in the queue with a new ticket, if there is one."""
+        if self._free:
+            # Whoever waits was given the seats that became free, so nobody is overtaken.
+            self._free -= 1
+            self._sit(self._flows.setdefault(flow, _Flow()))
+            return Place.SEATED, None
+        own = self._flows.setdefault(flow, _Flow())
+        if len(own.queue) >= self._queue or self.queued >= self._queues:
+            self._forget(flow, own)
+            return Place.REFUSED, None
+        mine = ticket()
+        own.queue.append(mine)
+        self.queued += 1
+        self._waiting.setdefault(flow)
+        return Place.QUEUED, mine
+
+    def leave(self, flow: str) -> T | None:
+        """Give a seat back; the ticket of whoever has it now, if anybody waited."""
+        own = self._flows[flow]
+        own.seated -= 1
+        self.seated -= 1
+        self._forget(flow, own)
+        if not self._waiting:
+            self._free += 1
+            return None
+        chosen = min(self._waiting, key=lambda each: self._flows[each].seated)
+        next_flow = self._flows[chosen]
+        ticket = next_flow.queue.popleft()
+        self.queued -= 1
+        del self._waiting[chosen]
+        if next_flow.queue:
+            self._waiting[chosen] = None
+        self._sit(next_flow)
+        return ticket
+
+    def give_up(self, flow: str, ticket: T) -> bool:
+        """Leave the queue; False if the ticket was given a seat already."""
+        own = self._flows.get(flow)
+        if own is None or ticket not in own.queue:
+            return False
+        own.queue.remove(ticket)
+        self.queued -= 1
+        if not own.queue:
+            del self._waiting[flow]
+        self._forget(flow, own)
+        return True
+
+    def _sit(self, flow: _Flow[T]) -> None:
+        flow.seated += 1
+        self.seated += 1
+
+    def _forget(self, name: str, flow: _Flow[T]) -> None:
+        if not flow.seated and not flow.queue:
+            del self._flows[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The numbers.  The administrators' seats are their own, so that users cannot keep them out, nor they users."""
+
+    seats: int = 256
+    admin_seats: int = 256
+    queue: int = 128
+    queues: int = 1024
+    wait_seconds: float = 15.0
+    watches: int = 20_000
+    watches_per_user: int = 5_000
+
+
+class Limits:
+    """The bounds at work; refuses with 429 what would exceed them."""
+
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        self.bounds = bounds or Bounds()
+        self._users = self._seats(self.bounds.seats)
+        self._admins = self._seats(self.bounds.admin_seats)
+        self._watches: dict[str, int] = {}
+        self.watches = 0
+        self.rejected = 0
+
+    def _seats(self, number: int) -> Seats[asyncio.Future[None]]:
+        return Seats(number, queue=self.bounds.queue, queues=self.bounds.queues)
+
+    @property
+    def seated(self) -> int:
+        return self._users.seated + self._admins.seated
+
+    @property
+    def queued(self) -> int:
+        return self._users.queued + self._admins.queued
+
+    @asynccontextmanager
+    async def seat(self, user: str, *, admin: bool = False) -> AsyncIterator[None]:
+        """Hold a seat while a request is worked on, after waiting for it if need be."""
+        seats = self._admins if admin else self._users
+        place, ticket = seats.ask(user, asyncio.get_running_loop().create_future)
+        if place is Place.REFUSED:
+            raise self._refused()
+        if ticket is not None:
+            await self._wait(seats, user, ticket)
+        try:
+            yield
+        finally:
+            self._leave(seats, user)
+
+    def begin_watch(self, user: str) -> None:
+        """Count a watch, that lasts and so has no seat; `end_watch` must follow."""
+        own = self._watches.get(user, 0)
+        if own >= self.bounds.watches_per_user or self.watches >= self.bounds.watches:
+            raise self._refused()
+        self._watches[user] = own + 1
+        self.watches += 1
+
+    def end_watch(self, user: str) -> None:
+        self.watches -= 1
+        self._watches[user] -= 1
+        if not self._watches[user]:
+            del self._watches[user]
+
+    async def _wait(self, seats: Seats[asyncio.Future[None]], user: str, ticket: asyncio.Future[None]) -> None:
+        try:
+            async with asyncio.timeout(self.bounds.wait_seconds):
+                await ticket
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if not seats.give_up(user, ticket):
+                self._leave(seats, user)
+            if isinstance(error, TimeoutError):
+                raise self._refused() from None
+            raise
+
+    def _leave(self, seats: Seats[asyncio.Future[None]], user: str) -> None:
+        ticket = seats.leave(user)
+        if ticket is not None and not ticket.done():
+            ticket.set_result(None)
+
+    def _refused(self) -> TooManyRequests:
+        self.rejected += 1
+        return TooManyRequests.of(WHY, retry_after_seconds=RETRY_AFTER_SECONDS)

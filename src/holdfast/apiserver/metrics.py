@@ -1,0 +1,101 @@
+"""What the server counts, in the names that dashboards for Kubernetes know.
+
+A registry of its own, so that two servers in one process do not share numbers.
+Nothing here knows how requests are answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from holdfast.apiserver.routes import RequestInfo
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+_VERBS: Final = {"create": "POST", "update": "PUT"}
+"""Verbs that Kubernetes' metrics name by their method; the others are upper-cased."""
+
+_LABELS: Final = ("verb", "group", "version", "resource", "subresource")
+_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+Known = Callable[[RequestInfo], bool]
+"""Whether a resource is served: names that clients make up must not become labels."""
+
+
+class Metrics:
+    """The numbers of one server.
+
+    counts    objects of each resource that are stored
+    in_flight requests of each kind that are under way: ``readOnly``, ``mutating``, ``watch`` and so on
+    """
+
+    def __init__(
+        self,
+        *,
+        known: Known,
+        counts: Callable[[], Mapping[str, int]],
+        in_flight: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self._known = known
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "apiserver_request_total",
+            "Requests by verb, resource and answer.",
+            (*_LABELS, "code"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "apiserver_request_duration_seconds",
+            "Time until the answer to a request was there, streams left out.",
+            _LABELS,
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._rejected = Counter(
+            "apiserver_flowcontrol_rejected_requests_total",
+            "Requests that the limits refused.",
+            registry=self._registry,
+        )
+        self._registry.register(_Gauges(counts, in_flight))
+        ProcessCollector(registry=self._registry)
+
+    def answered(self, info: RequestInfo, code: int, *, seconds: float | None) -> None:
+        """Count an answer; `seconds` is None for a stream."""
+        labels = self._labels(info)
+        self._requests.labels(*labels, str(code)).inc()
+        if seconds is not None:
+            self._seconds.labels(*labels).observe(seconds)
+        if code == 429:
+            self._rejected.inc()
+
+    def render(self) -> bytes:
+        """Everything in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+    def _labels(self, info: RequestInfo) -> tuple[str, ...]:
+        verb = _VERBS.get(info.verb) or info.verb.upper()
+        if not info.is_resource or not self._known(info):
+            return verb, "", "", "", ""
+        return verb, info.group, info.version, info.resource, info.subresource
+
+
+class _Gauges(Collector):
+    """Numbers that are asked for when somebody looks, and cost nothing otherwise."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, int]], in_flight: Callable[[], Mapping[str, int]]) -> None:
+        self._families = (
+            ("apiserver_storage_objects", "Objects stored of each resource.", "resource", counts),
+            ("apiserver_current_inflight_requests", "Requests under way.", "request_kind", in_flight),
+        )
+
+    def collect(self) -> Iterable[Metric]:
+        for name, help_text, label, values in self._families:
+            family = GaugeMetricFamily(name, help_text, labels=[label])
+            for value, number in values().items():
+                family.add_metric([value], number)
+            yield family
