@@ -70,6 +70,16 @@ def test_replicas_of_a_third_revision_that_get_no_traffic_give_nothing() -> None
     assert observe(replicas[:2], "v2", now=NOW, serving="v2").traffic == 100
 
 
+def test_when_serving_replicas_must_leave_both_sides_serve_and_older_sets_give_nothing() -> None:
+    replicas = [ready("blue", "v1"), ready("stays"), ready("drained", leaving=True)]
+    fleet = observe(replicas, "v2", now=NOW, serving="v2")
+    assert fleet.traffic is None
+    assert fleet.available == 2
+    assert fleet.old == Pool(unready=1, available=1)
+    first = choose(replicas, "v2", side=Side.OLD, states=frozenset({State.UNREADY}), count=1, now=NOW, serving="v2")
+    assert first == ("blue",)
+
+
 def test_only_the_side_with_traffic_serves() -> None:
     old, new = Pool(available=3), Pool(available=2)
     assert Fleet(old, new).available == 5

@@ -271,6 +271,18 @@ def test_recreate_waits_until_the_last_old_replica_has_gone() -> None:
     assert brief(ask(pools(Pool()), steps=recreate()).decision) == ("start", "new", 5)
 
 
+def test_recreate_after_a_drain_without_budget_is_blocked_and_says_so() -> None:
+    fleet = pools(Pool(available=1), Pool(available=2))
+    decision = ask(fleet, steps=recreate(), limits=limits(3, 3, 0), progress=Progress("", 1)).decision
+    assert brief(decision) == ("blocked", "NoDisruptionBudget")
+
+
+def test_blue_green_replaces_what_the_serving_set_lost_whatever_the_budget() -> None:
+    fleet = pools(Pool(available=3), Pool(available=2), traffic=100)
+    decision = ask(fleet, steps=BLUE_GREEN, limits=limits(3, 3, 0), progress=Progress("", 2, NOW)).decision
+    assert brief(decision) == ("start", "new", 1)
+
+
 def test_on_delete_replaces_only_what_somebody_deletes() -> None:
     assert brief(ask(pools(Pool(available=5)), steps=on_delete()).decision) == ("hold", "DeletionNeeded")
     assert brief(ask(pools(Pool(available=4)), steps=on_delete()).decision) == ("start", "new", 1)

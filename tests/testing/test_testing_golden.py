@@ -151,6 +151,14 @@ SCENARIOS = {
             script=parse_all(["at 5s drain node-2"]),
         ),
     ),
+    "blue-green-drained": (
+        "BlueGreen, and a node is drained after the switch: what serves is replaced above the floor, not drained at once",
+        Scenario(
+            spec=WorkloadSpec(replicas=4, rollout=RolloutStrategy(strategy="BlueGreen", min_available=3)),
+            neighbours=Neighbours(nodes=3),
+            script=parse_all(["at 100s drain node-1"]),
+        ),
+    ),
     "blocked": (
         "Everything must stay and nothing may be added: refused before anything is touched",
         Scenario(spec=WorkloadSpec(replicas=3, rollout=RolloutStrategy(max_surge=0, min_available=3))),

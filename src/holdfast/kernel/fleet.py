@@ -168,15 +168,19 @@ def observe(
 
     `serving` is the revision that receives the traffic, where only one does.
     While that is not the target, ready replicas of a third revision serve
-    nobody and count as unready: removing them costs nothing.
+    nobody and count as unready: removing them costs nothing.  When replicas of
+    the target that serve are leaving, both sides serve, and whatever else is
+    left of older revisions counts as unready likewise.
     """
+    replicas = tuple(replicas)
+    mixed = _mixed(replicas, target, serving)
     counts: dict[tuple[Side, State], int] = {}
     settled_at: datetime | None = None
     settles_at: datetime | None = None
     ordinals: set[int] = set()
     for replica in replicas:
         side, state = replica.side(target), replica.state(min_ready=min_ready, now=now)
-        if serving not in (None, target, replica.revision) and side is Side.OLD and state in _READY:
+        if _idle(replica, target, serving, mixed=mixed) and state in _READY:
             state = State.UNREADY
         counts[side, state] = counts.get((side, state), 0) + 1
         if replica.ordinal is not None and state is not State.DEAD:
@@ -196,7 +200,7 @@ def observe(
         old=pool(Side.OLD),
         new=pool(Side.NEW),
         stable=stable,
-        traffic=None if serving is None else 100 * (serving == target),
+        traffic=None if serving is None or mixed else 100 * (serving == target),
         gaps=max(ordinals, default=-1) + 1 - len(ordinals),
         settled_at=settled_at,
         settles_at=settles_at,
@@ -214,26 +218,46 @@ def choose(
     now: datetime,
     min_ready: timedelta = timedelta(),
     stable: str | None = None,
+    serving: str | None = None,
 ) -> tuple[str, ...]:
-    """Name the `count` replicas of `side` in one of `states` that go first.
+    """Name the `count` replicas of `side` in one of `states` that go first, as `observe` counts them.
 
     Replicas of revisions that were superseded midway go before those of the
     stable one, so that the fleet is soonest of two revisions only; then the
     worse before the better, the cheaper, the higher ordinal, the younger.
     """
 
+    replicas = tuple(replicas)
+    mixed = _mixed(replicas, target, serving)
+
+    def state_of(replica: Replica) -> State:
+        state = replica.state(min_ready=min_ready, now=now)
+        return State.UNREADY if _idle(replica, target, serving, mixed=mixed) and state in _READY else state
+
     def rank(replica: Replica) -> tuple[bool, int, int, int, float, str]:
         return (
             replica.revision == stable,
-            _BADNESS[replica.state(min_ready=min_ready, now=now)],
+            _BADNESS[state_of(replica)],
             replica.cost,
             -replica.ordinal if replica.ordinal is not None else 0,
             -replica.created_at.timestamp(),
             replica.id,
         )
 
-    candidates = [r for r in replicas if r.side(target) is side and r.state(min_ready=min_ready, now=now) in states]
+    candidates = [r for r in replicas if r.side(target) is side and state_of(r) in states]
     return tuple(replica.id for replica in sorted(candidates, key=rank)[:count])
+
+
+def _mixed(replicas: Iterable[Replica], target: str, serving: str | None) -> bool:
+    """Whether replicas of the target get the traffic and some of them must leave: then both sides serve."""
+    return serving == target and any(replica.leaving and replica.revision == target for replica in replicas)
+
+
+def _idle(replica: Replica, target: str, serving: str | None, *, mixed: bool) -> bool:
+    """Whether an old replica gets no traffic although its side does."""
+    if serving is None or replica.revision in (serving, target):
+        return False
+    return mixed or serving != target
 
 
 _READY = frozenset({State.SETTLING, State.AVAILABLE})

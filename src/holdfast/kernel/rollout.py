@@ -253,7 +253,8 @@ def _refusal(rollout: Rollout, fleet: Fleet, step: Step, now: datetime) -> Hold 
     if (
         not limits.feasible
         and step.floor
-        and step.old is Old.REST
+        and step.old in (Old.REST, Old.NONE)
+        and fleet.active is None
         and old.ready > 0
         and fleet.new.live < step.new(limits.replicas)
     ):

@@ -293,7 +293,7 @@ class Simulation:
     def _stop(self, decision: Stop) -> None:
         before = self._ready()
         chosen = choose(
-            self._as_counted(),
+            self._world.replicas,
             self._target,
             side=decision.side,
             states=_STATES[decision.kind],
@@ -301,6 +301,7 @@ class Simulation:
             now=self._world.now,
             min_ready=self.scenario.min_ready,
             stable=self._base,
+            serving=self._serving,
         )
         self._world.stop(chosen)
         step = self._asked.steps[self._progress.step]
@@ -309,17 +310,6 @@ class Simulation:
             raise self._broken("P1", f"{decision} leaves {self._ready()} ready, at least {least} must be")
         if len(chosen) != decision.count or not chosen:
             raise self._broken("P1", f"{decision} stops what is not there; there are {len(chosen)}")
-
-    def _as_counted(self) -> list[Replica]:
-        """The replicas as `observe` counts them: a third revision that gets no traffic is not ready."""
-        if self._serving in (None, self._target):
-            return list(self._world.replicas)
-        return [
-            replica
-            if replica.revision in (self._serving, self._target)
-            else msgspec.structs.replace(replica, ready_since=None)
-            for replica in self._world.replicas
-        ]
 
     def _go_back(self) -> None:
         """Withdraw the wanted revision: the base takes its place, through open gates and in every partition."""
