@@ -161,12 +161,18 @@ def _create(path: Path) -> None:
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     path.chmod(0o600)
-    for directory in (path.parent, path.parent.parent):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    _flush(path.parent)
+    # The directory above may be closed to us; then it is not we who made this one.
+    with contextlib.suppress(PermissionError):
+        _flush(path.parent.parent)
+
+
+def _flush(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, *, quota: int | None) -> None:
