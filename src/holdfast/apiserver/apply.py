@@ -186,7 +186,7 @@ def apply(
 
     applied = of_object(said, structure)
     merged = merging.merge(stored, said, structure)
-    if previous is not None:
+    if previous is not None and previous["fieldsV1"] != applied:
         merged = _given_up(merged, previous["fieldsV1"], applied, others, structure)
     changes = compare(stored, merged, structure)
     if not force:
