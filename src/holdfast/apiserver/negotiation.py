@@ -120,7 +120,7 @@ def _negotiated(accept: str, *, pretty: bool, many: bool) -> Form:
             return Form(offered, kind, pretty or clause.params.get("pretty") == "1")
     if takers:
         raise NotAcceptable(f"only the following media types are accepted: {', '.join(_KNOWN)}")
-    offers = (*_KNOWN, *_STREAMS) if many else _KNOWN
+    offers: tuple[str, ...] = (*_KNOWN, *_STREAMS) if many else _KNOWN
     if any(clause.takes(PROTOBUF) for clause in asked):
         # Elsewhere the words are Kubernetes' own; who wants protobuf has to learn that there is none.
         offers = tuple(offer for offer in offers if not offer.startswith(PROTOBUF))
