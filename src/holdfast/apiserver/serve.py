@@ -65,7 +65,8 @@ class Listener:
         self._web = web.Server(self._answer, handler_cancellation=True)
         self._server: asyncio.Server | None = None
         self._streams: set[asyncio.Task[Any]] = set()
-        self._under_way = 0
+        self.under_way = 0
+        """Requests that are being read, worked on or answered."""
         self._quiet = asyncio.Event()
         self.draining = False
         self.address = ("", 0)
@@ -95,7 +96,7 @@ class Listener:
             self._server.close()
         for task in tuple(self._streams):
             task.cancel()
-        if self._under_way:
+        if self.under_way:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._quiet.wait(), seconds)
         self._web.pre_shutdown()
@@ -121,13 +122,13 @@ class Listener:
         connection = incoming.protocol
         assert isinstance(connection, _Connection)
         connection.head_is_complete()
-        self._under_way += 1
+        self.under_way += 1
         try:
             return await self._written(incoming, await self._response(incoming))
         finally:
             connection.awaits_head()
-            self._under_way -= 1
-            if self.draining and not self._under_way:
+            self.under_way -= 1
+            if self.draining and not self.under_way:
                 self._quiet.set()
 
     async def _response(self, incoming: web.BaseRequest) -> Response:
@@ -173,7 +174,7 @@ class Listener:
                     if len(body) > limit:
                         raise RequestEntityTooLarge.of(limit)
         except TimeoutError:
-            raise Timeout.of("the body did not arrive in time") from None
+            raise Timeout("the body did not arrive in time", code=408) from None
         except (RequestPayloadError, ConnectionError):
             raise BadRequest("the body is not as long as its headers say") from None
         return bytes(body)
