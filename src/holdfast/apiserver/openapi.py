@@ -1,0 +1,168 @@
+"""OpenAPI: the schemas of everything that is served, for clients that check, explain and merge objects.
+
+One document per group and version (v3), and one of everything (v2, as JSON and
+protocol buffers).  Documents are made when they are first asked for and kept
+until their kinds change, so neither the start of the server nor a new custom
+kind waits for those of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from holdfast.apiserver import openapi_protobuf, openapi_v2
+from holdfast.apiserver.discovery import GIT_VERSION, Version, groups
+from holdfast.apiserver.documents import Document, accepted, must_read, page_not_found, per_revision
+from holdfast.apiserver.exchange import JSON, Request, Response, encode
+from holdfast.apiserver.openapi_paths import paths_of
+from holdfast.apiserver.openapi_schemas import Components, Names
+from holdfast.apiserver.resources import Registry, ResourceType
+from holdfast.meta.errors import NotAcceptable
+
+_INFO: Final = {"title": "Kubernetes", "version": GIT_VERSION}
+_BEARER: Final = {
+    "type": "apiKey",
+    "name": "authorization",
+    "in": "header",
+    "description": "Bearer Token authentication",
+}
+_FOREVER: Final = {"Cache-Control": "public, immutable, max-age=31536000"}
+_OLD_MEDIA_TYPE: Final = openapi_protobuf.MEDIA_TYPE.replace("@", ".")
+"""How some clients spell the type: ``@`` is not allowed in media types."""
+
+
+def describe(types: Iterable[ResourceType], names: Names) -> dict[str, Any]:
+    """The document of some resources, in version 3."""
+    components = Components(names)
+    paths = paths_of(types, components)
+    return {
+        "openapi": "3.0.0",
+        "info": _INFO,
+        "paths": paths,
+        "components": {"schemas": components.schemas, "securitySchemes": {"BearerToken": _BEARER}},
+        "security": [{"BearerToken": []}],
+    }
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What is kept of a registry: documents by path, each with the resource types that it was made of."""
+
+    builtins: tuple[ResourceType, ...] = ()
+    names: Names = field(default_factory=lambda: Names(()))
+    documents: dict[str, tuple[tuple[ResourceType, ...], Document]] = field(default_factory=dict)
+
+
+_kept: WeakKeyDictionary[Registry, _Kept] = WeakKeyDictionary()
+
+
+def _names(registry: Registry) -> Names:
+    kept = _kept.setdefault(registry, _Kept())
+    builtins = tuple(each for each in registry if not each.custom)
+    if not _same(kept.builtins, builtins):
+        kept.builtins, kept.names = builtins, Names(builtins)
+        kept.documents.clear()
+    return kept.names
+
+
+def _document(registry: Registry, version: Version) -> Document:
+    """The document of a version; a kind that came or went elsewhere does not touch it."""
+    names = _names(registry)
+    documents = _kept[registry].documents
+    found = documents.get(version.path)
+    if found is None or not _same(found[0], version.types):
+        documents[version.path] = found = version.types, Document(encode(describe(version.types, names)))
+    return found[1]
+
+
+def _same(before: tuple[ResourceType, ...], now: tuple[ResourceType, ...]) -> bool:
+    """Whether these are the same values; to compare what they say would take longer than to write it anew."""
+    return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
+
+
+@per_revision
+def _versions(registry: Registry) -> dict[str, Version]:
+    return {version.path: version for group in groups(registry) for version in group.versions}
+
+
+@per_revision
+def _index(registry: Registry) -> Document:
+    """Where the documents of version 3 are; each address changes with what it shows, so it can be kept for ever."""
+    digests = {path: _document(registry, version).digest for path, version in _versions(registry).items()}
+    return Document(
+        encode(
+            {
+                "paths": {
+                    path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"} for path, digest in digests.items()
+                }
+            }
+        )
+    )
+
+
+def _swagger(registry: Registry) -> dict[str, Any]:
+    """Everything in one document, in version 2."""
+    whole = describe((each for version in _versions(registry).values() for each in version.types), _names(registry))
+    return {
+        "swagger": "2.0",
+        "info": _INFO,
+        "paths": openapi_v2.paths(whole["paths"]),
+        "definitions": openapi_v2.definitions(whole["components"]["schemas"]),
+        "securityDefinitions": {"BearerToken": _BEARER},
+        "security": [{"BearerToken": []}],
+    }
+
+
+@per_revision
+def _swagger_json(registry: Registry) -> Document:
+    return Document(encode(_swagger(registry)))
+
+
+@per_revision
+def _swagger_protobuf(registry: Registry) -> Document:
+    return Document(openapi_protobuf.encode(_swagger(registry)), openapi_protobuf.MEDIA_TYPE)
+
+
+def _serve_v2(request: Request, registry: Registry) -> Response:
+    for clause in accepted(request):
+        if clause.takes(JSON):
+            return _swagger_json(registry).answer(request)
+        if clause.media_type in (openapi_protobuf.MEDIA_TYPE, _OLD_MEDIA_TYPE):
+            return _swagger_protobuf(registry).answer(request)
+    raise NotAcceptable.of([JSON, openapi_protobuf.MEDIA_TYPE])
+
+
+def _serve_v3(request: Request, registry: Registry, *, path: str) -> Response:
+    version = _versions(registry).get(path)
+    if path and version is None:
+        return page_not_found()
+    if not any(clause.takes(JSON) for clause in accepted(request)):
+        raise NotAcceptable.of([JSON])
+    if version is None:
+        return _index(registry).answer(request)
+    document = _document(registry, version)
+    asked = request.param("hash")
+    if asked and asked != document.digest:
+        # What had this address is gone; a temporary redirect, for it may come back.
+        current = f"/openapi/v3/{path}?hash={document.digest}"
+        return Response(307, headers={"Location": current, "Cache-Control": "no-store"})
+    return document.answer(request, _FOREVER if asked else None)
+
+
+def serve(request: Request, registry: Registry) -> Response | None:
+    """Answer a request for OpenAPI; None if it is for something else."""
+    prefix, _, rest = request.path.strip("/").partition("/")
+    if prefix != "openapi":
+        return None
+    must_read(request)
+    form, _, path = rest.partition("/")
+    match form, path:
+        case "v2", "":
+            return _serve_v2(request, registry)
+        case "v3", _:
+            return _serve_v3(request, registry, path=path)
+        case _:
+            return page_not_found()
