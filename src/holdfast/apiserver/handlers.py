@@ -12,19 +12,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from holdfast.apiserver import admission, bodies, deletion, negotiation, patches, reads, streams, tables
 from holdfast.apiserver import apply as applying
-from holdfast.apiserver import bodies, deletion, negotiation, patches, reads, streams, tables
-from holdfast.apiserver.exchange import Request, Response, User, encode
+from holdfast.apiserver.exchange import Request, Response, encode
 from holdfast.apiserver.options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.storage import Draft, Entry, Put, Remove, Stale, Store
-from holdfast.apiserver.writes import ATTEMPTS, Admit, Writer, Writing, Written, current, ordered
+from holdfast.apiserver.writes import ATTEMPTS, SERVER, Admit, Writer, Writing, Written, current, ordered
 from holdfast.meta import times
 from holdfast.meta.errors import BadRequest, Conflict, MethodNotAllowed, NotFound
-
-SERVER = User("kube-apiserver", ("system:masters",))
-"""Who writes what the server decides by itself."""
 
 Subresource = Callable[["Handlers", Request, RequestInfo, ResourceType], Awaitable[Response]]
 
@@ -91,7 +88,7 @@ class Handlers:
         return self._shown(request, kind, entry.value if entry.value.startswith(reads.head(kind)) else None, entry)
 
     async def list(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-        form = negotiation.form_of(request)
+        form = negotiation.form_of(request, many=True)
         options = list_options(request, watch=False)
         found = await reads.page(self.store, kind, info.namespace or None, options)
         if form.kind == "Table":
@@ -109,7 +106,7 @@ class Handlers:
         return negotiation.respond(form, response.body)
 
     def watch(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-        form = negotiation.form_of(request)
+        form = negotiation.form_of(request, many=True)
         options = list_options(request, watch=True)
         render = tables.watch_renderer(kind, form.kind, tables.include_of(request), now=lambda: self.now().timestamp())
         stream = streams.Stream(self.store, kind, info.namespace or None, options, render=render)
@@ -167,6 +164,8 @@ class Handlers:
                 api_version=kind.api_version,
                 now=now,
                 subresource=writing.subresource,
+                status=kind.status,
+                custom=kind.custom,
             )
 
         async def create() -> Written:
@@ -241,15 +240,17 @@ class Handlers:
             entry = self.store.get(kind.key, namespace, name)
             if entry is None:
                 raise NotFound.of(kind.plural, name, group=kind.group)
+            admission.check_deletable(entry)
             obj = current(entry, kind)
             deletion.check_preconditions(kind, obj, options)
             kept = deletion.marked(kind, obj, options, now=self.now())
             if options.dry_run or kept == obj:
                 return kept or obj, kept is None
-            where = {"resource": kind.key, "namespace": namespace, "name": name, "expect": entry.rv}
-            change = (
-                Remove(**where, draft=Draft.of(obj)) if kept is None else Put(**where, draft=Draft.of(ordered(kept)))
-            )
+            change: Put | Remove
+            if kept is None:
+                change = Remove(kind.key, namespace, name, expect=entry.rv, draft=Draft.of(obj))
+            else:
+                change = Put(kind.key, namespace, name, Draft.of(ordered(kept)), expect=entry.rv)
             try:
                 (written,) = await self.store.write(change)
             except Stale:

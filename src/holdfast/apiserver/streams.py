@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
@@ -11,9 +10,9 @@ from holdfast.apiserver.exchange import encode
 from holdfast.apiserver.options import ListOptions
 from holdfast.apiserver.reads import Filter, too_new, wire
 from holdfast.apiserver.resources import ResourceType
-from holdfast.apiserver.storage import Entry, Event, Overflow, Store, Watch
+from holdfast.apiserver.storage import Ended, Entry, Event, Overflow, Store, Watch
 from holdfast.apiserver.storage import Expired as StoreExpired
-from holdfast.meta.errors import Expired, StatusError
+from holdfast.meta.errors import Expired
 
 BOOKMARK_SECONDS: Final = 30.0
 LONGEST_SECONDS: Final = 3600.0
@@ -58,29 +57,18 @@ class Stream:
                 opening += self._bookmark(self.since, end_of_initial=True)
             if opening:
                 yield opening
-            batches = aiter(self.watch)
-            pending: asyncio.Future[list[Event]] | None = None
             while (left := ends - now()) > 0:
-                pending = pending or asyncio.ensure_future(anext(batches))
-                done, _ = await asyncio.wait({pending}, timeout=min(left, BOOKMARK_SECONDS))
-                if done:
-                    batch, pending = pending.result(), None
-                    chunk = b"".join(self._events(event) for event in batch)
-                    if chunk:
-                        yield chunk
-                elif self.options.bookmarks:
-                    yield self._bookmark(self.store.revision)
-            if pending is not None:
-                pending.cancel()
-            if self.options.bookmarks:
-                yield self._bookmark(self.watch.revision)
+                events = await self.watch.take(within=min(left, BOOKMARK_SECONDS))
+                chunk = b"".join(self._events(event) for event in events)
+                if not events and self.options.bookmarks:
+                    chunk = self._bookmark(self.watch.revision)
+                if chunk:
+                    yield chunk
         except (Overflow, StoreExpired):
             gone = Expired.of(self.since, self.store.compacted)
             yield _line("ERROR", encode(gone.to_status()))
-        except StopAsyncIteration:
+        except Ended:
             return
-        except StatusError as error:
-            yield _line("ERROR", encode(error.to_status()))
         finally:
             self.watch.close()
 

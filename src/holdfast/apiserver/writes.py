@@ -8,7 +8,7 @@ optimistic locking are the same for all of them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -25,7 +25,6 @@ from holdfast.meta.errors import (
     BadRequest,
     Conflict,
     FieldError,
-    Forbidden,
     Invalid,
     NotFound,
     StatusError,
@@ -34,6 +33,9 @@ from holdfast.meta.errors import (
 ATTEMPTS: Final = 8
 """How often a write without a version is tried again when others write in between."""
 
+
+SERVER: Final = User("kube-apiserver", ("system:masters",))
+"""Who writes what the server decides by itself."""
 
 UNCHECKED: Final = frozenset({"binding", "finalize"})
 """Subresources that change what their kind forbids to change, and check it themselves."""
@@ -79,6 +81,8 @@ class Writer:
         self.store = store
         self.now = now
         self.admit = admit
+        # By the identity of the schema, which is kept with it: types come and go with their definitions.
+        self._schemas: dict[int, tuple[Mapping[str, Any], schemas.Schema]] = {}
 
     async def create(self, writing: Writing, obj: Object, *, tracked: bool = False) -> Written:
         """Create `obj`; its managed fields are those it has when they are `tracked` already."""
@@ -108,15 +112,8 @@ class Writer:
                 raise AlreadyExists.of(kind.plural, name, group=kind.group)
             return Written(encode(obj), created=True, warnings=(*warnings, *said))
         try:
-            (entry,) = await self.store.write(
-                Put(
-                    resource=kind.key,
-                    namespace=obj["metadata"].get("namespace", ""),
-                    name=name,
-                    draft=Draft.of(obj),
-                    expect=0,
-                )
-            )
+            namespace = obj["metadata"].get("namespace", "")
+            (entry,) = await self.store.write(Put(kind.key, namespace, name, Draft.of(obj), expect=0))
         except Stale:
             raise AlreadyExists.of(kind.plural, name, group=kind.group) from None
         return Written(entry.value, created=True, warnings=(*warnings, *said), rv=entry.rv)
@@ -216,15 +213,15 @@ class Writer:
             and not meta.get("deletionGracePeriodSeconds")
             and not (obj.get("spec") or {}).get("finalizers")
         )
-        where = {"resource": entry.resource, "namespace": entry.namespace, "name": entry.name, "expect": entry.rv}
+        draft = Draft.of(obj)
         if gone:
-            return Remove(**where, draft=Draft.of(obj))
-        return Put(**where, draft=Draft.of(obj))
+            return Remove(entry.resource, entry.namespace, entry.name, expect=entry.rv, draft=draft)
+        return Put(entry.resource, entry.namespace, entry.name, draft, expect=entry.rv)
 
     def check_fields(self, writing: Writing, obj: Object) -> tuple[str, ...]:
         """Drop fields that the kind does not have; say so, or refuse, as the client asked."""
         options = writing.options
-        unknown = schemas.compile(writing.kind.schema).prune(obj)
+        unknown = self._schema(writing.kind).prune(obj) if writing.kind.prune else []
         if options.field_validation == "Ignore":
             return ()
         duplicates = bodies.duplicate_keys(writing.body) if writing.body else []
@@ -233,9 +230,14 @@ class Writer:
             raise bodies.refused(writing.kind, f"strict decoding error: {', '.join(said)}")
         return tuple(said)
 
-    @staticmethod
-    def _default(kind: ResourceType, obj: Object) -> None:
-        schemas.compile(kind.schema).default(obj)
+    def _schema(self, kind: ResourceType) -> schemas.Schema:
+        known = self._schemas.get(id(kind.schema))
+        if known is None or known[0] is not kind.schema:
+            known = self._schemas[id(kind.schema)] = (kind.schema, schemas.compile(kind.schema))
+        return known[1]
+
+    def _default(self, kind: ResourceType, obj: Object) -> None:
+        self._schema(kind).default(obj)
         kind.default(obj)
 
     @staticmethod
@@ -255,6 +257,7 @@ class Writer:
             api_version=writing.kind.api_version,
             now=now,
             subresource=writing.subresource,
+            custom=writing.kind.custom,
         )
         if managed:
             obj["metadata"]["managedFields"] = managed
@@ -285,9 +288,3 @@ def _without_times(obj: Object) -> Object:
 
 def _spec(obj: Object) -> Object:
     return {name: value for name, value in obj.items() if name not in ("metadata", "status", "kind", "apiVersion")}
-
-
-def terminating(name: str, resource: str) -> Forbidden:
-    return Forbidden.of(
-        resource, "", why=f"unable to create new content in namespace {name} because it is being terminated"
-    )

@@ -1,0 +1,198 @@
+"""The server: every part put together once, in one visible place.
+
+`Server.handle` is the whole API: it takes a `Request` and gives a `Response`.
+Sockets and TLS are `serve`'s; the in-process client calls `handle` itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from holdfast.apiserver import admission, bodies, discovery, openapi, policy, reviews, subresources
+from holdfast.apiserver.access import Handle, guarded
+from holdfast.apiserver.auth import Authenticator
+from holdfast.apiserver.builtins import BUILTINS
+from holdfast.apiserver.definitions import KEY as DEFINITIONS
+from holdfast.apiserver.definitions import Definitions
+from holdfast.apiserver.exchange import Request, Response
+from holdfast.apiserver.handlers import Handlers
+from holdfast.apiserver.identity import Identity
+from holdfast.apiserver.limits import Bounds, Limits
+from holdfast.apiserver.metrics import Metrics
+from holdfast.apiserver.rbac import Authorizer
+from holdfast.apiserver.resources import Object, Registry, ResourceType
+from holdfast.apiserver.routes import RequestInfo, parse
+from holdfast.apiserver.storage import Store
+from holdfast.apiserver.subresources import LogSource
+from holdfast.apiserver.tokens import Issuer
+from holdfast.apiserver.writes import current
+from holdfast.meta.errors import AlreadyExists, NotFound
+
+RBAC: Final = "rbac.authorization.k8s.io"
+RBAC_RESOURCES: Final = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+HEALTH: Final = ("/healthz", "/livez", "/readyz")
+DATABASE: Final = "state.db"
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Server:
+    """One API server: its store, its registry and the gate before them."""
+
+    def __init__(
+        self,
+        store: Store,
+        identity: Identity,
+        *,
+        now: Callable[[], datetime] = utc_now,
+        bounds: Bounds | None = None,
+        log_source: LogSource | None = None,
+    ) -> None:
+        self.store = store
+        self.identity = identity
+        self.now = now
+        self.registry = Registry(BUILTINS)
+        self.draining = False
+        issuer = Issuer(identity.token_key)
+        self.authenticator = Authenticator(admin_token=identity.admin_token, issuer=issuer, uid_of=self._uid_of)
+        self.authorizer = Authorizer(self._rbac_objects, revision=self._rbac_revision)
+        self.limits = Limits(bounds)
+        self.metrics = Metrics(known=self._is_served, counts=self._counts, in_flight=self._in_flight)
+        admit = admission.in_order(admission.namespaces(store), admission.no_escalation(self.authorizer))
+        self.handlers = Handlers(
+            store,
+            self.registry,
+            now=now,
+            admit=admit,
+            subresources={**subresources.table(log_source), ("create", "token"): self._token},
+        )
+        self.definitions = Definitions(self.handlers)
+        self.handle: Handle = guarded(
+            self.answer,
+            self.authenticator,
+            authorizer=self.authorizer,
+            limits=self.limits,
+            metrics=self.metrics,
+            now=now,
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        data_dir: Path | None = None,
+        *,
+        bind: str = "127.0.0.1",
+        now: Callable[[], datetime] = utc_now,
+        bounds: Bounds | None = None,
+        log_source: LogSource | None = None,
+    ) -> Server:
+        """The server of a data directory, or one that forgets everything."""
+        if data_dir is None:
+            identity, store = Identity.ephemeral(bind, now=now()), Store.open(None)
+        else:
+            identity = Identity.kept(data_dir, bind, now=now())
+            store = Store.open(str(data_dir / DATABASE))
+        server = cls(store, identity, now=now, bounds=bounds, log_source=log_source)
+        await server._bootstrap()
+        server.definitions.load()
+        return server
+
+    async def close(self) -> None:
+        self.draining = True
+        await self.definitions.close()
+        await self.store.close()
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request whose user may do what it asks."""
+        info = parse(request.method, request.path, request.query)
+        if not info.is_resource:
+            return self._other(request)
+        answered = await self._review(request, info)
+        if answered is not None:
+            return answered
+        response = await self.handlers.handle(request, info)
+        if f"{info.group}/{info.resource}" == DEFINITIONS and info.verb in ("create", "update", "patch", "delete"):
+            await self.definitions.written(info.name or bodies.read_json(response.body)["metadata"]["name"])
+        return response
+
+    def _other(self, request: Request) -> Response:
+        path = request.path.rstrip("/") or "/"
+        if path in HEALTH or path.startswith(tuple(f"{each}/" for each in HEALTH)):
+            ready = not (self.draining and path.startswith("/readyz"))
+            return Response(200 if ready else 500, b"ok" if ready else b"draining", content_type="text/plain")
+        response = discovery.serve(request, self.registry) or openapi.serve(request, self.registry)
+        if response is None:
+            raise NotFound.of_path()
+        return response
+
+    # Questions that are asked by creating an object.
+
+    async def _review(self, request: Request, info: RequestInfo) -> Response | None:
+        if info.verb != "create" or info.group not in (reviews.AUTHENTICATION, reviews.AUTHORIZATION):
+            return None
+        kind = self.registry.get(info.group, info.version, info.resource)
+        if kind is None:
+            raise NotFound.of_path()
+        review = bodies.read_object(request, kind)
+        match info.resource:
+            case "tokenreviews":
+                answer = reviews.token_review(self.authenticator, review, now=self.now())
+            case "selfsubjectreviews":
+                answer = reviews.self_subject_review(request.user, review)
+            case "selfsubjectrulesreviews":
+                answer = reviews.rules_review(self.authorizer, request.user, review)
+            case _:
+                answer = reviews.access_review(self.authorizer, request.user, review)
+        return Response.of(answer, 201)
+
+    async def _token(self, handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        account = current(handlers.entry(info, kind), kind)
+        asked = bodies.read_body(request) if request.body else {}
+        issued = reviews.token_request(self.authenticator.issuer, account, asked, uid_of=self._uid_of, now=self.now())
+        return Response.of(issued, 201)
+
+    # What authentication, authorisation and metrics want to know.
+
+    def _uid_of(self, resource: str, namespace: str, name: str) -> str | None:
+        entry = self.store.get(f"/{resource}", namespace, name)
+        return entry.uid if entry is not None and not entry.deleting else None
+
+    def _rbac_objects(self) -> Iterable[Object]:
+        for plural in RBAC_RESOURCES:
+            for entry in self.store.list(f"{RBAC}/{plural}"):
+                yield bodies.read_json(entry.value)
+
+    def _rbac_revision(self) -> int:
+        return max(self.store.changed_at(f"{RBAC}/{plural}") for plural in RBAC_RESOURCES)
+
+    def _is_served(self, info: RequestInfo) -> bool:
+        return self.registry.get(info.group, info.version, info.resource) is not None
+
+    def _counts(self) -> dict[str, int]:
+        return {each.group_resource: self.store.count(each.key) for each in self.registry}
+
+    def _in_flight(self) -> dict[str, int]:
+        return {"requests": self.limits.seated, "queued": self.limits.queued, "watches": self.limits.watches}
+
+    # The first start.
+
+    async def _bootstrap(self) -> None:
+        """Make what every cluster has, where it is missing."""
+        for name in sorted(admission.PROTECTED):
+            await self._ensure({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
+        for obj in policy.bootstrap_objects():
+            await self._ensure(obj)
+
+    async def _ensure(self, obj: Object) -> None:
+        group, _, version = obj["apiVersion"].rpartition("/")
+        kind = next(each for each in BUILTINS if (each.group, each.version, each.kind) == (group, version, obj["kind"]))
+        namespace = obj["metadata"].get("namespace", "")
+        if self.store.get(kind.key, namespace, obj["metadata"]["name"]) is None:
+            with contextlib.suppress(AlreadyExists):
+                await self.handlers.writer.create(self.handlers.writing_by_server(kind, namespace), obj)
