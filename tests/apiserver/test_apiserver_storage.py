@@ -302,6 +302,7 @@ class HeldLog:
         self.go = threading.Event()
         self.appended: list[int] = []
         self.failure: Exception | None = None
+        self.closed = False
 
     def append(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
         self.go.wait()
@@ -310,7 +311,7 @@ class HeldLog:
         self.appended.append(len(events))
 
     def close(self) -> None:
-        pass
+        self.closed = True
 
 
 def test_nothing_is_visible_before_it_is_durable_and_all_is_before_the_writer_knows() -> None:
@@ -421,14 +422,23 @@ def test_a_write_given_up_while_it_is_committed_is_done_and_others_go_on() -> No
 
 def test_closing_finishes_what_waits_and_refuses_the_rest() -> None:
     async def main() -> None:
-        store = Store.open(None)
-        writing = asyncio.create_task(store.write(put("a")))
+        log = HeldLog()
+        store = Store(log)
+        watch = store.watch(PODS, since=store.revision)
+        writes = [asyncio.create_task(store.write(put("under way")))]
+        await watch.take(within=0)
+        writes.append(asyncio.create_task(store.write(put("waiting"))))
         await asyncio.sleep(0)
-        await store.close()
-        await store.close()
-        assert [entry.name for entry in await writing] == ["a"]
+        closing = asyncio.create_task(store.close())
+        await asyncio.sleep(0)
         with pytest.raises(Closed):
-            await store.write(put("b"))
+            await store.write(put("late"))
+        log.go.set()
+        await closing
+        await store.close()
+        assert [entry.name for write in writes for entry in await write] == ["under way", "waiting"]
+        assert [event.entry.name async for batch in watch for event in batch] == ["under way", "waiting"]
+        assert log.closed
         with pytest.raises(Closed):
             store.watch(PODS, since=store.revision)
 

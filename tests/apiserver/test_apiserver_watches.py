@@ -142,6 +142,21 @@ def test_a_watch_that_falls_behind_is_cut_and_others_go_on() -> None:
     run(play, window=Window(events=4))
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_watch_is_cut_by_the_first_event_that_it_can_no_longer_get(late: bool) -> None:
+    async def play(store: Store) -> None:
+        watch = store.watch(PODS, since=1)
+        for _ in range(4 + late):
+            await store.write(put("a"))
+        if late:
+            with pytest.raises(Overflow):
+                await watch.take()
+        else:
+            assert [event.rv for event in await watch.take()] == [2, 3, 4, 5]
+
+    run(play, window=Window(events=4))
+
+
 def test_a_watch_far_behind_gets_its_events_in_pieces() -> None:
     async def play(store: Store) -> None:
         await store.write(*(put(f"pod-{number}") for number in range(BATCH + 10)))
