@@ -80,6 +80,15 @@ def test_when_serving_replicas_must_leave_both_sides_serve_and_older_sets_give_n
     assert first == ("blue",)
 
 
+def test_a_new_replica_that_must_leave_before_the_switch_does_not_pass_for_a_serving_one() -> None:
+    replicas = [ready("blue", "v1"), ready("green"), ready("drained", leaving=True)]
+    fleet = observe(replicas, "v2", now=NOW, serving="v1")
+    assert fleet.old == Pool(unready=1, available=1)
+    assert fleet.available == 1
+    first = choose(replicas, "v2", side=Side.OLD, states=frozenset({State.UNREADY}), count=1, now=NOW, serving="v1")
+    assert first == ("drained",)
+
+
 def test_only_the_side_with_traffic_serves() -> None:
     old, new = Pool(available=3), Pool(available=2)
     assert Fleet(old, new).available == 5

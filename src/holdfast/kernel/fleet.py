@@ -11,7 +11,7 @@ on nodes that are being drained.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -167,21 +167,18 @@ def observe(
     """Count `replicas` from the point of view of the revision `target`.
 
     `serving` is the revision that receives the traffic, where only one does.
-    While that is not the target, ready replicas of a third revision serve
-    nobody and count as unready: removing them costs nothing.  When replicas of
-    the target that serve are leaving, both sides serve, and whatever else is
-    left of older revisions counts as unready likewise.
+    While that is not the target, other ready replicas on the old side (of a
+    third revision, or of the target but leaving) serve nobody and count as
+    unready: removing them costs nothing.  When replicas of the target that
+    serve are leaving, both sides serve, and whatever else is left of older
+    revisions counts as unready likewise.
     """
     replicas = tuple(replicas)
-    mixed = _mixed(replicas, target, serving)
     counts: dict[tuple[Side, State], int] = {}
     settled_at: datetime | None = None
     settles_at: datetime | None = None
     ordinals: set[int] = set()
-    for replica in replicas:
-        side, state = replica.side(target), replica.state(min_ready=min_ready, now=now)
-        if _idle(replica, target, serving, mixed=mixed) and state in _READY:
-            state = State.UNREADY
+    for replica, side, state in _counted(replicas, target, now=now, min_ready=min_ready, serving=serving):
         counts[side, state] = counts.get((side, state), 0) + 1
         if replica.ordinal is not None and state is not State.DEAD:
             ordinals.add(replica.ordinal)
@@ -200,7 +197,7 @@ def observe(
         old=pool(Side.OLD),
         new=pool(Side.NEW),
         stable=stable,
-        traffic=None if serving is None or mixed else 100 * (serving == target),
+        traffic=None if serving is None or _both_serve(replicas, target, serving) else 100 * (serving == target),
         gaps=max(ordinals, default=-1) + 1 - len(ordinals),
         settled_at=settled_at,
         settles_at=settles_at,
@@ -227,37 +224,38 @@ def choose(
     worse before the better, the cheaper, the higher ordinal, the younger.
     """
 
-    replicas = tuple(replicas)
-    mixed = _mixed(replicas, target, serving)
-
-    def state_of(replica: Replica) -> State:
-        state = replica.state(min_ready=min_ready, now=now)
-        return State.UNREADY if _idle(replica, target, serving, mixed=mixed) and state in _READY else state
-
-    def rank(replica: Replica) -> tuple[bool, int, int, int, float, str]:
+    def rank(counted: tuple[Replica, Side, State]) -> tuple[bool, int, int, int, float, str]:
+        replica, _, state = counted
         return (
             replica.revision == stable,
-            _BADNESS[state_of(replica)],
+            _BADNESS[state],
             replica.cost,
             -replica.ordinal if replica.ordinal is not None else 0,
             -replica.created_at.timestamp(),
             replica.id,
         )
 
-    candidates = [r for r in replicas if r.side(target) is side and state_of(r) in states]
-    return tuple(replica.id for replica in sorted(candidates, key=rank)[:count])
+    counted = _counted(tuple(replicas), target, now=now, min_ready=min_ready, serving=serving)
+    candidates = sorted((each for each in counted if each[1] is side and each[2] in states), key=rank)
+    return tuple(replica.id for replica, _, _ in candidates[:count])
 
 
-def _mixed(replicas: Iterable[Replica], target: str, serving: str | None) -> bool:
-    """Whether replicas of the target get the traffic and some of them must leave: then both sides serve."""
+def _counted(
+    replicas: tuple[Replica, ...], target: str, *, now: datetime, min_ready: timedelta, serving: str | None
+) -> Iterator[tuple[Replica, Side, State]]:
+    """Each replica with the side and the state that it counts for."""
+    # Where only one side serves, `Fleet.active` says which; what is idle on a side that serves must be told apart.
+    mixed = serving is not None and (serving != target or _both_serve(replicas, target, serving))
+    for replica in replicas:
+        side, state = replica.side(target), replica.state(min_ready=min_ready, now=now)
+        if mixed and side is Side.OLD and replica.revision != serving and state in _READY:
+            state = State.UNREADY
+        yield replica, side, state
+
+
+def _both_serve(replicas: Iterable[Replica], target: str, serving: str | None) -> bool:
+    """Whether replicas of the target get the traffic and some of them must leave."""
     return serving == target and any(replica.leaving and replica.revision == target for replica in replicas)
-
-
-def _idle(replica: Replica, target: str, serving: str | None, *, mixed: bool) -> bool:
-    """Whether an old replica gets no traffic although its side does."""
-    if serving is None or replica.revision in (serving, target):
-        return False
-    return mixed or serving != target
 
 
 _READY = frozenset({State.SETTLING, State.AVAILABLE})
