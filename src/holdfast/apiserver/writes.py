@@ -7,7 +7,6 @@ optimistic locking are the same for all of them.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -136,7 +135,8 @@ class Writer:
                     return await create()
                 raise NotFound.of(kind.plural, name, group=kind.group)
             old = current(entry, kind)
-            obj = change(copy.deepcopy(old))
+            # Decoded once more rather than copied, which takes ten times as long.
+            obj = change(current(entry, kind))
             given = obj["metadata"].get("resourceVersion", "")
             if given and given != str(entry.rv):
                 raise Conflict.of(kind.plural, name, group=kind.group)
