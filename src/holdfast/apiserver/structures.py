@@ -16,6 +16,9 @@ from holdfast.apiserver.resources import Object
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 
+_FILLED_IN: Final = frozenset({"securityContext"})
+"""Structs that are empty by default, but not there before defaulting."""
+
 _TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 _OBJECT_META: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -116,7 +119,7 @@ class Structure:
         written: Object = {}
         for name, schema in self._properties.items():
             default = schema.get("default")
-            if default == {} and schema.get("properties"):
+            if default == {} and schema.get("properties") and name not in _FILLED_IN:
                 written[name] = self.child(name).blank()
             elif name in self._required and (schema.get("type") == "array" or default in ("", 0)):
                 written[name] = default
