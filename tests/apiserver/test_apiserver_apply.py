@@ -335,7 +335,16 @@ def test_an_update_that_changes_nothing_changes_no_entry() -> None:
 
 def test_clients_that_do_not_know_managed_fields_do_not_lose_them() -> None:
     obj = written(None, thing(data={"x": "1"}), "maker")
-    for given_ in (None, [{"operation": "Shrug"}], [{"manager": "m", "operation": "Apply", "apiVersion": "v1"}]):
+    deep: Fields = {}
+    for _ in range(2000):
+        deep = {"f:x": deep}
+    endless = {"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": deep}
+    for given_ in (
+        None,
+        [endless],
+        [{"operation": "Shrug"}],
+        [{"manager": "m", "operation": "Apply", "apiVersion": "v1"}],
+    ):
         new = {**obj, "metadata": {**obj["metadata"], "managedFields": given_}}
         assert written(obj, new, "maker") == obj
 
@@ -346,7 +355,8 @@ def test_clients_may_write_managed_fields_and_reset_them() -> None:
              "fieldsV1": {"f:data": {"f:x": {".": {}}}}}  # fmt: skip
     rewritten = written(obj, {**obj, "metadata": {"name": "a", "managedFields": [entry]}}, "editor")
     assert owners(rewritten) == {"m": {"f:data": {"f:x": {}}}}
-    for reset in ([], [{}]):
+    resets: tuple[list[Fields], ...] = ([], [{}])
+    for reset in resets:
         blank = written(obj, {**obj, "metadata": {"name": "a", "managedFields": reset}}, "editor")
         assert "managedFields" not in blank["metadata"]
         assert "managedFields" not in written(blank, {**blank, "data": {"x": "2"}}, "editor")["metadata"]
@@ -408,7 +418,7 @@ items = st.lists(
     st.fixed_dictionaries({"name": names}, optional={"value": values, "opts": st.dictionaries(names, values)}),
     min_size=1,
     max_size=3,
-    unique_by=lambda item: item["name"],
+    unique_by=lambda item: str(item["name"]),
 )
 configs = st.fixed_dictionaries(
     {},

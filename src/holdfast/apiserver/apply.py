@@ -97,7 +97,7 @@ def _starting_point(old: Object | None, new: Object, subresource: str) -> list[E
         return []
     try:
         return _read(given)
-    except MalformedError:
+    except (MalformedError, RecursionError):
         return stored
 
 

@@ -131,10 +131,13 @@ def _negotiated(accept: str, *, pretty: bool, many: bool) -> Form:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """YAML that Kubernetes' own readers, to whom ``y`` and ``n`` are booleans, read back as it was."""
+    """YAML that readers written in Go read back as it was: to them ``y`` is a boolean and ``1e3`` a number."""
 
 
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
 
 
 def _as_yaml(body: bytes) -> bytes:
