@@ -1,0 +1,25 @@
+"""Questions that are answered and not kept: who the asker is, and what anybody may do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.apiserver.builtins.library import builtin
+from holdfast.apiserver.resources import ResourceType
+
+AUTHENTICATION: Final = "authentication.k8s.io"
+AUTHORIZATION: Final = "authorization.k8s.io"
+
+
+def _review(kind: str, group: str, *, namespaced: bool = False) -> ResourceType:
+    return builtin(kind, group=group, namespaced=namespaced, verbs=("create",), generation=False)
+
+
+RESOURCES: Final[tuple[ResourceType, ...]] = (
+    _review("TokenReview", AUTHENTICATION),
+    _review("SelfSubjectReview", AUTHENTICATION),
+    _review("SubjectAccessReview", AUTHORIZATION),
+    _review("SelfSubjectAccessReview", AUTHORIZATION),
+    _review("SelfSubjectRulesReview", AUTHORIZATION),
+    _review("LocalSubjectAccessReview", AUTHORIZATION, namespaced=True),
+)
