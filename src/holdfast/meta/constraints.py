@@ -16,10 +16,14 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holdfast.meta import formats
-from holdfast.meta.errors import FieldError
+from holdfast.meta.errors import FieldError, MalformedError
 
 Path: TypeAlias = "tuple[()] | tuple[Path, str | int]"
 """Where a value is: the path of what it is in, and its key or index there; empty for the root."""
+
+
+class PatternError(MalformedError):
+    """A text that is not a regular expression."""
 
 
 class Key(str):
@@ -31,7 +35,7 @@ class Key(str):
 Check = Callable[[Any, Path], FieldError | None]
 Search = Callable[[str], object]
 Patterns = Callable[[str], Search]
-"""Makes a search of a pattern; what it finds is true or false."""
+"""Makes a search of a pattern, or raises `PatternError`; what the search returns is true where it finds it."""
 
 INT64: Final = (-(2**63), 2**63 - 1)
 _INT32: Final = (-(2**31), 2**31 - 1)
@@ -52,7 +56,10 @@ def name_of(path: Path) -> str:
 
 def python_patterns(pattern: str) -> Search:
     """Searches by Python's own engine, for patterns that are trusted; `$` means the very end, as in RE2."""
-    return re.compile(_DOLLAR.sub(lambda found: r"\Z" if found[0] == "$" else found[0], pattern)).search
+    try:
+        return re.compile(_DOLLAR.sub(lambda found: r"\Z" if found[0] == "$" else found[0], pattern)).search
+    except re.error as error:
+        raise PatternError(str(error)) from error
 
 
 def text_checks(schema: Mapping[str, Any], patterns: Patterns) -> tuple[Check, ...]:

@@ -115,14 +115,17 @@ def _check_object(node: Node, value: dict[str, Any], path: Path, found: Found) -
 
 def _check_inside(node: Node, value: Any, path: Path, found: Found) -> None:
     """As `check_value`, by the shortest way for a value of the type that is expected."""
-    if type(value) is not node.plain:
-        check_value(node, value, path, found)
-    elif node.plain is dict:
-        _check_object(node, value, path, found)
-    elif node.plain is list:
-        _check_list(node, value, path, found)
-    elif node.fits is None or not node.fits(value):
-        check_value(node, value, path, found)
+    kind = type(value)
+    if kind is node.plain:
+        if kind is dict:
+            _check_object(node, value, path, found)
+            return
+        if kind is list:
+            _check_list(node, value, path, found)
+            return
+        if node.fits is not None and node.fits(value):
+            return
+    check_value(node, value, path, found)
 
 
 def _check_alternatives(node: Node, value: Any, path: Path, found: Found) -> None:
