@@ -189,6 +189,29 @@ def test_a_first_rollout_has_nothing_to_roll_back_to() -> None:
     assert brief(ask(fleet, on_failure=OnFailure.ROLL_BACK, **LATE).decision) == ("blocked", "ProgressDeadlineExceeded")
 
 
+def test_a_pause_between_batches_that_is_longer_than_the_deadline_makes_nobody_late() -> None:
+    settled = NOW - 5 * MINUTE
+    fleet = pools(Pool(available=5), Pool(available=1), settled_at=settled, progressed_at=settled)
+    assert brief(ask(fleet, pause=10 * MINUTE, **LATE).decision) == ("hold", "BatchPause")
+    over = msgspec.structs.replace(fleet, settled_at=NOW - 10 * MINUTE, progressed_at=NOW - 10 * MINUTE)
+    assert brief(ask(over, pause=10 * MINUTE, **LATE).decision) == ("stop", "old", "ready", 1)
+    stuck = msgspec.structs.replace(over, new=Pool(unready=1), progressed_at=NOW - 11 * MINUTE)
+    assert brief(ask(stuck, pause=10 * MINUTE, **LATE).decision) == ("blocked", "ProgressDeadlineExceeded")
+
+
+def test_a_fleet_that_is_complete_is_never_late() -> None:
+    fleet = pools(Pool(), Pool(available=5), progressed_at=NOW - 2 * MINUTE)
+    assert brief(ask(fleet, **LATE).decision) == ("done",)
+
+
+def test_a_refused_rollout_says_so_beside_the_loss_that_is_replaced_meanwhile() -> None:
+    verdict = ask(pools(Pool(available=2)), limits=resolve(3, min_available=3, max_surge=0))
+    assert brief(verdict.decision) == ("start", "old", 1)
+    assert verdict.refusal is not None
+    assert verdict.refusal.because.code is Code.NO_DISRUPTION_BUDGET
+    assert ask(pools(Pool(available=5))).refusal is None
+
+
 def test_a_wait_says_when_to_look_again_at_the_latest() -> None:
     fleet = pools(Pool(available=4), Pool(unready=2), progressed_at=NOW)
     decision = ask(fleet, **LATE).decision
@@ -201,6 +224,24 @@ def test_a_wait_says_when_to_look_again_at_the_latest() -> None:
 
 
 CANARY = canary((CanaryStep(weight=20, pause=MINUTE), CanaryStep(weight=60, approval=True)))
+
+
+def test_nobody_is_late_while_a_gate_is_closed_or_when_it_opens() -> None:
+    fleet = pools(Pool(available=2), Pool(available=3), progressed_at=NOW - 2 * MINUTE)
+    asked: dict[str, Any] = {"steps": CANARY, "progress": Progress("", 1, NOW - 2 * MINUTE), **LATE}
+    assert brief(ask(fleet, **asked).decision) == ("hold", "ApprovalNeeded")
+    opened = ask(fleet, approved=2, **asked)
+    assert brief(opened.decision) == ("start", "new", 1)
+    assert opened.progress.step == 2
+    left = pools(Pool(available=5), progressed_at=NOW - 2 * MINUTE)
+    assert brief(ask(left, steps=on_delete(), **LATE).decision) == ("hold", "DeletionNeeded")
+
+
+def test_a_step_without_budget_is_refused_as_soon_as_it_is_reached() -> None:
+    steps = canary((CanaryStep(weight=20),))
+    verdict = ask(pools(Pool(available=4), Pool(available=1)), steps=steps, limits=limits(5, 5, 0))
+    assert brief(verdict.decision) == ("blocked", "NoDisruptionBudget")
+    assert verdict.progress.step == 1
 
 
 def test_a_canary_reaches_its_part_then_holds_for_its_pause() -> None:

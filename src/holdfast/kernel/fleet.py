@@ -75,7 +75,8 @@ class Fleet(msgspec.Struct, frozen=True):
     gaps           ordered fleets: ordinals missing below the highest one
     settled_at     when the last new replica became available
     settles_at     when the next settling replica will become available
-    progressed_at  when the rollout last got further; None: none is under way
+    progressed_at  when the rollout last got further (a new replica available, an
+                   old one gone, a step passed) or was resumed; None: none is under way
     """
 
     old: Pool = Pool()

@@ -118,6 +118,8 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     pause              between batches, after the last replica became available
     ordered            one replica after another, by ordinal
     count_terminating  replicas that are going still occupy a place
+    deadline           how long nothing may get further; closed gates and pauses do not count
+    approved           how many steps somebody has promoted, of this target
     at_most            cap on new replicas, set by a group in lockstep
     """
 
@@ -156,37 +158,52 @@ class Shape(msgspec.Struct, frozen=True):
     ceiling: int
 
 
+Refusal = Hold | Blocked | RollBack
+
+
 class Verdict(msgspec.Struct, frozen=True):
-    """A decision, the facts to keep, and the bounds it was made under."""
+    """A decision, the facts to keep, and the bounds it was made under.
+
+    refusal  why the rollout must not go on; losses and scaling are answered meanwhile
+    """
 
     decision: Decision
     progress: Progress
     shape: Shape
+    refusal: Refusal | None = None
 
 
 def decide(rollout: Rollout, fleet: Fleet, *, progress: Progress, now: datetime) -> Verdict:
     """What to do next with `fleet`, and why."""
-    target = rollout.target
+    target, last = rollout.target, len(rollout.steps) - 1
     if progress.target != target:
         progress = Progress(target)
-    index, reached_at = min(progress.step, len(rollout.steps) - 1), progress.reached_at
-    held = _held(rollout, fleet, rollout.steps[index], now)
-    if held is not None:
-        decision, shape = held
-        return Verdict(decision, Progress(target, index, reached_at), shape)
+    index, reached_at = _resumed(rollout, fleet, progress)
     while True:
         step = rollout.steps[index]
+        refusal: Refusal | None = _refusal(rollout, fleet, step)
+        if refusal is not None:
+            return _held(rollout, fleet, step, refusal, Progress(target, index, reached_at), now)
         shape = _shape(rollout, fleet, step)
-        decision_or_none = _converge(rollout, fleet, shape, now)
-        if decision_or_none is not None:
-            return Verdict(decision_or_none, Progress(target, index, reached_at), shape)
-        reached_at = reached_at or now
-        decision_or_none = _gate(rollout, fleet, step.gate, index, reached_at, now)
-        if decision_or_none is not None:
-            return Verdict(decision_or_none, Progress(target, index, reached_at), shape)
-        if index + 1 == len(rollout.steps):
-            return Verdict(_done(rollout, fleet, shape), Progress(target, index, reached_at), shape)
+        decision = _converge(rollout, fleet, shape, now)
+        if decision is None:
+            reached_at = reached_at or now
+            decision = _gate(rollout, fleet, step.gate, index, reached_at, now)
+        if decision is not None or index == last:
+            break
         index, reached_at = index + 1, None
+    here = Progress(target, index, reached_at)
+    if index == progress.step and isinstance(decision, Start | Stop | Wait):
+        refusal = _overdue(rollout, fleet, now)
+        if refusal is not None:
+            return _held(rollout, fleet, step, refusal, here, now)
+    return Verdict(decision or _done(rollout, fleet, shape), here, shape)
+
+
+def _resumed(rollout: Rollout, fleet: Fleet, progress: Progress) -> tuple[int, datetime | None]:
+    """The step to go on from, and since when its shape is there."""
+    index = min(progress.step, len(rollout.steps) - 1)
+    return index, progress.reached_at
 
 
 def _shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
@@ -200,54 +217,55 @@ def _shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
     floor = limits.floor if step.floor else 0
     match step.old:
         case Old.REST:
-            return Shape(wanted, replicas - wanted, floor, limits.ceiling)
+            return _bounded(rollout, fleet, step, floor, wanted, replicas - wanted)
         case Old.NONE:
-            return Shape(wanted, 0, floor, limits.ceiling)
+            return _bounded(rollout, fleet, step, floor, wanted, 0)
         case Old.SERVE:
             # The serving side keeps its size, and its floor once the new side is complete.
             keep = min(old.live, replicas)
             if fleet.active is Side.OLD and new.available >= wanted and fleet.stable:
                 keep = max(keep, floor)
-            return Shape(wanted, keep, floor, 2 * replicas)
+            return _bounded(rollout, fleet, step, floor, wanted, keep)
         case Old.LIVING:
             keep = min(old.live, replicas - min(new.live, replicas))
-            return Shape(replicas - keep, keep, floor, limits.ceiling)
+            return _bounded(rollout, fleet, step, floor, replicas - keep, keep)
 
 
 def _held_shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
     """The shape that keeps what there is: only losses and scaling are answered."""
     limits, new, old = rollout.limits, fleet.new, fleet.old
     replicas = limits.replicas
-    if fleet.initial:
-        return Shape(replicas, 0, limits.floor, limits.ceiling)
-    if step.old is Old.SERVE:
-        mine, others = (new, old) if fleet.active is Side.NEW else (old, new)
-        spare = min(others.live, replicas)
-        wanted = (replicas, spare) if mine is new else (spare, max(min(old.live, replicas), limits.floor))
-        return Shape(*wanted, limits.floor, 2 * replicas)
     keep = min(new.live, replicas)
-    if step.old is Old.NONE and step.floor:
+    if fleet.initial:
+        wanted = (replicas, 0)
+    elif step.old is Old.SERVE:
+        rest = min(old.live, replicas)
+        wanted = (replicas, rest) if fleet.active is Side.NEW else (keep, max(rest, limits.floor))
+    elif step.old is Old.NONE and step.floor:
         # The old revision is past: what is missing comes back new.
         rest = min(old.live, replicas)
-        return Shape(max(keep, replicas - rest), rest, limits.floor, limits.ceiling)
-    rest = max(replicas - keep, min(old.live, limits.ceiling - keep))
-    return Shape(keep, rest, limits.floor, limits.ceiling)
+        wanted = (max(keep, replicas - rest), rest)
+    else:
+        wanted = (keep, max(replicas - keep, min(old.live, limits.ceiling - keep)))
+    return _bounded(rollout, fleet, step, limits.floor, *wanted)
 
 
-def _held(rollout: Rollout, fleet: Fleet, step: Step, now: datetime) -> tuple[Decision, Shape] | None:
-    """The decision of a rollout that must not go on, if it must not."""
-    verdict = _refusal(rollout, fleet, step, now)
-    if verdict is None:
-        return None
+def _bounded(rollout: Rollout, fleet: Fleet, step: Step, floor: int, new: int, old: int) -> Shape:
+    """The shape of `new` and `old` replicas, with its bounds."""
+    replicas = rollout.limits.replicas
+    return Shape(new, old, floor, 2 * replicas if step.old is Old.SERVE else rollout.limits.ceiling)
+
+
+def _held(rollout: Rollout, fleet: Fleet, step: Step, refusal: Refusal, progress: Progress, now: datetime) -> Verdict:
+    """The verdict on a rollout that must not go on: what is lost comes back, and its size is followed."""
     shape = _held_shape(rollout, fleet, step)
-    if isinstance(verdict, RollBack):
-        return verdict, shape
-    action = _converge(rollout, fleet, shape, now)
-    return (action if isinstance(action, Start | Stop) else verdict), shape
+    action = None if isinstance(refusal, RollBack) else _converge(rollout, fleet, shape, now)
+    return Verdict(action if isinstance(action, Start | Stop) else refusal, progress, shape, refusal)
 
 
-def _refusal(rollout: Rollout, fleet: Fleet, step: Step, now: datetime) -> Hold | Blocked | RollBack | None:
-    limits, old = rollout.limits, fleet.old
+def _refusal(rollout: Rollout, fleet: Fleet, step: Step) -> Hold | Blocked | None:
+    """Why the rollout must not go on at all."""
+    limits = rollout.limits
     if rollout.paused:
         return Hold(None, Because(Code.PAUSED, "the rollout is paused; resume it to go on"))
     if (
@@ -255,7 +273,7 @@ def _refusal(rollout: Rollout, fleet: Fleet, step: Step, now: datetime) -> Hold 
         and step.floor
         and step.old in (Old.REST, Old.NONE)
         and fleet.active is None
-        and old.ready > 0
+        and fleet.old.ready > 0
         and fleet.new.live < step.new(limits.replicas)
     ):
         return Blocked(
@@ -267,7 +285,13 @@ def _refusal(rollout: Rollout, fleet: Fleet, step: Step, now: datetime) -> Hold 
             f"set maxSurge to 1 or more, or minAvailable to {limits.replicas - 1:,} or less "
             "(maxUnavailable to 1 or more)",
         )
-    if rollout.deadline is None or fleet.progressed_at is None or now < fleet.progressed_at + rollout.deadline:
+    return None
+
+
+def _overdue(rollout: Rollout, fleet: Fleet, now: datetime) -> Blocked | RollBack | None:
+    """What a missed progress deadline leads to; None while there is time."""
+    due = _due(rollout, fleet)
+    if rollout.deadline is None or due is None or now < due:
         return None
     seconds = int(rollout.deadline.total_seconds())
     late = f"nothing got further for {count(seconds, 'second')}; {_situation(fleet)}"
@@ -377,11 +401,15 @@ def _wait(rollout: Rollout, fleet: Fleet, shape: Shape) -> Wait | None:
 
 
 def _waiting(rollout: Rollout, fleet: Fleet, side: Side, number: int, because: Because) -> Wait:
-    until = fleet.settles_at
-    if rollout.deadline is not None and fleet.progressed_at is not None:
-        late = fleet.progressed_at + rollout.deadline
-        until = late if until is None else min(until, late)
-    return Wait(side, number, until, because)
+    moments = [moment for moment in (fleet.settles_at, _due(rollout, fleet)) if moment is not None]
+    return Wait(side, number, min(moments, default=None), because)
+
+
+def _due(rollout: Rollout, fleet: Fleet) -> datetime | None:
+    """When the rollout is late, if it does not get further; the pause between batches is no delay."""
+    if rollout.deadline is None or fleet.progressed_at is None:
+        return None
+    return fleet.progressed_at + rollout.pause + rollout.deadline
 
 
 def _at_floor(fleet: Fleet, shape: Shape) -> Because:
