@@ -34,8 +34,6 @@ _log: Final = logging.getLogger("holdfast.apiserver.serve")
 _MANY_HEADERS: Final = 1024
 """What the parser lets through, so that it is us who refuse, in a Status."""
 
-_DRAINING: Final = b"[-]shutdown failed: reason withheld\nreadyz check failed\n"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
@@ -133,10 +131,7 @@ class Listener:
 
     async def _response(self, incoming: web.BaseRequest) -> Response:
         try:
-            request = await self._request(incoming)
-            if self.draining and request.path.startswith("/readyz"):
-                return Response(500, _DRAINING, content_type="text/plain; charset=utf-8")
-            return await self._handle(request)
+            return await self._handle(await self._request(incoming))
         except StatusError as error:
             return refusal(error)
         except Exception:
