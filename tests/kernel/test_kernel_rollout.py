@@ -305,6 +305,25 @@ def test_blue_green_keeps_the_old_set_for_the_delay_and_then_drains_it_at_once()
     assert drained.decision.because.code is Code.DRAINING
 
 
+def test_a_strategy_that_became_blue_green_midway_switches_although_its_steps_are_said_to_be_past() -> None:
+    # Step 2 of a canary, say; in BlueGreen it lies behind the switch that the world does not show.
+    steps, beyond = blue_green(), Progress("", 2, NOW)
+    complete = pools(Pool(available=5), Pool(available=5), traffic=0)
+    assert isinstance(ask(complete, steps=steps, progress=beyond).decision, Switch)
+    growing = ask(pools(Pool(available=5), Pool(available=2), traffic=0), steps=steps, progress=beyond)
+    assert brief(growing.decision) == ("start", "new", 3)
+    assert growing.progress == Progress("", 0, None)
+    switched = pools(Pool(available=5), Pool(available=5), traffic=100)
+    assert brief(ask(switched, steps=steps, progress=beyond).decision) == ("stop", "old", "ready", 5)
+
+
+def test_undoing_blue_green_while_the_old_set_is_kept_switches_back_at_once() -> None:
+    # Seen from the stable revision: its whole set is there, the traffic is elsewhere, and every gate is open.
+    fleet = pools(Pool(available=5), Pool(available=5), traffic=0)
+    decision = ask(fleet, steps=BLUE_GREEN, approved=len(BLUE_GREEN), target="v1", progress=Progress("v2", 2)).decision
+    assert decision == Switch(100, decision.because)
+
+
 def test_recreate_waits_until_the_last_old_replica_has_gone() -> None:
     assert brief(ask(pools(Pool(available=5)), steps=recreate()).decision) == ("stop", "old", "ready", 5)
     going = pools(Pool(terminating=1))

@@ -201,8 +201,17 @@ def decide(rollout: Rollout, fleet: Fleet, *, progress: Progress, now: datetime)
 
 
 def _resumed(rollout: Rollout, fleet: Fleet, progress: Progress) -> tuple[int, datetime | None]:
-    """The step to go on from, and since when its shape is there."""
+    """The step to go on from, and since when its shape is there.
+
+    The steps may be others than those the facts were made with.  A pause or an
+    approval that was passed stays passed; but whether traffic was switched is
+    for the world to say, or the old replicas would go while they serve.
+    """
     index = min(progress.step, len(rollout.steps) - 1)
+    if fleet.active is Side.OLD:
+        for earlier, step in enumerate(rollout.steps[:index]):
+            if isinstance(step.gate, Switched):
+                return earlier, None
     return index, progress.reached_at
 
 
