@@ -136,6 +136,15 @@ def test_a_partition_keeps_the_rest_at_the_old_revision_and_restores_it_there() 
     assert brief(ask(pools(Pool(available=2), Pool(available=2)), steps=steps).decision) == ("start", "old", 1)
 
 
+def test_where_no_stable_revision_is_known_what_is_missing_comes_new() -> None:
+    fleet = pools(Pool(available=1), Pool(available=2), stable=False)
+    steps = rolling_update(partition=3)
+    assert brief(ask(fleet, steps=steps).decision) == ("start", "new", 2)
+    assert brief(ask(fleet, steps=steps, paused=True).decision) == ("start", "new", 2)
+    full = pools(Pool(available=1), Pool(available=4), stable=False)
+    assert brief(ask(full, steps=steps).decision) == ("done",)
+
+
 def test_terminating_replicas_take_room_only_where_they_count() -> None:
     fleet = pools(Pool(available=4, terminating=1), Pool(unready=1))
     assert brief(ask(fleet).decision) == ("start", "new", 1)

@@ -260,8 +260,11 @@ def _held_shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
 
 
 def _bounded(rollout: Rollout, fleet: Fleet, step: Step, floor: int, new: int, old: int) -> Shape:
-    """The shape of `new` and `old` replicas, with its bounds."""
+    """The shape of `new` and `old` replicas, as far as it can be had, with its bounds."""
     replicas = rollout.limits.replicas
+    if old > fleet.old.live and not fleet.stable:
+        # There is no revision to bring old replicas back from: what is missing comes new.
+        new, old = min(replicas, new + old - fleet.old.live), fleet.old.live
     return Shape(new, old, floor, 2 * replicas if step.old is Old.SERVE else rollout.limits.ceiling)
 
 
