@@ -51,7 +51,7 @@ _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "c
 """The order in which Kubernetes tells the verbs of custom resources; of others it is the alphabet's."""
 
 _PART_VERBS: Final = ("get", "patch", "update")
-_VERSION: Final = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
+_VERSION: Final = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 _STABILITY: Final = {None: 0, "beta": 1, "alpha": 2}
 
 
@@ -97,17 +97,28 @@ ACTIONS: Final[Mapping[str, tuple[GVK | None, tuple[str, ...]]]] = {
     "token": (GVK("authentication.k8s.io", "v1", "TokenRequest"), ("create",)),
     "log": (None, ("get",)),
     "finalize": (None, ("update",)),
-    "approval": (None, _PART_VERBS),
 }
 """Subresources that are more than a part of their object; without a kind, they speak in that of their object."""
+
+CONNECTIONS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "attach": ("AttachOptions", ("create", "get")),
+    "exec": ("ExecOptions", ("create", "get")),
+    "portforward": ("PortForwardOptions", ("create", "get")),
+    "proxy": ("ProxyOptions", ("create", "delete", "get", "patch", "update")),
+}
+"""Subresources that connect to what runs; their options are a kind of the core that is named for the object's."""
 
 
 def subresources(each: ResourceType) -> Iterator[Subresource]:
     """The subresources of a resource, in the order in which Kubernetes tells them."""
     names = set(each.subresources) | ({"status"} if each.status else set()) | ({"scale"} if each.scale else set())
     for name in sorted(names, reverse=each.custom):  # custom kinds: status, then scale
-        kind, verbs = ACTIONS.get(name, (None, _PART_VERBS))
-        yield Subresource(name, kind or each.gvk, verbs)
+        if name in CONNECTIONS:
+            options, verbs = CONNECTIONS[name]
+            yield Subresource(name, GVK("", "v1", f"{each.kind}{options}"), verbs)
+        else:
+            kind, verbs = ACTIONS.get(name, (None, _PART_VERBS))
+            yield Subresource(name, kind or each.gvk, verbs)
 
 
 def verbs(each: ResourceType) -> list[str]:

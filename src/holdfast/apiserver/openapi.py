@@ -30,8 +30,6 @@ _BEARER: Final = {
     "description": "Bearer Token authentication",
 }
 _FOREVER: Final = {"Cache-Control": "public, immutable, max-age=31536000"}
-_OLD_MEDIA_TYPE: Final = openapi_protobuf.MEDIA_TYPE.replace("@", ".")
-"""How some clients spell the type: ``@`` is not allowed in media types."""
 
 
 def describe(types: Iterable[ResourceType], names: Names) -> dict[str, Any]:
@@ -130,7 +128,7 @@ def _serve_v2(request: Request, registry: Registry) -> Response:
     for clause in accepted(request):
         if clause.takes(JSON):
             return _swagger_json(registry).answer(request)
-        if clause.media_type in (openapi_protobuf.MEDIA_TYPE, _OLD_MEDIA_TYPE):
+        if clause.media_type in (openapi_protobuf.ASKED_AS, openapi_protobuf.MEDIA_TYPE):
             return _swagger_protobuf(registry).answer(request)
     raise NotAcceptable.of([JSON, openapi_protobuf.MEDIA_TYPE])
 

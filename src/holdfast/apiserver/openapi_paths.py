@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from holdfast.apiserver.discovery import Subresource, subresources
+from holdfast.apiserver.discovery import CONNECTIONS, Subresource, subresources
 from holdfast.apiserver.openapi_schemas import GVK_EXTENSION, PATCH, Components, gvk_extension, refer
-from holdfast.apiserver.openapi_types import COMMON
 from holdfast.apiserver.resources import ResourceType
 from holdfast.meta.objects import GVK
 
@@ -140,40 +139,40 @@ class _Resource:
             "x-kubernetes-action": action,
             GVK_EXTENSION: gvk_extension(kind)[0],
         }
-        body = None if subresource == "log" else refer(self._component(kind))
+        body = self._body(kind, subresource)
         match action:
             case "list":
-                return operation | {
-                    "parameters": [*_LIST],
-                    "responses": _responses(refer(self._components.list_of(each))),
-                }
-            case "delete" | "deletecollection":
-                options, status = refer(self._components.common("DeleteOptions")), self._components.common("Status")
+                listed = refer(self._components.list_of(each))
+                return operation | {"parameters": [*_LIST], "responses": _responses(listed)}
+            case "delete" | "deletecollection" if not subresource:
+                options, status = map(self._components.common, ("DeleteOptions", "Status"))
                 return operation | {
                     "parameters": [*_DELETE, *(_LIST if action == "deletecollection" else ())],
-                    "requestBody": _content(options, _MEDIA_TYPES),
+                    "requestBody": _content(refer(options), _MEDIA_TYPES),
                     "responses": _responses(refer(status)),
                 }
-            case "patch":
+            case "patch" if body is not None:
                 types = _PATCH_TYPES if each.custom else (*_PATCH_TYPES, _STRATEGIC)
                 return operation | {
                     "parameters": [*_WRITE, _FORCE],
-                    "requestBody": _content(refer(self._components.plain(PATCH)), types) | {"required": True},
+                    "requestBody": {**_content(refer(self._components.plain(PATCH)), types), "required": True},
                     "responses": _responses(body, created=True),
                 }
-            case "post" | "put":
+            case "post" | "put" if body is not None:
                 return operation | {
                     "parameters": [*_WRITE],
-                    "requestBody": _content(body or {}, _MEDIA_TYPES) | {"required": True},
+                    "requestBody": {**_content(body, _MEDIA_TYPES), "required": True},
                     "responses": _responses(body, created=True),
                 }
             case _:
                 return operation | {"responses": _responses(body)}
 
-    def _component(self, kind: GVK) -> str:
-        if kind != self._type.gvk and kind.kind in COMMON:
-            return self._components.common(kind.kind)
-        return self._components.kind(self._type)
+    def _body(self, kind: GVK, subresource: str) -> dict[str, Any] | None:
+        """The schema of what is sent and answered; None where that is a stream of anything."""
+        if subresource == "log" or subresource in CONNECTIONS:
+            return None
+        own = kind == self._type.gvk
+        return refer(self._components.kind(self._type) if own else self._components.common(kind.kind))
 
     def _id(self, action: str, subresource: str, *, everywhere: bool) -> str:
         """Unique in the document, and in the form that generators of clients know."""

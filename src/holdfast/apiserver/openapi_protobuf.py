@@ -14,7 +14,9 @@ from typing import Any, Final
 
 from holdfast.apiserver.exchange import encode as json
 
-MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+ASKED_AS: Final = MEDIA_TYPE.replace(".v1.0", "@v1.0")
+"""How clients ask for it; they do not take that spelling for an answer, since ``@`` may not be in a media type."""
 
 Field = Callable[[Any], bytes]
 """A value to its bytes on the wire, with the number of its field before them."""
@@ -54,7 +56,7 @@ def _flag(number: int) -> Field:
 
 def _count(number: int) -> Field:
     tag = _varint(number << 3)
-    return lambda value: tag + _varint(value)
+    return lambda value: tag + _varint(max(0, int(value)))
 
 
 def _number(number: int) -> Field:

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from holdfast.apiserver.builtins.library import TYPES
-from holdfast.apiserver.builtins.notation import Types
+from holdfast.apiserver import builtins
 from holdfast.apiserver.discovery import ACTIONS
 from holdfast.apiserver.openapi_types import COMMON, MACHINERY
 from holdfast.apiserver.resources import ResourceType
@@ -32,7 +31,6 @@ _PACKAGES: Final = {
 TIME: Final = f"{_META}.Time"
 INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
-FIELDS: Final = f"{_META}.FieldsV1"
 PATCH: Final = f"{_META}.Patch"
 
 _PLAIN: Final[Mapping[str, Schema]] = {
@@ -46,7 +44,6 @@ _PLAIN: Final[Mapping[str, Schema]] = {
         "oneOf": [{"type": "string"}, {"type": "number"}],
         "description": "An amount, with a suffix such as m, k, M, Ki or Mi where it is very small or large.",
     },
-    FIELDS: {"type": "object", "description": "A set of fields, as a tree of their names."},
     PATCH: {"type": "object", "description": "What is to change; its form is that of the content type."},
 }
 """Components that are no structs."""
@@ -117,17 +114,20 @@ def _home(struct: str, users: list[GVK]) -> str:
 
 
 @cache
+def _schemas() -> Mapping[str, Mapping[str, Any]]:
+    """The schemas of all types that have a name."""
+    return {name: COMMON.schema(name) for name in COMMON} | dict(builtins.definitions())
+
+
+@cache
 def _structs() -> dict[int, str]:
-    """The names of all built-in types, by the identity of their properties."""
-    return {id(types.schema(name)["properties"]): name for types in (TYPES, COMMON) for name in types}
+    """The names of those types, by the identity of their properties, which every use of a type shares."""
+    common = [(name, COMMON.schema(name)) for name in COMMON]
+    return {id(schema["properties"]): name for name, schema in [*_schemas().items(), *common]}
 
 
 def _struct(schema: Mapping[str, Any]) -> str | None:
     return _structs().get(id(schema["properties"])) if "properties" in schema else None
-
-
-def _types_of(struct: str) -> Types:
-    return TYPES if struct in TYPES else COMMON
 
 
 @cache
@@ -139,18 +139,22 @@ def _reachable(struct: str) -> frozenset[str]:
         name = pending.pop()
         if name not in found:
             found.add(name)
-            pending += _used(name)
+            pending += _used(_schemas()[name])
     return frozenset(found)
 
 
-def _used(struct: str) -> Iterator[str]:
-    types = _types_of(struct)
-    for field in types.struct(struct).fields:
-        type_ = field.type
-        while type_.item is not None:
-            type_ = type_.item
-        if type_.of in types:
-            yield type_.of
+def _used(schema: Mapping[str, Any]) -> Iterator[str]:
+    for inner in _inner(schema):
+        struct = _struct(inner)
+        if struct is None:
+            yield from _used(inner)
+        else:
+            yield struct
+
+
+def _inner(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from schema.get("properties", {}).values()
+    yield from (schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), Mapping))
 
 
 class Components:
@@ -188,26 +192,26 @@ class Components:
 
     def common(self, struct: str) -> str:
         """The component of a type that belongs to no resource."""
-        return self._define(struct, COMMON.schema(struct))
+        return self._define(struct)
 
     def plain(self, component: str) -> str:
         """The component of a type without fields."""
         self.schemas[component] = _PLAIN[component]
         return component
 
-    def _define(self, struct: str, schema: Mapping[str, Any]) -> str:
+    def _define(self, struct: str) -> str:
         name = self._names.of(struct)
         if name not in self.schemas:
             self.schemas[name] = {}  # reserved, for types that refer to themselves
             kind = self._names.kinds.get(name)
-            self.schemas[name] = self._inline(schema) | ({GVK_EXTENSION: gvk_extension(kind)} if kind else {})
+            extension = {GVK_EXTENSION: gvk_extension(kind)} if kind else {}
+            self.schemas[name] = self._inline(_schemas()[struct]) | extension
         return name
 
     def _render(self, schema: Mapping[str, Any]) -> Schema:
         struct = _struct(schema)
         if struct is not None:
-            own = _types_of(struct).schema(struct)
-            return refer(self._define(struct, own), **_said_here(schema, own))
+            return refer(self._define(struct), **_said_here(schema, _schemas()[struct]))
         plain = _plain(schema)
         return self._inline(schema) if plain is None else refer(self.plain(plain), **_said_here(schema, {}))
 
