@@ -9,7 +9,6 @@ kind waits for those of others.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -45,35 +44,47 @@ def describe(types: Iterable[ResourceType], names: Names) -> dict[str, Any]:
     }
 
 
-@dataclass(slots=True)
-class _Kept:
-    """What is kept of a registry: documents by path, each with the resource types that it was made of."""
+class _Documents:
+    """The documents of a registry, each made when it is asked for and kept until its own resource types change."""
 
-    builtins: tuple[ResourceType, ...] = ()
-    names: Names = field(default_factory=lambda: Names(()))
-    documents: dict[str, tuple[tuple[ResourceType, ...], Document]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.versions: dict[str, Version] = {}
+        self.names = Names(())
+        self._revision = -1
+        self._builtins: tuple[ResourceType, ...] = ()
+        self._made: dict[str, Document] = {}
+
+    def follow(self, registry: Registry) -> None:
+        """Forget what the registry no longer holds."""
+        if self._revision == registry.revision:
+            return
+        versions = {version.path: version for group in groups(registry) for version in group.versions}
+        builtins = tuple(each for each in registry if not each.custom)
+        if not _same(self._builtins, builtins):
+            self._builtins, self.names = builtins, Names(builtins)
+            self._made.clear()
+        stale = [path for path in self._made if not _same(self.versions[path].types, _types(versions.get(path)))]
+        for path in stale:
+            del self._made[path]
+        self._revision, self.versions = registry.revision, versions
+
+    def of(self, path: str) -> Document:
+        if path not in self._made:
+            self._made[path] = Document(encode(describe(self.versions[path].types, self.names)))
+        return self._made[path]
 
 
-_kept: WeakKeyDictionary[Registry, _Kept] = WeakKeyDictionary()
+_documents: WeakKeyDictionary[Registry, _Documents] = WeakKeyDictionary()
 
 
-def _names(registry: Registry) -> Names:
-    kept = _kept.setdefault(registry, _Kept())
-    builtins = tuple(each for each in registry if not each.custom)
-    if not _same(kept.builtins, builtins):
-        kept.builtins, kept.names = builtins, Names(builtins)
-        kept.documents.clear()
-    return kept.names
+def _documents_of(registry: Registry) -> _Documents:
+    documents = _documents.setdefault(registry, _Documents())
+    documents.follow(registry)
+    return documents
 
 
-def _document(registry: Registry, version: Version) -> Document:
-    """The document of a version; a kind that came or went elsewhere does not touch it."""
-    names = _names(registry)
-    documents = _kept[registry].documents
-    found = documents.get(version.path)
-    if found is None or not _same(found[0], version.types):
-        documents[version.path] = found = version.types, Document(encode(describe(version.types, names)))
-    return found[1]
+def _types(version: Version | None) -> tuple[ResourceType, ...]:
+    return version.types if version else ()
 
 
 def _same(before: tuple[ResourceType, ...], now: tuple[ResourceType, ...]) -> bool:
@@ -82,28 +93,22 @@ def _same(before: tuple[ResourceType, ...], now: tuple[ResourceType, ...]) -> bo
 
 
 @per_revision
-def _versions(registry: Registry) -> dict[str, Version]:
-    return {version.path: version for group in groups(registry) for version in group.versions}
-
-
-@per_revision
 def _index(registry: Registry) -> Document:
     """Where the documents of version 3 are; each address changes with what it shows, so it can be kept for ever."""
-    digests = {path: _document(registry, version).digest for path, version in _versions(registry).items()}
-    return Document(
-        encode(
-            {
-                "paths": {
-                    path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"} for path, digest in digests.items()
-                }
-            }
-        )
-    )
+    documents = _documents_of(registry)
+    paths = {path: {"serverRelativeURL": _address(path, documents.of(path))} for path in documents.versions}
+    return Document(encode({"paths": paths}))
+
+
+def _address(path: str, document: Document) -> str:
+    return f"/openapi/v3/{path}?hash={document.digest}"
 
 
 def _swagger(registry: Registry) -> dict[str, Any]:
     """Everything in one document, in version 2."""
-    whole = describe((each for version in _versions(registry).values() for each in version.types), _names(registry))
+    documents = _documents_of(registry)
+    types = [each for version in documents.versions.values() for each in version.types]
+    whole = describe(types, documents.names)
     return {
         "swagger": "2.0",
         "info": _INFO,
@@ -134,19 +139,18 @@ def _serve_v2(request: Request, registry: Registry) -> Response:
 
 
 def _serve_v3(request: Request, registry: Registry, *, path: str) -> Response:
-    version = _versions(registry).get(path)
-    if path and version is None:
+    documents = _documents_of(registry)
+    if path and path not in documents.versions:
         return page_not_found()
     if not any(clause.takes(JSON) for clause in accepted(request)):
         raise NotAcceptable.of([JSON])
-    if version is None:
+    if not path:
         return _index(registry).answer(request)
-    document = _document(registry, version)
+    document = documents.of(path)
     asked = request.param("hash")
     if asked and asked != document.digest:
         # What had this address is gone; a temporary redirect, for it may come back.
-        current = f"/openapi/v3/{path}?hash={document.digest}"
-        return Response(307, headers={"Location": current, "Cache-Control": "no-store"})
+        return Response(307, headers={"Location": _address(path, document), "Cache-Control": "no-store"})
     return document.answer(request, _FOREVER if asked else None)
 
 
