@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -73,6 +73,10 @@ class Identity:
             token_key=_kept_key(directory / _TOKEN_KEY),
             admin_token=_kept_token(directory / _ADMIN_TOKEN),
         )
+
+    def renewed(self, bind: str, *, now: datetime) -> Identity:
+        """The same with a new serving certificate, for a server that runs longer than one lasts."""
+        return replace(self, serving=certificates.new_serving(self.authority, certificates.hosts_for(bind), now=now))
 
     def tls(self) -> ssl.SSLContext:
         """A context that serves this identity and takes client certificates of its authority, where one is offered."""

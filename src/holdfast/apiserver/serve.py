@@ -68,6 +68,7 @@ class Listener:
         self._quiet = asyncio.Event()
         self.draining = False
         self.address = ("", 0)
+        """Host and port, once it listens."""
 
     async def listen(self, bind: str, port: int, *, tls: ssl.SSLContext) -> None:
         """Begin; raises `OSError` where the address cannot be had."""
@@ -81,11 +82,6 @@ class Listener:
         )
         host, bound, *_ = self._server.sockets[0].getsockname()
         self.address = (host, bound)
-
-    @property
-    def url(self) -> str:
-        host, port = self.address
-        return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
     async def drain(self, seconds: float = 10.0) -> None:
         """Take no more connections, end the streams, let what is under way finish in time, and close."""

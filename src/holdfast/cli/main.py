@@ -35,6 +35,7 @@ COMMANDS: Final = {
         "holdfast.cli.simulate:command", "Run a rollout in virtual time, with crashes and slow starts, and watch it."
     ),
     "crds": Entry("holdfast.cli.crds:command", "Print the CustomResourceDefinitions of all kinds."),
+    "apiserver": Entry("holdfast.cli.apiserver:command", "Run a Kubernetes API server in one process."),
 }
 """Every command, in the order in which they are listed."""
 
