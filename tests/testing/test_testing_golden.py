@@ -152,7 +152,7 @@ SCENARIOS = {
         ),
     ),
     "blue-green-drained": (
-        "BlueGreen, and a node is drained after the switch: what serves is replaced above the floor, not drained at once",
+        "BlueGreen, and a node is drained after the switch: what serves is replaced above the floor",
         Scenario(
             spec=WorkloadSpec(replicas=4, rollout=RolloutStrategy(strategy="BlueGreen", min_available=3)),
             neighbours=Neighbours(nodes=3),

@@ -18,7 +18,6 @@ from holdfast.apiserver.writes import current
 from holdfast.meta.errors import NotFound
 
 KEY: Final = "apiextensions.k8s.io/customresourcedefinitions"
-CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class Definitions:
@@ -104,5 +103,5 @@ class Definitions:
 
 def _without_cleanup(definition: Object) -> Object:
     meta = dict(definition["metadata"])
-    meta["finalizers"] = [name for name in meta.get("finalizers") or [] if name != CLEANUP]
+    meta["finalizers"] = [name for name in meta.get("finalizers") or [] if name != crds.FINALIZER]
     return {**definition, "metadata": meta}

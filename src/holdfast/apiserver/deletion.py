@@ -6,6 +6,7 @@ collects dependents, and ends namespaces, is somebody else's work.
 
 from __future__ import annotations
 
+import copy
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -49,6 +50,9 @@ def check_preconditions(kind: ResourceType, obj: Object, options: DeleteOptions)
 
 def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: datetime) -> Object | None:
     """The object as it waits to be deleted; None when nothing keeps it."""
+    if "deletionTimestamp" not in obj["metadata"]:
+        obj = copy.deepcopy(obj)
+        kind.on_delete(obj, now)
     meta = dict(obj["metadata"])
     finalizers = _finalizers(list(meta.get("finalizers") or []), options.propagation)
     grace = _grace(kind, obj, options)
@@ -66,10 +70,7 @@ def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: date
         meta["deletionGracePeriodSeconds"] = grace
         if before is None and meta.get("generation"):
             meta["generation"] += 1
-    out = {**obj, "metadata": meta}
-    if kind.key == "/namespaces":
-        out["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-    return out
+    return {**obj, "metadata": meta}
 
 
 def _finalizers(present: list[str], propagation: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 from holdfast.meta.errors import FieldError
@@ -62,6 +63,7 @@ class ResourceType:
     validate      problems beyond the schema; `old` is None on create
     on_create / on_update   server-owned changes before validation (clear status, allocate,
                   keep immutables); own their first argument
+    on_delete     what a deletion changes before finalizers are looked at; owns its argument
     fields        extra field selectors: dotted paths beside metadata.name and metadata.namespace
     status        has a status subresource (so spec writes ignore status and the other way round)
     generation    metadata.generation counts changes of everything but metadata and status
@@ -90,6 +92,7 @@ class ResourceType:
     validate: Callable[[Object, Object | None], list[FieldError]] = no_problems
     on_create: Callable[[Object], None] = nothing
     on_update: Callable[[Object, Object], None] = lambda obj, old: None
+    on_delete: Callable[[Object, datetime], None] = lambda obj, now: None
     storage_version: str = ""
     deprecation: str = ""
 
@@ -133,6 +136,10 @@ class Registry:
 
     def get(self, group: str, version: str, plural: str) -> ResourceType | None:
         return self._by_path.get((group, version, plural))
+
+    def serves(self, group: str, version: str) -> bool:
+        """Whether anything of a group is served in a version."""
+        return any(path[:2] == (group, version) for path in self._by_path)
 
     def __iter__(self) -> Iterator[ResourceType]:
         return iter(self._by_path.values())

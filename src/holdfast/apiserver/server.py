@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from holdfast.apiserver import admission, bodies, discovery, openapi, policy, reviews, subresources
+from holdfast.apiserver import admission, bodies, crds, discovery, openapi, policy, reviews, subresources
 from holdfast.apiserver.access import Handle, guarded
 from holdfast.apiserver.auth import Authenticator
 from holdfast.apiserver.builtins import BUILTINS
 from holdfast.apiserver.definitions import KEY as DEFINITIONS
 from holdfast.apiserver.definitions import Definitions
+from holdfast.apiserver.documents import page_not_found
 from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.handlers import Handlers
 from holdfast.apiserver.identity import Identity
@@ -42,6 +44,15 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def defining(registry: Registry) -> ResourceType:
+    """The kind of definitions, which means more than its shape says."""
+    kind = registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    assert kind is not None, "definitions are built in"
+    return replace(
+        kind, validate=crds.problems, on_delete=lambda definition, now: crds.begin_deletion(definition, now=now)
+    )
+
+
 class Server:
     """One API server: its store, its registry and the gate before them."""
 
@@ -58,6 +69,7 @@ class Server:
         self.identity = identity
         self.now = now
         self.registry = Registry(BUILTINS)
+        self.registry.add(defining(self.registry))
         self.draining = False
         issuer = Issuer(identity.token_key)
         self.authenticator = Authenticator(admin_token=identity.admin_token, issuer=issuer, uid_of=self._uid_of)
@@ -113,6 +125,8 @@ class Server:
         info = parse(request.method, request.path, request.query)
         if not info.is_resource:
             return self._other(request)
+        if not self.registry.serves(info.group, info.version):
+            return page_not_found()
         answered = await self._review(request, info)
         if answered is not None:
             return answered

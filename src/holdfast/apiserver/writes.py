@@ -95,6 +95,9 @@ class Writer:
         if kind.status:
             obj.pop("status", None)
         self._default(kind, obj)
+        if not tracked:
+            # Before the server's own changes: nobody owns what the server decides.
+            self._track(writing, None, obj, now)
         kind.on_create(obj)
         if kind.generation:
             obj["metadata"]["generation"] = 1
@@ -102,8 +105,6 @@ class Writer:
         obj, said = await self.admit(writing, obj, None, "CREATE")
         self._default(kind, obj)
         self._validate(kind, obj, None)
-        if not tracked:
-            self._track(writing, None, obj, now)
         obj = ordered(obj)
         name = obj["metadata"]["name"]
         if writing.options.dry_run:
@@ -172,6 +173,8 @@ class Writer:
             if "status" in old:
                 obj["status"] = old["status"]
         self._default(kind, obj)
+        if operation != "Apply":
+            self._track(writing, old, obj, now)
         kind.on_update(obj, old)
         obj, said = await self.admit(writing, obj, old, "UPDATE")
         self._default(kind, obj)
@@ -179,8 +182,6 @@ class Writer:
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if writing.subresource not in UNCHECKED:
             self._validate(kind, obj, old)
-        if operation != "Apply":
-            self._track(writing, old, obj, now)
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         return ordered(obj), (*warnings, *said)
 

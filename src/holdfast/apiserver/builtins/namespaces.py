@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from holdfast.apiserver.builtins import checks
@@ -38,6 +39,10 @@ def _new_namespace(obj: Object) -> None:
     finalizers = obj["spec"].setdefault("finalizers", [])
     if NAMESPACE_FINALIZER not in finalizers:
         finalizers.append(NAMESPACE_FINALIZER)
+
+
+def _end_namespace(obj: Object, now: datetime) -> None:
+    obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
 
 
 def _default_secret(obj: Object) -> None:
@@ -132,6 +137,7 @@ NAMESPACE: Final = builtin(
     fields=("status.phase",),
     default=_default_namespace,
     on_create=_new_namespace,
+    on_delete=_end_namespace,
 )
 CONFIG_MAP: Final = builtin(
     "ConfigMap",
