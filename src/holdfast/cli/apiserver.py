@@ -77,9 +77,10 @@ def command(
     logs_access: bool,
     log_format: logs.Format,
 ) -> None:
-    """Run a Kubernetes API server: one process, one directory, ready in under a second.
+    """Run a Kubernetes API server in one process.
 
-    It serves until it is told to stop with SIGTERM or Ctrl-C, and then finishes what is under way.
+    It keeps everything in one directory and serves until it is told to stop with SIGTERM or Ctrl-C; then it
+    finishes what is under way.
 
     \b
     Try it:     holdfast apiserver --ephemeral
