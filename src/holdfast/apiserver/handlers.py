@@ -108,10 +108,11 @@ class Handlers:
     def watch(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         form = negotiation.form_of(request, many=True)
         options = list_options(request, watch=True)
+        content_type = form.stream_content_type
         render = tables.watch_renderer(kind, form.kind, tables.include_of(request), now=lambda: self.now().timestamp())
-        stream = streams.Stream(self.store, kind, info.namespace or None, options, render=render)
         clock = asyncio.get_running_loop().time
-        return Response(200, stream=stream.chunks(clock), content_type=form.stream_content_type)
+        stream = streams.Stream(self.store, kind, info.namespace or None, options, render=render, clock=clock)
+        return Response(200, stream=stream, content_type=content_type)
 
     def entry(self, info: RequestInfo, kind: ResourceType) -> Entry:
         """The object that a request names, or 404."""

@@ -37,7 +37,6 @@ from holdfast.meta.errors import AlreadyExists, NotFound
 RBAC: Final = "rbac.authorization.k8s.io"
 RBAC_RESOURCES: Final = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 HEALTH: Final = ("/healthz", "/livez", "/readyz")
-DATABASE: Final = "state.db"
 
 
 def utc_now() -> datetime:
@@ -108,8 +107,9 @@ class Server:
         if data_dir is None:
             identity, store = Identity.ephemeral(bind, now=now()), Store.open(None)
         else:
+            # The store first: its lock keeps a second server from touching what the first one uses.
+            store = Store.open(str(data_dir))
             identity = Identity.kept(data_dir, bind, now=now())
-            store = Store.open(str(data_dir / DATABASE))
         server = cls(store, identity, now=now, bounds=bounds, log_source=log_source)
         await server._bootstrap()
         server.definitions.load()

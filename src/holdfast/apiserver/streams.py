@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any, Final
 
 from holdfast.apiserver.bodies import read_json
@@ -22,11 +22,18 @@ Render = Callable[[Entry], bytes]
 """An object as the client wants it: itself, a table of one row, or its metadata."""
 
 
-class Stream:
-    """One client's watch: what it has been sent, and what comes next."""
+class Stream(AsyncIterator[bytes]):
+    """One client's watch, as the bytes it is sent; close it in the end, also if it was never read."""
 
     def __init__(
-        self, store: Store, kind: ResourceType, namespace: str | None, options: ListOptions, *, render: Render | None
+        self,
+        store: Store,
+        kind: ResourceType,
+        namespace: str | None,
+        options: ListOptions,
+        *,
+        render: Render | None,
+        clock: Callable[[], float],
     ) -> None:
         self.store = store
         self.kind = kind
@@ -46,8 +53,17 @@ class Stream:
         except StoreExpired:
             raise Expired.of(since, store.compacted) from None
         self.since = since
+        self._chunks = self._written(clock)
 
-    async def chunks(self, now: Callable[[], float]) -> AsyncIterator[bytes]:
+    async def __anext__(self) -> bytes:
+        return await anext(self._chunks)
+
+    async def aclose(self) -> None:
+        # A generator that was never begun does not run its own end.
+        self.watch.close()
+        await self._chunks.aclose()
+
+    async def _written(self, now: Callable[[], float]) -> AsyncGenerator[bytes, None]:
         """Events as they are committed, joined where several wait; ends after its time."""
         ends = now() + (self.options.timeout if self.options.timeout else LONGEST_SECONDS)
         try:
