@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from fractions import Fraction
 from itertools import product
 from math import ceil
@@ -12,13 +13,15 @@ import msgspec
 import pytest
 
 from holdfast.kernel.fleet import Fleet, Pool, Side
-from holdfast.kernel.groups import Role, decide_group
+from holdfast.kernel.groups import Role, decide_group, lockstep
 from holdfast.kernel.limits import Limits
 from holdfast.kernel.reasons import Code
-from holdfast.kernel.rollout import Blocked, Decision, Done, Kind, Rollout, Start, Stop, Wait
+from holdfast.kernel.rollout import Blocked, Decision, Done, Hold, Kind, Progress, Rollout, Start, Stop
+from holdfast.kernel.strategies import CanaryStep, blue_green, canary, recreate, rolling_update
 from holdfast.testing.explore import NOW
 
 Pair = tuple[Fleet, Fleet]
+FIVE = Fleet(old=Pool(available=5))
 
 
 def moved(fleet: Fleet, side: Side, *, unready: int = 0, available: int = 0) -> Fleet:
@@ -128,7 +131,7 @@ def test_a_blocked_role_holds_the_whole_group_before_anything_is_touched() -> No
     }
     verdicts = decide_group(roles, now=NOW)
     assert isinstance(verdicts["prefill"].decision, Blocked)
-    assert isinstance(verdicts["decode"].decision, Wait)
+    assert isinstance(verdicts["decode"].decision, Hold)
     assert verdicts["decode"].decision.because.code is Code.WAITING_FOR_ROLES
     assert "prefill" in verdicts["decode"].decision.because.message
 
@@ -141,6 +144,73 @@ def test_a_blocked_role_does_not_keep_the_others_from_replacing_their_losses() -
     decision = decide_group(roles, now=NOW)["decode"].decision
     assert isinstance(decision, Start)
     assert (decision.side, decision.count) == (Side.OLD, 1)
+
+
+def test_a_blocked_role_that_replaces_a_loss_holds_the_group_all_the_same() -> None:
+    roles = {
+        "prefill": Role(Rollout(limits=Limits(2, 2, 2, 0)), Fleet(old=Pool(available=1))),
+        "decode": Role(Rollout(limits=Limits(4, 2, 2, 1)), Fleet(old=Pool(available=4))),
+        "router": Role(Rollout(limits=Limits(1, 1, 1, 0)), Fleet(new=Pool(available=1))),
+        "planner": Role(Rollout(limits=Limits(3, 2, 2, 0), paused=True), Fleet(old=Pool(available=3))),
+    }
+    verdicts = decide_group(roles, now=NOW)
+    assert isinstance(verdicts["prefill"].decision, Start)
+    assert verdicts["decode"].decision.because.code is Code.WAITING_FOR_ROLES
+    assert isinstance(verdicts["router"].decision, Done)
+    assert verdicts["planner"].decision.because.code is Code.PAUSED
+
+
+def test_a_role_that_keeps_a_partition_does_not_hold_the_others_back_for_ever() -> None:
+    roles = {
+        "kept": Role(Rollout(limits=Limits(5, 4, 4, 0), steps=rolling_update(partition=4)), FIVE),
+        "all": Role(Rollout(limits=Limits(5, 4, 4, 0)), Fleet(old=Pool(available=2), new=Pool(available=3))),
+    }
+    assert lockstep(roles)["all"] == 1
+    done = msgspec.structs.replace(roles["kept"], fleet=Fleet(old=Pool(available=4), new=Pool(available=1)))
+    decision = decide_group({**roles, "kept": done}, now=NOW)["all"].decision
+    assert (type(decision), decision.because.code) == (Stop, Code.STOPPING_OLD)
+
+
+def test_a_gate_is_not_asked_before_the_group_lets_its_step_be_reached() -> None:
+    steps = canary((CanaryStep(weight=60, approval=True),))
+    ahead = Role(Rollout(limits=Limits(5, 4, 4, 1), steps=steps), Fleet(old=Pool(available=4), new=Pool(available=1)))
+    verdict = decide_group({"ahead": ahead, "slow": Role(ahead.rollout, FIVE)}, now=NOW)["ahead"]
+    assert verdict.decision.because.code is Code.WAITING_FOR_ROLES
+    assert verdict.progress.reached_at is None
+
+
+def test_traffic_is_not_switched_to_the_part_of_a_set_that_the_group_allows() -> None:
+    rollout = Rollout(limits=Limits(5, 4, 4, 0), steps=blue_green())
+    part = Role(rollout, Fleet(old=Pool(available=5), new=Pool(available=1), traffic=0))
+    none = Role(rollout, Fleet(old=Pool(available=5), traffic=0))
+    assert decide_group({"a": part, "b": none}, now=NOW)["a"].decision.because.code is Code.WAITING_FOR_ROLES
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_the_pace_of_a_group_never_keeps_a_role_small(stable: bool) -> None:
+    # Nothing old is left to stand in for what a cap would withhold: a role that grows, and a Recreate that fills.
+    slow = Role(Rollout(limits=Limits(5, 4, 4, 0)), FIVE)
+    fleet = Fleet(new=Pool(available=1), stable=stable)
+    filling = Role(Rollout(limits=Limits(9, 8, 8, 0), steps=recreate()), fleet, Progress("", 1))
+    growing = Role(Rollout(limits=Limits(9, 8, 8, 0)), Fleet(new=Pool(available=1), stable=False))
+    verdicts = decide_group({"slow": slow, "filling": filling, "growing": growing}, now=NOW)
+    for name in ("filling", "growing"):
+        decision = verdicts[name].decision
+        assert isinstance(decision, Start)
+        assert (decision.side, decision.count) == (Side.NEW, 8)
+
+
+def test_a_group_is_late_when_none_of_its_roles_gets_further() -> None:
+    minute = timedelta(minutes=1)
+    rollout = Rollout(limits=Limits(4, 3, 3, 1), deadline=minute)
+    ahead = Fleet(old=Pool(available=3), new=Pool(available=1), progressed_at=NOW - 5 * minute)
+    slow = Fleet(old=Pool(available=4), new=Pool(unready=1), progressed_at=NOW)
+    verdicts = decide_group({"ahead": Role(rollout, ahead), "slow": Role(rollout, slow)}, now=NOW)
+    assert {verdict.refusal for verdict in verdicts.values()} == {None}
+    stuck = msgspec.structs.replace(slow, progressed_at=NOW - minute)
+    verdicts = decide_group({"ahead": Role(rollout, ahead), "slow": Role(rollout, stuck)}, now=NOW)
+    assert isinstance(verdicts["slow"].decision, Blocked)
+    assert verdicts["ahead"].decision.because.code is Code.WAITING_FOR_ROLES
 
 
 def test_the_faster_role_says_that_it_waits_for_the_others() -> None:

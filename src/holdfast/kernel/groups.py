@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from fractions import Fraction
+from math import ceil
 
 import msgspec
 
-from holdfast.kernel.fleet import Fleet, Side
+from holdfast.kernel.fleet import Fleet
 from holdfast.kernel.reasons import Because, Code
-from holdfast.kernel.rollout import Blocked, Progress, RollBack, Rollout, Verdict, Wait, decide
+from holdfast.kernel.rollout import Blocked, Done, Hold, Progress, RollBack, Rollout, Verdict, decide, hold
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -24,46 +26,55 @@ class Role(msgspec.Struct, frozen=True):
     fleet: Fleet
     progress: Progress = Progress()
 
+    @property
+    def goal(self) -> int:
+        """How many new replicas the role has when its rollout is complete."""
+        return self.rollout.steps[-1].new(self.rollout.limits.replicas)
+
 
 def decide_group(roles: Mapping[str, Role], *, now: datetime) -> dict[str, Verdict]:
-    """One verdict per role.  When one role is refused, the others wait for it."""
-    caps = lockstep(roles)
-    verdicts = {
-        name: decide(
-            msgspec.structs.replace(role.rollout, at_most=caps[name]), role.fleet, progress=role.progress, now=now
-        )
-        for name, role in roles.items()
-    }
-    refused = [name for name, verdict in verdicts.items() if isinstance(verdict.decision, Blocked | RollBack)]
+    """One verdict per role.  When one role is refused, the others hold until it can go on."""
+    paced = _paced(roles)
+    verdicts = {name: decide(role.rollout, role.fleet, progress=role.progress, now=now) for name, role in paced.items()}
+    refused = [name for name, verdict in verdicts.items() if isinstance(verdict.refusal, Blocked | RollBack)]
     if not refused:
         return verdicts
-    held = {name: msgspec.structs.replace(role.rollout, paused=True) for name, role in roles.items()}
-    because = Because(Code.WAITING_FOR_ROLES, f"role {', '.join(refused)} cannot go on, so the group holds")
-    for name, role in roles.items():
-        if name in refused:
-            continue
-        verdict = decide(held[name], role.fleet, progress=role.progress, now=now)
-        # Losses and scaling are still answered; everything else waits for the group.
-        if verdict.decision.because.code is Code.PAUSED:
-            verdict = msgspec.structs.replace(verdict, decision=Wait(Side.NEW, 0, None, because))
-        verdicts[name] = verdict
-    return verdicts
+    message = f"role {', '.join(refused)} cannot go on, so the group holds"
+    held = Hold(None, Because(Code.WAITING_FOR_ROLES, message))
+    return {
+        name: verdict
+        if verdict.refusal is not None or isinstance(verdict.decision, Done)
+        else hold(roles[name].rollout, roles[name].fleet, held, progress=roles[name].progress, now=now)
+        for name, verdict in verdicts.items()
+    }
 
 
 def lockstep(roles: Mapping[str, Role]) -> dict[str, int]:
     """How many new replicas each role may have while the slowest is where it is."""
-    paced = [role for role in roles.values() if role.rollout.limits.replicas > 0]
-    # The slowest role's fraction of available new replicas, as a ratio of integers.
-    done, total = min(
-        ((min(role.fleet.new.available, role.rollout.limits.replicas), role.rollout.limits.replicas) for role in paced),
-        key=lambda ratio: ratio[0] / ratio[1],
-        default=(1, 1),
+    pace = min(
+        (Fraction(min(role.fleet.new.available, role.goal), role.goal) for role in roles.values() if role.goal),
+        default=Fraction(1),
     )
-    return {name: _cap(role, done, total) for name, role in roles.items()}
+    return {name: _cap(role, pace) for name, role in roles.items()}
 
 
-def _cap(role: Role, done: int, total: int) -> int:
+def _cap(role: Role, pace: Fraction) -> int:
     limits = role.rollout.limits
-    even = -(-limits.replicas * done // total)
-    step = max(1, limits.replicas - limits.floor, limits.surge)
-    return min(limits.replicas, even + step)
+    batch = max(1, limits.max_unavailable, limits.surge)
+    return min(limits.replicas, ceil(role.goal * pace) + batch)
+
+
+def _paced(roles: Mapping[str, Role]) -> dict[str, Role]:
+    """The roles with their caps, and with the progress of the group: who waits for a slower role is not late."""
+    caps = lockstep(roles)
+    latest = max((at for role in roles.values() if (at := role.fleet.progressed_at) is not None), default=None)
+    return {
+        name: msgspec.structs.replace(
+            role,
+            rollout=msgspec.structs.replace(role.rollout, at_most=caps[name]),
+            fleet=role.fleet
+            if role.fleet.progressed_at is None
+            else msgspec.structs.replace(role.fleet, progressed_at=latest),
+        )
+        for name, role in roles.items()
+    }

@@ -32,7 +32,7 @@ class Code(Reason):
     WAITING_FOR_READY = "WaitingForReady", "Replicas were started and are not ready yet."
     WAITING_FOR_AVAILABLE = "WaitingForAvailable", "Replicas are ready, but not yet for minReadySeconds."
     WAITING_FOR_TERMINATION = "WaitingForTermination", "Replicas were stopped and have not gone yet."
-    WAITING_FOR_ROLES = "WaitingForRoles", "This role is ahead; it waits for the slower roles of its group."
+    WAITING_FOR_ROLES = "WaitingForRoles", "This role waits for roles of its group that are slower, or cannot go on."
     AT_FLOOR = "AtFloor", "No more replicas are available than the floor needs."
     AT_CEILING = "AtCeiling", "As many replicas live as the surge allows."
     BATCH_PAUSE = "BatchPause", "The pause between two batches has not passed."

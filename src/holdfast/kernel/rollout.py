@@ -175,51 +175,59 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def decide(rollout: Rollout, fleet: Fleet, *, progress: Progress, now: datetime) -> Verdict:
     """What to do next with `fleet`, and why."""
-    target, last = rollout.target, len(rollout.steps) - 1
-    if progress.target != target:
-        progress = Progress(target)
-    index, reached_at = _resumed(rollout, fleet, progress)
+    begun = _resumed(rollout, fleet, progress)
+    index, reached_at = begun.step, begun.reached_at
     while True:
         step = rollout.steps[index]
         refusal: Refusal | None = _refusal(rollout, fleet, step)
         if refusal is not None:
-            return _held(rollout, fleet, step, refusal, Progress(target, index, reached_at), now)
+            return _held(rollout, fleet, refusal, Progress(rollout.target, index, reached_at), now)
         shape = _shape(rollout, fleet, step)
         decision = _converge(rollout, fleet, shape, now)
         if decision is None:
+            decision = _behind(rollout, step, shape)
+        if decision is None:
             reached_at = reached_at or now
             decision = _gate(rollout, fleet, step.gate, index, reached_at, now)
-        if decision is not None or index == last:
+        if decision is not None or index + 1 == len(rollout.steps):
             break
         index, reached_at = index + 1, None
-    here = Progress(target, index, reached_at)
-    if index == progress.step and isinstance(decision, Start | Stop | Wait):
+    here = Progress(rollout.target, index, reached_at)
+    moving = isinstance(decision, Start | Stop | Wait) and decision.because.code is not Code.WAITING_FOR_ROLES
+    if moving and index == begun.step:
         refusal = _overdue(rollout, fleet, now)
         if refusal is not None:
-            return _held(rollout, fleet, step, refusal, here, now)
-    return Verdict(decision or _done(rollout, fleet, shape), here, shape)
+            return _held(rollout, fleet, refusal, here, now)
+    return Verdict(decision or _done(fleet), here, shape)
 
 
-def _resumed(rollout: Rollout, fleet: Fleet, progress: Progress) -> tuple[int, datetime | None]:
-    """The step to go on from, and since when its shape is there.
+def hold(rollout: Rollout, fleet: Fleet, refusal: Refusal, *, progress: Progress, now: datetime) -> Verdict:
+    """The verdict on a rollout that must not go on for a reason that is not its own."""
+    return _held(rollout, fleet, refusal, _resumed(rollout, fleet, progress), now)
+
+
+def _resumed(rollout: Rollout, fleet: Fleet, progress: Progress) -> Progress:
+    """The facts to go on from.
 
     The steps may be others than those the facts were made with.  A pause or an
     approval that was passed stays passed; but whether traffic was switched is
     for the world to say, or the old replicas would go while they serve.
     """
+    if progress.target != rollout.target:
+        return Progress(rollout.target)
     index = min(progress.step, len(rollout.steps) - 1)
     if fleet.active is Side.OLD:
         for earlier, step in enumerate(rollout.steps[:index]):
             if isinstance(step.gate, Switched):
-                return earlier, None
-    return index, progress.reached_at
+                return Progress(rollout.target, earlier)
+    return Progress(rollout.target, index, progress.reached_at)
 
 
 def _shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
     limits, new, old = rollout.limits, fleet.new, fleet.old
     replicas = limits.replicas
     wanted = replicas if fleet.initial else step.new(replicas)
-    if rollout.at_most is not None:
+    if rollout.at_most is not None and step.old in _PACED and not fleet.initial:
         wanted = min(wanted, rollout.at_most)
     # New replicas are never turned back into old ones: a step wants at least its number.
     wanted = max(wanted, min(new.live, replicas))
@@ -268,9 +276,9 @@ def _bounded(rollout: Rollout, fleet: Fleet, step: Step, floor: int, new: int, o
     return Shape(new, old, floor, 2 * replicas if step.old is Old.SERVE else rollout.limits.ceiling)
 
 
-def _held(rollout: Rollout, fleet: Fleet, step: Step, refusal: Refusal, progress: Progress, now: datetime) -> Verdict:
+def _held(rollout: Rollout, fleet: Fleet, refusal: Refusal, progress: Progress, now: datetime) -> Verdict:
     """The verdict on a rollout that must not go on: what is lost comes back, and its size is followed."""
-    shape = _held_shape(rollout, fleet, step)
+    shape = _held_shape(rollout, fleet, rollout.steps[progress.step])
     action = None if isinstance(refusal, RollBack) else _converge(rollout, fleet, shape, now)
     return Verdict(action if isinstance(action, Start | Stop) else refusal, progress, shape, refusal)
 
@@ -450,6 +458,14 @@ def _batch_pause(rollout: Rollout, fleet: Fleet, now: datetime) -> Hold | None:
     return Hold(until, Because(Code.BATCH_PAUSE, f"a pause of {count(seconds, 'second')} between batches"))
 
 
+def _behind(rollout: Rollout, step: Step, shape: Shape) -> Wait | None:
+    """What a role says whose group does not let it reach its step yet."""
+    if step.old not in _PACED or shape.new >= step.new(rollout.limits.replicas):
+        return None
+    message = f"{shape.new:,} of the new revision available; the group's other roles have to catch up"
+    return Wait(Side.NEW, 0, None, Because(Code.WAITING_FOR_ROLES, message))
+
+
 def _gate(
     rollout: Rollout, fleet: Fleet, gate: Gate | None, index: int, reached_at: datetime, now: datetime
 ) -> Decision | None:
@@ -488,10 +504,7 @@ def _gate(
             return Hold(None, Because(Code.APPROVAL_NEEDED, message))
 
 
-def _done(rollout: Rollout, fleet: Fleet, shape: Shape) -> Decision:
-    if rollout.at_most is not None and shape.new < rollout.steps[-1].new(rollout.limits.replicas):
-        message = f"{shape.new:,} of the new revision available; the group's other roles have to catch up"
-        return Wait(Side.NEW, 0, None, Because(Code.WAITING_FOR_ROLES, message))
+def _done(fleet: Fleet) -> Done:
     kept = f", {count(fleet.old.live)} kept at the old one" if fleet.old.live else ""
     message = f"{count(fleet.new.available)} of the desired revision available{kept}"
     return Done(Because(Code.COMPLETED, message))
@@ -510,3 +523,7 @@ def _occupied(rollout: Rollout, fleet: Fleet) -> int:
     if rollout.count_terminating or rollout.ordered:
         return fleet.live + fleet.old.terminating + fleet.new.terminating
     return fleet.live
+
+
+_PACED = frozenset({Old.REST, Old.SERVE})
+"""Where a group's cap on new replicas binds: elsewhere no old one stands in for what it would withhold."""
