@@ -59,7 +59,7 @@ def torture(directory: str, *, rounds: int, seed: int) -> Witness:
         with subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             # A quarter of them die while they open the store.
-            lines = choice.choice((1, choice.randrange(MOST_LINES), *2 * [MOST_LINES // 2]))
+            lines = choice.choice((1, choice.randrange(2, MOST_LINES), *2 * [MOST_LINES // 2]))
             for number, line in enumerate(process.stdout):
                 # What was under way in the pipe when it died was promised too, but for a line cut short.
                 if line.endswith("\n"):
