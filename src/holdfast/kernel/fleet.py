@@ -95,17 +95,14 @@ class Fleet(msgspec.Struct, frozen=True):
     @property
     def ready(self) -> int:
         """Ready replicas that serve."""
-        return sum(pool.ready for pool in self.serving)
+        active = self.active
+        return self.old.ready + self.new.ready if active is None else self.pool(active).ready
 
     @property
     def available(self) -> int:
         """Available replicas that serve."""
-        return sum(pool.available for pool in self.serving)
-
-    @property
-    def serving(self) -> tuple[Pool, ...]:
         active = self.active
-        return (self.old, self.new) if active is None else (self.pool(active),)
+        return self.old.available + self.new.available if active is None else self.pool(active).available
 
     @property
     def active(self) -> Side | None:

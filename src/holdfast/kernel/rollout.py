@@ -193,12 +193,13 @@ def decide(rollout: Rollout, fleet: Fleet, *, progress: Progress, now: datetime)
             break
         index, reached_at = index + 1, None
     here = Progress(rollout.target, index, reached_at)
-    moving = isinstance(decision, Start | Stop | Wait) and decision.because.code is not Code.WAITING_FOR_ROLES
-    if moving and index == begun.step:
-        refusal = _overdue(rollout, fleet, now)
+    if decision is None:
+        return Verdict(_done(fleet), here, shape)
+    if index == begun.step:
+        refusal = _overdue(rollout, fleet, decision, now)
         if refusal is not None:
             return _held(rollout, fleet, refusal, here, now)
-    return Verdict(decision or _done(fleet), here, shape)
+    return Verdict(decision, here, shape)
 
 
 def hold(rollout: Rollout, fleet: Fleet, refusal: Refusal, *, progress: Progress, now: datetime) -> Verdict:
@@ -220,7 +221,7 @@ def _resumed(rollout: Rollout, fleet: Fleet, progress: Progress) -> Progress:
         for earlier, step in enumerate(rollout.steps[:index]):
             if isinstance(step.gate, Switched):
                 return Progress(rollout.target, earlier)
-    return Progress(rollout.target, index, progress.reached_at)
+    return progress if index == progress.step else Progress(rollout.target, index, progress.reached_at)
 
 
 def _shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
@@ -308,10 +309,13 @@ def _refusal(rollout: Rollout, fleet: Fleet, step: Step) -> Hold | Blocked | Non
     return None
 
 
-def _overdue(rollout: Rollout, fleet: Fleet, now: datetime) -> Blocked | RollBack | None:
-    """What a missed progress deadline leads to; None while there is time."""
+def _overdue(rollout: Rollout, fleet: Fleet, decision: Decision, now: datetime) -> Blocked | RollBack | None:
+    """What takes the place of `decision` when the progress deadline is missed; None when it is not."""
     due = _due(rollout, fleet)
     if rollout.deadline is None or due is None or now < due:
+        return None
+    if isinstance(decision, Hold | Switch) or decision.because.code is Code.WAITING_FOR_ROLES:
+        # A closed gate, a switch that is just to happen, slower roles: nobody is late.
         return None
     seconds = int(rollout.deadline.total_seconds())
     late = f"nothing got further for {count(seconds, 'second')}; {_situation(fleet)}"
@@ -525,5 +529,5 @@ def _occupied(rollout: Rollout, fleet: Fleet) -> int:
     return fleet.live
 
 
-_PACED = frozenset({Old.REST, Old.SERVE})
+_PACED = (Old.REST, Old.SERVE)
 """Where a group's cap on new replicas binds: elsewhere no old one stands in for what it would withhold."""
