@@ -202,7 +202,10 @@ def test_lists_say_how_they_are_merged() -> None:
 
 
 def test_the_official_client_knows_no_field_that_is_missing() -> None:
-    models = pytest.importorskip("kubernetes.client.models")
+    client = pytest.importorskip("kubernetes")
+    if int(client.__version__.partition(".")[0]) != 36:
+        pytest.skip("the client is of another version of the API than this server")
+    models = client.client.models
     renamed = {
         "EventsV1Event": "NewEvent",
         "CoreV1Event": "Event",

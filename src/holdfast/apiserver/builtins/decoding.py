@@ -98,7 +98,8 @@ class Decoder:
 
     def _learn(self, name: str) -> tuple[dict[str, Settle], tuple[str, ...]]:
         fields = self._types.struct(name).fields
-        unset_times = tuple(f.name for f in fields if f.type.of in TIMES and not f.type.pointer)
+        plain = (field for field in fields if not field.type.pointer and not field.type.container)
+        unset_times = tuple(field.name for field in plain if field.type.of in TIMES)
         return {field.name: self._field(field) for field in fields}, unset_times
 
     def _field(self, field: Field) -> Settle:
