@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holdfast import kinds
+from holdfast.apiserver import crds
 from holdfast.cli import main
 from holdfast.cli.documents import Source, parse
 from holdfast.kinds.crds import crd_of
-from holdfast.kinds.structural import crd_problems
 
 
 def invoke(*args: str) -> Result:
@@ -28,7 +28,7 @@ def test_every_kind_is_printed_once_and_comes_back_as_it_was() -> None:
 
 def test_every_printed_definition_is_valid_and_means_the_same_to_kubectl() -> None:
     for document in parse(Source("crds", invoke().stdout)):
-        assert crd_problems(document.value) == []
+        assert crds.problems(document.value, None) == []
         assert document.cautions == ()
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import pytest
+from kinds_structural import crd_problems
 
 from holdfast import kinds
 from holdfast.kinds.crds import SchemaError, crd_of, schema_of
@@ -31,7 +32,6 @@ from holdfast.kinds.model import (
     api,
     immutable,
 )
-from holdfast.kinds.structural import crd_problems
 from holdfast.kinds.values import is_open
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from kinds_structural import crd_problems
 from kinds_values import rules_of, value_at, with_value, written
 
 from holdfast.kinds import checks, grove, grove_scheduler
 from holdfast.kinds.crds import crd_of
 from holdfast.kinds.grove import cliques, groups, sets, sharing
 from holdfast.kinds.model import Kind
-from holdfast.kinds.structural import crd_problems
 
 KINDS = (*grove.KINDS, *grove_scheduler.KINDS)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from kinds_structural import crd_problems
 from kinds_values import rules_of, value_at, with_value, written
 
 from holdfast.kinds import checks, rustfs
 from holdfast.kinds.crds import crd_of
 from holdfast.kinds.rustfs import PoolState, pools, tenants
-from holdfast.kinds.structural import crd_problems
 
 TENANT = tenants.KIND
 

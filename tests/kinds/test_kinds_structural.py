@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from holdfast.kinds.structural import crd_problems, structural_problems
+from kinds_structural import crd_problems, structural_problems
 
 ENTRY = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 

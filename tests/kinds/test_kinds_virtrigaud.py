@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from kinds_structural import crd_problems
 
 from holdfast.kinds import checks
 from holdfast.kinds.crds import crd_of
 from holdfast.kinds.model import Kind
-from holdfast.kinds.structural import crd_problems
 from holdfast.kinds.virtrigaud import (
     KINDS,
     classes,
