@@ -30,11 +30,12 @@ from cel_expr_python.ext.ext_strings import ExtStrings
 
 from holdfast.apiserver import cel_library
 from holdfast.apiserver.cel_types import Convert, Types, converter
-from holdfast.meta.constraints import Key, Path, name_of, same
+from holdfast.meta.constraints import Key, Path, name_of
 from holdfast.meta.errors import OMITTED, FieldError
 from holdfast.meta.fieldpaths import find
+from holdfast.meta.jsonpatch import json_equal
 from holdfast.meta.schemanodes import EMBEDDED, LIST_TYPE, MAP_KEYS
-from holdfast.meta.structural import RULES, children
+from holdfast.meta.structural import RULES, children, has_rules
 
 _Schema = Mapping[str, Any]
 _Rule = Mapping[str, Any]
@@ -95,7 +96,7 @@ def _text_of(rule: _Rule) -> str:
 
 def rule_problems(schema: _Schema, path: str) -> list[FieldError]:
     """Rules that do not compile, or cannot be used where they stand; the schema must be structural."""
-    if not _has_rules(schema):
+    if not has_rules(schema):
         return []
     return _checked(schema, path, Types(schema), root=True, uncorrelatable="")
 
@@ -147,10 +148,6 @@ def _rule_problems(rule: _Rule, path: str, environment: Any, *, uncorrelatable: 
         detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
         found.append(FieldError.invalid(f"{path}.rule", rule["rule"], detail=detail))
     return found
-
-
-def _has_rules(schema: _Schema) -> bool:
-    return bool(schema.get(RULES)) or any(_has_rules(inner) for _, _, inner in children(schema))
 
 
 # --- objects -----------------------------------------------------------------
@@ -224,7 +221,7 @@ def compile_rules(schema: _Schema) -> Rules:
 
 
 def _node(schema: _Schema, *, root: bool = False) -> _Node | None:
-    if not _has_rules(schema):
+    if not has_rules(schema):
         return None
     programs: list[_Program] = []
     broken: list[str] = []
@@ -325,7 +322,7 @@ def _judge_here(node: _Node, value: Any, old: Any, *, path: Path, same_as: tuple
             detail = f"{_error_text(result.value())} evaluating rule: {program.words}"
             run.found.append(FieldError.invalid(where, shown, detail=detail))
         elif result.value() is not True:
-            if not program.uses_old and same_as is not None and same(*same_as):
+            if not program.uses_old and same_as is not None and json_equal(*same_as):
                 continue
             at = f"{name_of(path)}{program.at}".removeprefix(".") or "<nil>"
             run.found.append(_refusal(program, at, shown, activation))
@@ -347,10 +344,10 @@ def _message(program: _Program, activation: Any) -> str:
     """The rule's own words: by its expression if that makes one good line, else by its message."""
     if program.message is not None:
         try:
-            made = program.message.eval(activation).value()
+            made = program.message.eval(activation)
         except RuntimeError:  # the engine gave up on it
             made = None
-        text = made.strip() if isinstance(made, str) else ""
+        text = made.value().strip() if made is not None and made.type() == cel.Type.STRING else ""
         if text and "\n" not in text and len(text.encode()) <= _LONGEST_MESSAGE:
             return text
     message = str(program.rule.get("message", "")).strip()

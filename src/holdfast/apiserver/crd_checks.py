@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.apiserver import patterns
-from holdfast.apiserver.cel import rule_problems
 from holdfast.meta import jsonpath, names, schemas, structural
 from holdfast.meta.errors import OMITTED, FieldError
 from holdfast.meta.fieldpaths import PathError, find
@@ -200,7 +199,13 @@ def _schema(version: _Object, path: str) -> list[FieldError]:
     if schema is None:
         return []
     status = "status" in (version.get("subresources") or {})
-    return structural.problems(schema, path, status=status, patterns=patterns.search) or rule_problems(schema, path)
+    found = structural.problems(schema, path, status=status, patterns=patterns.search)
+    if found or not structural.has_rules(schema):
+        return found
+    # The engine is large, and most definitions have no rules.
+    from holdfast.apiserver.cel import rule_problems
+
+    return rule_problems(schema, path)
 
 
 def _subresources(subresources: _Object | None, path: str) -> Iterator[FieldError]:
@@ -339,8 +344,8 @@ def _stored_versions(crd: _Object, spec: _Object) -> Iterator[FieldError]:
         if name not in declared:
             detail = (
                 f"missing from spec.versions; {name} was previously a storage version, "
-                f"and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} "
-                f"and removes {name} from status.storedVersions"
+                "and must remain in spec.versions until a storage migration ensures no data remains persisted "
+                f"in {name} and removes {name} from status.storedVersions"
             )
             yield FieldError.invalid(f"status.storedVersions[{index}]", name, detail=detail)
 

@@ -23,10 +23,16 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, _OPTIONS)
     except re2.error as error:
-        raise PatternError(str(error)) from error
+        raise PatternError(_text(error)) from error
 
 
 def search(pattern: str) -> Search:
     """What `holdfast.meta.schemas.compile` takes as `patterns`."""
     found: Search = compiled(pattern).search
     return found
+
+
+def _text(error: Exception) -> str:
+    """What the engine says, which it says in bytes."""
+    said = error.args[0] if error.args else ""
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

@@ -17,6 +17,7 @@ import msgspec
 
 from holdfast.meta import formats
 from holdfast.meta.errors import FieldError, MalformedError
+from holdfast.meta.jsonpatch import json_equal
 
 Path: TypeAlias = "tuple[()] | tuple[Path, str | int]"
 """Where a value is: the path of what it is in, and its key or index there; empty for the root."""
@@ -120,22 +121,11 @@ def enum_check(choices: list[Any]) -> Check:
     texts = frozenset(choice for choice in choices if isinstance(choice, str))
 
     def check(value: Any, path: Path) -> FieldError | None:
-        if value in texts if type(value) is str else any(same(value, choice) for choice in choices):
+        if value in texts if type(value) is str else any(json_equal(value, choice) for choice in choices):
             return None
         return FieldError.not_supported(name_of(path), value, supported=supported)
 
     return check
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same; Python alone takes True for 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
 
 
 def invalid(path: Path, value: Any, what: str) -> FieldError:

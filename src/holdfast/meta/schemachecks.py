@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from holdfast.meta.constraints import Key, Path, invalid, mismatch, name_of, same
+from holdfast.meta.constraints import Key, Path, invalid, mismatch, name_of
 from holdfast.meta.errors import FieldError
+from holdfast.meta.jsonpatch import json_equal
 from holdfast.meta.schemanodes import Node, key_of
 
 _JSON_TYPES: Final = {
@@ -87,7 +88,7 @@ def _check_list(node: Node, value: list[Any], path: Path, found: Found) -> None:
         found.append((path, invalid(path, len(value), f"should have at least {node.min_items} items")))
     if node.max_items is not None and len(value) > node.max_items:
         found.append((path, FieldError.too_many(name_of(path), len(value), max_items=node.max_items)))
-    if node.unique and any(same(item, value[earlier]) for at, item in enumerate(value) for earlier in range(at)):
+    if node.unique and any(json_equal(item, value[earlier]) for at, item in enumerate(value) for earlier in range(at)):
         found.append((path, invalid(path, "", "shouldn't contain duplicates")))
 
 
@@ -174,7 +175,7 @@ def is_unchanged(node: Node, path: Path, start: Path, values: tuple[Any, Any]) -
         steps.append(step)
     new, old = values
     inner: Node | None = node
-    while not same(new, old):
+    while not json_equal(new, old):
         if not steps or inner is None:
             return False
         step = steps.pop()
@@ -194,7 +195,7 @@ def _counterpart(node: Node, item: Any, old: Any) -> Any:
     if node.list_type == "map" and isinstance(old, list) and isinstance(item, dict):
         key = key_of(node, item)
         for candidate in old:
-            if isinstance(candidate, dict) and same(key_of(node, candidate), key):
+            if isinstance(candidate, dict) and json_equal(key_of(node, candidate), key):
                 return candidate
     return _ABSENT
 
@@ -242,7 +243,7 @@ def _is_repeated(item: Any, seen: list[Any], known: set[Any]) -> bool:
         repeated = token in known
         known.add(token)
     except TypeError:  # something in it is a list or an object
-        repeated = any(same(item, earlier) for earlier in seen)
+        repeated = any(json_equal(item, earlier) for earlier in seen)
         seen.append(item)
     return repeated
 

@@ -134,6 +134,11 @@ def children(schema: _Schema) -> Iterator[tuple[str, str, _Schema]]:
         yield "", ".additionalProperties", schema["additionalProperties"]
 
 
+def has_rules(schema: _Schema) -> bool:
+    """Whether there are rules in it, at any depth."""
+    return bool(schema.get(RULES)) or any(has_rules(inner) for _, _, inner in children(schema))
+
+
 # --- shape -------------------------------------------------------------------
 
 
