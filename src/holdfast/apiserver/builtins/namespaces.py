@@ -36,6 +36,7 @@ def _default_namespace(obj: Object) -> None:
 
 
 def _new_namespace(obj: Object) -> None:
+    _default_namespace(obj)  # a name that the server made up is known only now
     finalizers = obj["spec"].setdefault("finalizers", [])
     if NAMESPACE_FINALIZER not in finalizers:
         finalizers.append(NAMESPACE_FINALIZER)

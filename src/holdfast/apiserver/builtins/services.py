@@ -37,11 +37,11 @@ def _default_service(obj: Object) -> None:
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if kind == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
-    _default_address_families(spec)
 
 
-def _default_address_families(spec: Object) -> None:
-    """What follows from a service's address, which may have been allotted since."""
+def settle_address(obj: Object) -> None:
+    """What follows from the address of a service, once it has been allotted."""
+    spec = obj["spec"]
     if spec.get("type") == "ExternalName":
         return
     if spec.get("clusterIP"):
@@ -57,13 +57,18 @@ def _family(address: str) -> str:
 def _keep_address(obj: Object, old: Object) -> None:
     """An update that says nothing of the address means the one it has."""
     spec, before = obj["spec"], old["spec"]
-    if "ExternalName" in (spec.get("type"), before.get("type")):
-        return
-    for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-        if not spec.get(name) and name in before:
-            spec[name] = before[name]
-    if spec.get("type") == before.get("type") != "ClusterIP":
-        _keep_node_ports(spec, before)
+    if "ExternalName" not in (spec.get("type"), before.get("type")):
+        kept = () if _moved(spec, before) else ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+        for name in kept:
+            if not spec.get(name) and name in before:
+                spec[name] = before[name]
+        if spec.get("type") == before.get("type") != "ClusterIP":
+            _keep_node_ports(spec, before)
+    settle_address(obj)
+
+
+def _moved(spec: Object, before: Object) -> bool:
+    return bool(spec.get("clusterIP")) and spec.get("clusterIP") != before.get("clusterIP")
 
 
 def _keep_node_ports(spec: Object, before: Object) -> None:
@@ -300,6 +305,7 @@ SERVICE: Final = builtin(
     ),
     fields=("spec.clusterIP", "spec.type"),
     default=_default_service,
+    on_create=settle_address,
     on_update=_keep_address,
     validate=_validate_service,
 )
