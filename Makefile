@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check bench golden clean
+.PHONY: help demo up test check bench torture golden clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ check: $(STAMP) ## Check style, types and layers
 
 bench: $(STAMP) ## Measure what docs/benchmarks.md promises
 	@$(BIN)/python -m benchmarks
+
+torture: $(STAMP) ## Kill the store 200 times while it writes, and count what it kept
+	@$(BIN)/python tests/apiserver/torture.py --rounds 200
 
 golden: $(STAMP) ## Write the golden simulation logs anew, to be read before they are committed
 	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/testing/test_testing_golden.py
