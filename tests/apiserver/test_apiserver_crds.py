@@ -191,7 +191,8 @@ PROBLEMS: list[tuple[dict[str, Any], list[str]]] = [
             (
                 'spec.names.shortNames[0]: Invalid value: "W": a DNS-1035 label must consist of lower case '
                 "alphanumeric characters or '-', start with an alphabetic character, "
-                "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+                "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
             )
         ],
     ),
