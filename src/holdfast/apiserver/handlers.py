@@ -10,20 +10,39 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.apiserver import admission, bodies, deletion, negotiation, patches, reads, streams, tables
 from holdfast.apiserver import apply as applying
-from holdfast.apiserver.exchange import Request, Response, encode
+from holdfast.apiserver.exchange import Request, Response, User, encode
 from holdfast.apiserver.options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.storage import Draft, Entry, Put, Remove, Stale, Store
-from holdfast.apiserver.writes import ATTEMPTS, SERVER, Admit, Writer, Writing, Written, current, ordered
+from holdfast.apiserver.writes import (
+    ATTEMPTS,
+    SERVER,
+    Admit,
+    Judge,
+    Writer,
+    Writing,
+    Written,
+    current,
+    nobody_objects,
+    ordered,
+)
 from holdfast.meta import times
-from holdfast.meta.errors import BadRequest, Conflict, MethodNotAllowed, NotFound
+from holdfast.meta.errors import BadRequest, Conflict, FieldError, Invalid, MethodNotAllowed, NotFound
 
 Subresource = Callable[["Handlers", Request, RequestInfo, ResourceType], Awaitable[Response]]
+
+
+class Removed(NamedTuple):
+    """The outcome of a deletion: the object as it went or as it waits, whether it is gone, and what to warn of."""
+
+    obj: Object
+    gone: bool
+    warnings: tuple[str, ...] = ()
 
 
 class Handlers:
@@ -40,12 +59,13 @@ class Handlers:
         *,
         now: Callable[[], datetime],
         admit: Admit,
+        judge: Judge = nobody_objects,
         subresources: dict[tuple[str, str], Subresource] | None = None,
     ) -> None:
         self.store = store
         self.registry = registry
         self.now = now
-        self.writer = Writer(store, now=now, admit=admit)
+        self.writer = Writer(store, now=now, admit=admit, judge=judge)
         self.subresources = subresources or {}
 
     async def handle(self, request: Request, info: RequestInfo) -> Response:
@@ -137,6 +157,10 @@ class Handlers:
             raise BadRequest(
                 f"the name of the object ( based on URL) was undeterminable: name must be provided ({info.name})"
             )
+        if kind.custom and not obj["metadata"].get("resourceVersion"):
+            self.entry(info, kind)
+            problem = FieldError.invalid("metadata.resourceVersion", 0, detail="must be specified for an update")
+            raise Invalid.of(kind.kind, info.name, group=kind.group, problems=[problem])
         written = await self.writer.update(writing, info.name, lambda old: _replacement(obj, old))
         return self._written(request, kind, written)
 
@@ -193,6 +217,14 @@ class Handlers:
             body=request.body if bodies.media_type(request) in bodies.JSON_TYPES else b"",
         )
 
+    async def admitted(
+        self, request: Request, info: RequestInfo, kind: ResourceType, obj: Object
+    ) -> tuple[Object, tuple[str, ...]]:
+        """What admission makes of an object that is posted to a subresource and not kept."""
+        writing = self.writing(request, info, kind, "CreateOptions")
+        obj, said = await self.writer.admit(writing, obj, None, "CREATE")
+        return obj, (*said, *await self.writer.judge(writing, obj, None, "CREATE"))
+
     def writing_by_server(self, kind: ResourceType, namespace: str, *, subresource: str = "") -> Writing:
         """A write that the server does itself, on behalf of a subresource."""
         return Writing(
@@ -213,30 +245,36 @@ class Handlers:
     async def delete(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         options = delete_options(request, _delete_body(request))
         self.entry(info, kind)
-        obj, gone = await self.remove(kind, info.namespace, info.name, options)
+        obj, gone, warnings = await self.remove(kind, info.namespace, info.name, options, user=request.user)
         if gone and not (kind.plural in deletion.RETURNED and not kind.group):
             meta = obj["metadata"]
             details: dict[str, Any] = {"name": meta["name"], "kind": kind.plural, "uid": meta["uid"]}
             if kind.group:
                 details["group"] = kind.group
             status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-            return Response.of(status)
-        return Response.of(obj)
+            return Response.of(status, warnings=warnings)
+        return Response.of(obj, warnings=warnings)
 
     async def delete_collection(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         options = delete_options(request, _delete_body(request))
         found = await reads.page(self.store, kind, info.namespace or None, list_options(request, watch=False))
+        warnings: tuple[str, ...] = ()
         for entry in found.entries:
             try:
-                await self.remove(kind, entry.namespace, entry.name, options)
+                removed = await self.remove(kind, entry.namespace, entry.name, options, user=request.user)
             except NotFound:
                 continue
-        return reads.list_response(found, kind, "", self.now)
+            warnings += removed.warnings
+        response = reads.list_response(found, kind, "", self.now)
+        response.warnings = warnings
+        return response
 
     async def remove(
-        self, kind: ResourceType, namespace: str, name: str, options: DeleteOptions
-    ) -> tuple[Object, bool]:
-        """Delete or mark one object: the object, and whether it is gone."""
+        self, kind: ResourceType, namespace: str, name: str, options: DeleteOptions, *, user: User = SERVER
+    ) -> Removed:
+        """Delete or mark one object."""
+        write = WriteOptions(dry_run=options.dry_run)
+        writing = Writing(kind=kind, namespace=namespace, user=user, options=write, manager="", deletion=options)
         for _ in range(ATTEMPTS):
             entry = self.store.get(kind.key, namespace, name)
             if entry is None:
@@ -244,9 +282,10 @@ class Handlers:
             admission.check_deletable(entry)
             obj = current(entry, kind)
             deletion.check_preconditions(kind, obj, options)
+            warnings = await self.writer.judge(writing, None, obj, "DELETE")
             kept = deletion.marked(kind, obj, options, now=self.now())
             if options.dry_run or kept == obj:
-                return kept or obj, kept is None
+                return Removed(kept or obj, kept is None, warnings)
             change: Put | Remove
             if kept is None:
                 change = Remove(kind.key, namespace, name, expect=entry.rv, draft=Draft.of(obj))
@@ -256,7 +295,7 @@ class Handlers:
                 (written,) = await self.store.write(change)
             except Stale:
                 continue
-            return current(written, kind), kept is None
+            return Removed(current(written, kind), kept is None, warnings)
         raise Conflict.of(kind.plural, name, group=kind.group)
 
     # Answers.

@@ -31,6 +31,7 @@ from holdfast.apiserver.routes import RequestInfo, parse
 from holdfast.apiserver.storage import Store
 from holdfast.apiserver.subresources import LogSource
 from holdfast.apiserver.tokens import Issuer
+from holdfast.apiserver.webhooks import Webhooks
 from holdfast.apiserver.writes import current
 from holdfast.meta.errors import AlreadyExists, NotFound
 
@@ -75,12 +76,16 @@ class Server:
         self.authorizer = Authorizer(self._rbac_objects, revision=self._rbac_revision)
         self.limits = Limits(bounds)
         self.metrics = Metrics(known=self._is_served, counts=self._counts, in_flight=self._in_flight)
-        admit = admission.in_order(admission.namespaces(store), admission.no_escalation(self.authorizer))
+        self.webhooks = Webhooks(store, self.registry, reshape=self._reshape)
+        admit = admission.in_order(
+            admission.namespaces(store), self.webhooks.mutate, admission.no_escalation(self.authorizer)
+        )
         self.handlers = Handlers(
             store,
             self.registry,
             now=now,
             admit=admit,
+            judge=self.webhooks.judge,
             subresources={**subresources.table(log_source), ("create", "token"): self._token},
         )
         self.definitions = Definitions(self.handlers)
@@ -118,6 +123,7 @@ class Server:
     async def close(self) -> None:
         self.draining = True
         await self.definitions.close()
+        await self.webhooks.close()
         await self.store.close()
 
     async def answer(self, request: Request) -> Response:
@@ -138,12 +144,16 @@ class Server:
     def _other(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
         if path in HEALTH or path.startswith(tuple(f"{each}/" for each in HEALTH)):
-            ready = not (self.draining and path.startswith("/readyz"))
-            return Response(200 if ready else 500, b"ok" if ready else b"draining", content_type="text/plain")
+            return self._health(path)
         response = discovery.serve(request, self.registry) or openapi.serve(request, self.registry)
         if response is None:
             raise NotFound.of_path()
         return response
+
+    def _health(self, path: str) -> Response:
+        """Alive, unless the store is in trouble; ready, unless it is going."""
+        trouble = self.store.trouble or ("draining" if self.draining and path.startswith("/readyz") else "")
+        return Response(500 if trouble else 200, (trouble or "ok").encode(), content_type="text/plain")
 
     # Questions that are asked by creating an object.
 
@@ -171,7 +181,10 @@ class Server:
         issued = reviews.token_request(self.authenticator.issuer, account, asked, uid_of=self._uid_of, now=self.now())
         return Response.of(issued, 201)
 
-    # What authentication, authorisation and metrics want to know.
+    # What webhooks, authentication, authorisation and metrics want to know.
+
+    def _reshape(self, kind: ResourceType, obj: Object) -> None:
+        self.handlers.writer.reshape(kind, obj)
 
     def _uid_of(self, resource: str, namespace: str, name: str) -> str | None:
         entry = self.store.get(f"/{resource}", namespace, name)

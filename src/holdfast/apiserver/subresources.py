@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.apiserver import bodies, patches
@@ -29,6 +30,9 @@ SCALE: Final = ResourceType(
     custom=True,
     schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 )
+
+EVICTION: Final = replace(SCALE, group="policy", kind="Eviction", plural="evictions", singular="eviction")
+BINDING: Final = replace(SCALE, group="", kind="Binding", plural="bindings", singular="binding")
 
 LogSource = Callable[[Object, Request], AsyncIterator[bytes] | None]
 """Where logs come from: a pod and the request, to its chunks; None where no node has it."""
@@ -55,6 +59,19 @@ def scale_of(obj: Object, scale: Scale) -> Object:
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
 
 
+def scaled(obj: Object, kind: ResourceType, scale: Object) -> Object:
+    """The object with the replicas that a Scale asks for."""
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if isinstance(replicas, bool) or not isinstance(replicas, int):
+        raise BadRequest("Scale: spec.replicas must be a whole number")
+    if replicas < 0 and not kind.custom:
+        problem = FieldError.invalid("spec.replicas", replicas, detail="must be greater than or equal to 0")
+        raise Invalid.of("Scale", obj["metadata"]["name"], group="autoscaling", problems=[problem])
+    out = copy.deepcopy(obj)
+    _put(out, _scale(kind).spec, replicas)
+    return out
+
+
 async def get_scale(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     return Response.of(scale_of(current(handlers.entry(info, kind), kind), _scale(kind)))
 
@@ -75,22 +92,14 @@ async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, k
         def wanted(shown: Object) -> Object:
             return asked
 
-    def scaled(obj: Object) -> Object:
+    def change_scale(obj: Object) -> Object:
         target = wanted(scale_of(obj, scale))
-        replicas = (target.get("spec") or {}).get("replicas", 0)
-        if isinstance(replicas, bool) or not isinstance(replicas, int):
-            raise BadRequest("Scale: spec.replicas must be a whole number")
-        if replicas < 0 and not kind.custom:
-            problem = FieldError.invalid("spec.replicas", replicas, detail="must be greater than or equal to 0")
-            raise Invalid.of("Scale", info.name, group="autoscaling", problems=[problem])
         given = target["metadata"].get("resourceVersion")
         if given and given != obj["metadata"]["resourceVersion"]:
             raise Conflict.of(kind.plural, info.name, group=kind.group)
-        out = copy.deepcopy(obj)
-        _put(out, scale.spec, replicas)
-        return out
+        return scaled(obj, kind, target)
 
-    written = await handlers.writer.update(writing, info.name, scaled)
+    written = await handlers.writer.update(writing, info.name, change_scale)
     return Response.of(scale_of(bodies.read_json(written.value), scale))
 
 
@@ -121,16 +130,31 @@ def _put(obj: Object, path: str, value: Any) -> None:
 
 async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     """Delete a pod if the disruption budgets that select it allow one more to go."""
-    try:
-        body = bodies.read_body(request) if request.body else {}
-    except ValueError as error:
-        raise BadRequest(f"couldn't read the Eviction: {error}") from None
     pod = current(handlers.entry(info, kind), kind)
-    options = delete_options(request, (body or {}).get("deleteOptions") or {})
+    eviction, said = await handlers.admitted(request, info, kind, _posted(request, info, EVICTION))
+    options = delete_options(request, eviction.get("deleteOptions") or {})
     if not _already_down(pod):
         await _take_from_budgets(handlers, pod, dry_run=options.dry_run)
     await handlers.remove(kind, info.namespace, info.name, options)
-    return Response.of({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+    return _done(said)
+
+
+def _posted(request: Request, info: RequestInfo, form: ResourceType) -> Object:
+    """The object that is posted to a subresource; what it does not say of itself, the path says."""
+    try:
+        body = bodies.read_body(request) if request.body else {}
+    except ValueError as error:
+        raise BadRequest(f"couldn't read the {form.kind}: {error}") from None
+    if not isinstance(body, dict):
+        raise BadRequest(f"the {form.kind} must be an object")
+    # Old clients write other versions of these; their shape has never changed.
+    obj = bodies.checked_object(body | {"kind": form.kind, "apiVersion": form.api_version}, form)
+    return obj | {"metadata": {"name": info.name, "namespace": info.namespace} | obj["metadata"]}
+
+
+def _done(said: tuple[str, ...]) -> Response:
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return Response.of(status, 201, warnings=said)
 
 
 def _already_down(pod: Object) -> bool:
@@ -183,12 +207,10 @@ async def _take_from_budgets(handlers: Handlers, pod: Object, *, dry_run: bool) 
 
 async def bind(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     """Assign a pod to a node, once."""
-    try:
-        binding = bodies.read_body(request)
-    except ValueError as error:
-        raise BadRequest(f"couldn't read the Binding: {error}") from None
-    target = (binding.get("target") or {}) if isinstance(binding, dict) else {}
-    node = target.get("name")
+    handlers.entry(info, kind)
+    binding, said = await handlers.admitted(request, info, kind, _posted(request, info, BINDING))
+    target = binding.get("target")
+    node = target.get("name") if isinstance(target, dict) else None
     if not node or not isinstance(node, str):
         problem = FieldError.required("target.name")
         raise Invalid.of("Binding", info.name, problems=[problem])
@@ -218,7 +240,7 @@ async def bind(handlers: Handlers, request: Request, info: RequestInfo, kind: Re
         }
 
     await handlers.writer.update(writing, info.name, bound)
-    return Response.of({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+    return _done(said)
 
 
 def logs_from(source: LogSource | None) -> Subresource:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from holdfast.apiserver import apply as applying
 from holdfast.apiserver import bodies, metadata
 from holdfast.apiserver.exchange import User, encode
-from holdfast.apiserver.options import WriteOptions
+from holdfast.apiserver.options import DeleteOptions, WriteOptions
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage import Draft, Entry, Put, Remove, Stale, Store
 from holdfast.meta import schemas
@@ -42,7 +42,7 @@ UNCHECKED: Final = frozenset({"binding", "finalize"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """Everything about one write but the object: what, where, who, how."""
+    """Everything about one write but the object: what, where, who, how; a deletion has its own options."""
 
     kind: ResourceType
     namespace: str
@@ -51,6 +51,7 @@ class Writing:
     manager: str
     subresource: str = ""
     body: bytes = b""
+    deletion: DeleteOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,17 @@ class Written:
 
 
 Admit = Callable[[Writing, Object, Object | None, str], Awaitable[tuple[Object, tuple[str, ...]]]]
+"""The object as it is to be, and warnings; one that is changed is another object."""
+
+Judge = Callable[[Writing, Object | None, Object | None, str], Awaitable[tuple[str, ...]]]
+"""Warnings, or a refusal, about an object that is valid (on DELETE there is none, but an old one)."""
+
 Change = Callable[[Object], Object]
+
+
+async def nobody_objects(writing: Writing, obj: Object | None, old: Object | None, operation: str) -> tuple[str, ...]:
+    """The judge where there is none."""
+    return ()
 
 
 def ordered(obj: Object) -> Object:
@@ -74,12 +85,15 @@ def ordered(obj: Object) -> Object:
 
 
 class Writer:
-    """Writes objects to the store; `admit` is asked before anything is validated and kept."""
+    """Writes objects to the store; `admit` is asked before an object is validated, `judge` before it is kept."""
 
-    def __init__(self, store: Store, *, now: Callable[[], datetime], admit: Admit) -> None:
+    def __init__(
+        self, store: Store, *, now: Callable[[], datetime], admit: Admit, judge: Judge = nobody_objects
+    ) -> None:
         self.store = store
         self.now = now
         self.admit = admit
+        self.judge = judge
         # By the identity of the schema, which is kept with it: types come and go with their definitions.
         self._schemas: dict[int, tuple[Mapping[str, Any], schemas.Schema]] = {}
 
@@ -98,14 +112,18 @@ class Writer:
         if not tracked:
             # Before the server's own changes: nobody owns what the server decides.
             self._track(writing, None, obj, now)
-        kind.on_create(obj)
         if kind.generation:
             obj["metadata"]["generation"] = 1
         metadata.stamp_new(obj, namespace=writing.namespace if kind.namespaced else "", now=now)
-        obj, said = await self.admit(writing, obj, None, "CREATE")
-        self._default(kind, obj)
+        kind.on_create(obj)
+        admitted, said = await self.admit(writing, obj, None, "CREATE")
+        if admitted is not obj:
+            obj = admitted
+            self._default(kind, obj)
+            kind.on_create(obj)
         self._validate(kind, obj, None)
         obj = ordered(obj)
+        said += await self.judge(writing, obj, None, "CREATE")
         name = obj["metadata"]["name"]
         if writing.options.dry_run:
             if self.store.get(kind.key, obj["metadata"].get("namespace", ""), name) is not None:
@@ -176,14 +194,19 @@ class Writer:
         if operation != "Apply":
             self._track(writing, old, obj, now)
         kind.on_update(obj, old)
-        obj, said = await self.admit(writing, obj, old, "UPDATE")
-        self._default(kind, obj)
+        admitted, said = await self.admit(writing, obj, old, "UPDATE")
+        if admitted is not obj:
+            obj = admitted
+            self._default(kind, obj)
+            kind.on_update(obj, old)
         if kind.generation and _spec(obj) != _spec(old):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if writing.subresource not in UNCHECKED:
             self._validate(kind, obj, old)
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        return ordered(obj), (*warnings, *said)
+        obj = ordered(obj)
+        said += await self.judge(writing, obj, old, "UPDATE")
+        return obj, (*warnings, *said)
 
     @staticmethod
     def _status_metadata(obj: Object, old: Object) -> dict[str, Any]:
@@ -230,6 +253,12 @@ class Writer:
         if said and options.strict:
             raise bodies.refused(writing.kind, f"strict decoding error: {', '.join(said)}")
         return tuple(said)
+
+    def reshape(self, kind: ResourceType, obj: Object) -> None:
+        """Prune and default an object that somebody else has changed."""
+        if kind.prune:
+            self._schema(kind).prune(obj)
+        self._default(kind, obj)
 
     def _schema(self, kind: ResourceType) -> schemas.Schema:
         known = self._schemas.get(id(kind.schema))
