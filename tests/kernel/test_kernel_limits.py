@@ -49,6 +49,12 @@ WARNED: dict[str, tuple[dict[str, Any], list[Code]]] = {
     "no room and no surge given": ({"replicas": 3, "min_available": 3}, [Code.SURGE_DERIVED]),
     "no room by default": ({"replicas": 1}, [Code.SURGE_DERIVED]),
     "no room, cannot surge, minimum by default": ({"replicas": 1, "can_surge": False}, [Code.FLOOR_LOWERED]),
+    "no room, cannot surge, a percentage that rounds to none": (
+        {"replicas": 3, "max_unavailable": "25%", "can_surge": False},
+        [Code.FLOOR_LOWERED],
+    ),
+    "a surge that cannot be": ({"replicas": 3, "max_surge": 1, "can_surge": False}, [Code.SURGE_IGNORED]),
+    "a surge of none that cannot be": ({"replicas": 3, "max_surge": 0, "can_surge": False}, []),
     "no room and an explicit zero surge": ({"replicas": 3, "min_available": 3, "max_surge": 0}, []),
     "room enough": ({"replicas": 3, "min_available": 2}, []),
 }
@@ -68,8 +74,13 @@ def test_no_room_and_an_explicit_zero_surge_is_not_feasible() -> None:
 
 def test_a_fleet_that_cannot_surge_lowers_only_a_floor_that_nobody_asked_for() -> None:
     assert resolve(1, can_surge=False).floor == 0
+    assert resolve(1, other_floors=[0], can_surge=False).floor == 0
+    assert resolve(3, max_unavailable="25%", can_surge=False).floor == 2
+    assert resolve(3, max_unavailable="25%", min_available=1, can_surge=False).min_available == 1
     assert resolve(1, min_available=1, can_surge=False).floor == 1
     assert resolve(1, other_floors=[1], can_surge=False).floor == 1
+    assert resolve(3, max_unavailable=0, can_surge=False).floor == 3
+    assert resolve(3, max_unavailable="0%", can_surge=False).floor == 3
 
 
 REFUSED: dict[str, dict[str, Any]] = {

@@ -100,6 +100,13 @@ def test_no_budget_and_no_surge_is_blocked_before_anything_is_touched_with_the_r
     assert "minAvailable" in decision.remedy
 
 
+def test_the_remedy_names_only_what_would_help() -> None:
+    asked = resolve(3, min_available=3, can_surge=False)
+    decision = ask(pools(Pool(available=3)), limits=asked, ordered=True).decision
+    assert isinstance(decision, Blocked)
+    assert decision.remedy == "set minAvailable to 2 or less (maxUnavailable to 1 or more)"
+
+
 def test_a_blocked_rollout_still_replaces_what_died_and_still_scales() -> None:
     asked = resolve(3, min_available=3, max_surge=0)
     assert brief(ask(pools(Pool(available=2, dead=1)), limits=asked).decision) == ("stop", "old", "dead", 1)

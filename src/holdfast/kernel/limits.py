@@ -44,6 +44,7 @@ class Limits(msgspec.Struct, frozen=True):
     min_available  what was asked for or derived, within [0, replicas]
     floor          never fewer available than this by our hand
     surge          how many more than `replicas` may live
+    can_surge      whether more could be allowed at all
     """
 
     replicas: int
@@ -51,6 +52,7 @@ class Limits(msgspec.Struct, frozen=True):
     floor: int
     surge: int
     warnings: tuple[Because, ...] = ()
+    can_surge: bool = True
 
     @property
     def ceiling(self) -> int:
@@ -79,9 +81,9 @@ def resolve(
 
     Unset is None and an explicit 0 is 0.  `other_floors` are demands from
     elsewhere, such as disruption budgets; the strictest wins.  `can_surge` is
-    False for fleets whose replicas have fixed identities: then, when no
-    minAvailable was given, one replica may be down, because a default must
-    never make an update impossible.
+    False for fleets whose replicas have fixed identities: then, when nobody
+    asked for all of them to stay, one replica may be down, because neither a
+    default nor a rounded percentage may make an update impossible.
     """
     if isinstance(replicas, bool) or not 0 <= replicas <= MAX_REPLICAS:
         raise InvalidLimits("replicas", f"must be a whole number from 0 to {MAX_REPLICAS:,}, not {replicas!r}")
@@ -104,22 +106,26 @@ def resolve(
     else:
         minimum = min(replicas, max(1, replicas - 1))
     floor = minimum if unavailable is None else max(minimum, replicas - unavailable)
-    others = tuple(other_floors)
-    floor = min(replicas, max((floor, *others)))
+    others = min(replicas, max(other_floors, default=0))
+    floor = max(floor, others)
 
-    if floor == replicas > 0:
-        if not can_surge:
-            surge = 0
-            if asked is None and not others:
-                floor = minimum = replicas - 1
-                warnings.append(
-                    Because(
-                        Code.FLOOR_LOWERED,
-                        f"these replicas cannot surge and minAvailable is not set, so the floor is {floor:,}: "
-                        "one replica may be down at a time",
-                    )
+    if not can_surge:
+        if surge:
+            warnings.append(Because(Code.SURGE_IGNORED, f"maxSurge is {surge:,} but these replicas cannot surge"))
+        surge = 0
+        if floor == replicas > max(others, asked or 0) and max_unavailable not in (0, "0%"):
+            floor = replicas - 1
+            minimum = min(minimum, floor)
+            warnings.append(
+                Because(
+                    Code.FLOOR_LOWERED,
+                    f"these replicas cannot surge and nobody asked for all to stay, so the floor is {floor:,}: "
+                    "one replica may be down at a time",
                 )
-        elif surge is None:
+            )
+    elif surge is None:
+        surge = 0
+        if floor == replicas > 0:
             surge = 1
             warnings.append(
                 Because(
@@ -132,8 +138,9 @@ def resolve(
         replicas=replicas,
         min_available=minimum,
         floor=floor,
-        surge=surge if surge is not None and can_surge else 0,
+        surge=surge,
         warnings=tuple(warnings),
+        can_surge=can_surge,
     )
 
 

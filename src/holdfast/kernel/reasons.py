@@ -49,7 +49,8 @@ class Code(Reason):
     MIN_AVAILABLE_CLAMPED = "MinAvailableClamped", "minAvailable is more than the replicas, so it counts as all."
     MAX_UNAVAILABLE_CLAMPED = "MaxUnavailableClamped", "maxUnavailable is more than the replicas, so it counts as all."
     SURGE_DERIVED = "SurgeDerived", "The floor leaves no room and maxSurge is unset, so one replica of surge is used."
-    FLOOR_LOWERED = "FloorLowered", "Surge is impossible and no minAvailable was given, so one replica may be down."
+    SURGE_IGNORED = "SurgeIgnored", "These replicas have fixed identities and cannot surge, so maxSurge counts as 0."
+    FLOOR_LOWERED = "FloorLowered", "Surge is impossible and nobody asked for all to stay, so one replica may be down."
     FLOOR_NOT_GUARANTEED = "FloorNotGuaranteed", "Recreate stops every old replica first, so no floor can hold."
 
 

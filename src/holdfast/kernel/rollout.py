@@ -303,8 +303,8 @@ def _refusal(rollout: Rollout, fleet: Fleet, step: Step) -> Hold | Blocked | Non
                 f"all {count(limits.replicas)} must stay available and no surge is allowed, "
                 "so no ready replica can be replaced",
             ),
-            f"set maxSurge to 1 or more, or minAvailable to {limits.replicas - 1:,} or less "
-            "(maxUnavailable to 1 or more)",
+            f"set {'maxSurge to 1 or more, or ' if limits.can_surge else ''}"
+            f"minAvailable to {limits.replicas - 1:,} or less (maxUnavailable to 1 or more)",
         )
     return None
 
