@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.apiserver import apply as applying
-from holdfast.apiserver import bodies, metadata
+from holdfast.apiserver import bodies, metadata, patterns
 from holdfast.apiserver.exchange import User, encode
 from holdfast.apiserver.options import DeleteOptions, WriteOptions
 from holdfast.apiserver.resources import Object, ResourceType
@@ -263,7 +263,10 @@ class Writer:
     def _schema(self, kind: ResourceType) -> schemas.Schema:
         known = self._schemas.get(id(kind.schema))
         if known is None or known[0] is not kind.schema:
-            known = self._schemas[id(kind.schema)] = (kind.schema, schemas.compile(kind.schema))
+            known = self._schemas[id(kind.schema)] = (
+                kind.schema,
+                schemas.compile(kind.schema, patterns=patterns.search),
+            )
         return known[1]
 
     def _default(self, kind: ResourceType, obj: Object) -> None:
