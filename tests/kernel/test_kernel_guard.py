@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.kernel.fleet import Fleet, Pool, Side
 from holdfast.kernel.guard import guard
 from holdfast.kernel.reasons import Because, Code
-from holdfast.kernel.rollout import Blocked, Decision, Done, Kind, Shape, Start, Stop
+from holdfast.kernel.rollout import Blocked, Decision, Done, Kind, Shape, Start, Stop, Switch
 
 WHY = Because(Code.STOPPING_OLD, "as decided")
 SHAPE = Shape(new=5, old=0, floor=4, ceiling=6)
@@ -42,6 +43,24 @@ def test_guarding(name: str) -> None:
         assert isinstance(guarded, Blocked)
         assert guarded.because.code is expected
         assert guarded.remedy
+
+
+def test_replicas_that_are_going_take_room_where_they_count() -> None:
+    fleet, start = Fleet(old=Pool(available=5, terminating=1)), Start(Side.NEW, 1, WHY)
+    assert guard(start, fleet, shape=SHAPE) is start
+    counting = msgspec.structs.replace(SHAPE, count_terminating=True)
+    assert isinstance(guard(start, fleet, shape=counting), Blocked)
+
+
+def test_traffic_stays_when_the_new_set_has_crashed_since_unless_the_old_one_is_no_better() -> None:
+    switch = Switch(100, WHY)
+    whole = Fleet(old=Pool(available=5), new=Pool(available=5), traffic=0)
+    assert guard(switch, whole, shape=SHAPE) is switch
+    crashed = guard(switch, msgspec.structs.replace(whole, new=Pool(available=3, unready=2)), shape=SHAPE)
+    assert isinstance(crashed, Blocked)
+    assert crashed.because.code is Code.AT_FLOOR
+    both = Fleet(old=Pool(available=2, unready=3), new=Pool(available=3, unready=2), traffic=0)
+    assert guard(switch, both, shape=SHAPE) is switch
 
 
 def test_what_touches_nothing_passes() -> None:

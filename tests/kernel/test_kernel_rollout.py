@@ -28,7 +28,16 @@ from holdfast.kernel.rollout import (
     Wait,
     decide,
 )
-from holdfast.kernel.strategies import CanaryStep, blue_green, canary, on_delete, recreate, rolling_update, steps_of
+from holdfast.kernel.strategies import (
+    CanaryStep,
+    Step,
+    blue_green,
+    canary,
+    on_delete,
+    recreate,
+    rolling_update,
+    steps_of,
+)
 from holdfast.kernel.strategies import Strategy as StrategyName
 from holdfast.testing.explore import NOW
 
@@ -127,6 +136,22 @@ def test_an_ordered_fleet_updates_one_replica_after_another() -> None:
     assert brief(ask(gone, **asked).decision) == ("wait", "WaitingForTermination")
     assert brief(ask(pools(Pool(available=4)), **asked).decision) == ("start", "new", 1)
     assert brief(ask(pools(Pool(available=4), Pool(unready=1)), **asked).decision) == ("wait", "WaitingForReady")
+
+
+def test_an_ordered_fleet_says_that_it_waits_for_a_replica_to_go_not_for_its_floor() -> None:
+    fleet = pools(Pool(available=1, terminating=1), Pool(available=3))
+    asked: dict[str, Any] = {"limits": limits(3, 2, 2), "ordered": True}
+    assert brief(ask(fleet, **asked).decision) == ("wait", "WaitingForTermination")
+
+
+def test_replicas_that_are_going_and_do_not_count_are_not_waited_for() -> None:
+    # The old ones have just become ready: they may not be stopped yet, and there is no room beside them.
+    fleet = pools(Pool(settling=5, terminating=1), settles_at=NOW + SECOND)
+    assert brief(ask(fleet, limits=limits(5, 4, 0)).decision) == ("wait", "AtFloor")
+    assert brief(ask(fleet, limits=limits(5, 4, 0), count_terminating=True).decision) == (
+        "wait",
+        "WaitingForTermination",
+    )
 
 
 def test_an_ordered_fleet_replaces_every_gap_but_grows_one_by_one() -> None:
@@ -375,6 +400,11 @@ def test_an_abort_is_a_rollout_back_to_the_stable_revision() -> None:
     # Seen from the stable revision, the canary's replicas are the old ones.
     assert brief(ask(pools(Pool(available=2), Pool(available=4))).decision) == ("stop", "old", "ready", 1)
     assert brief(ask(pools(Pool(unready=2), Pool(available=4))).decision) == ("stop", "old", "unready", 2)
+
+
+@pytest.mark.parametrize("step", [Step(share=150), Step(number=9), Step(hold=-4), Step(share=-10), Step(hold=9)])
+def test_no_step_wants_more_than_all_or_less_than_none(step: Step) -> None:
+    assert step.new(5) in (0, 5)
 
 
 @pytest.mark.parametrize("strategy", list(StrategyName))

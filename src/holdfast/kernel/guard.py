@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.kernel.fleet import Fleet
 from holdfast.kernel.reasons import Because, Code
-from holdfast.kernel.rollout import Blocked, Decision, Kind, Shape, Start, Stop
+from holdfast.kernel.rollout import Blocked, Decision, Kind, Shape, Start, Stop, Switch
 
 
 def guard(decision: Decision, fleet: Fleet, *, shape: Shape) -> Decision:
@@ -25,10 +25,16 @@ def guard(decision: Decision, fleet: Fleet, *, shape: Shape) -> Decision:
             message = f"{fleet.available:,} available now and the floor needs {shape.floor:,}; nothing is stopped"
             return Blocked(Because(Code.AT_FLOOR, message), "wait: it goes on when more replicas are available")
         case Start(count=wanted):
-            allowed = min(wanted, shape.ceiling - fleet.live)
+            occupied = fleet.live
+            if shape.count_terminating:
+                occupied += fleet.old.terminating + fleet.new.terminating
+            allowed = min(wanted, shape.ceiling - occupied)
             if allowed > 0:
                 return decision if allowed == wanted else msgspec.structs.replace(decision, count=allowed)
-            message = f"{fleet.live:,} live now and at most {shape.ceiling:,} may be; nothing is started"
+            message = f"{occupied:,} live now and at most {shape.ceiling:,} may be; nothing is started"
             return Blocked(Because(Code.AT_CEILING, message), "wait: it goes on when replicas have gone")
+        case Switch() if fleet.new.available < min(shape.floor, fleet.available):
+            message = f"{fleet.new.available:,} available now and the floor needs {shape.floor:,}; traffic stays"
+            return Blocked(Because(Code.AT_FLOOR, message), "wait: it goes on when more replicas are available")
         case _:
             return decision

@@ -150,12 +150,21 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A step in numbers: what is wanted of each side, and the bounds that hold meanwhile."""
+    """A step in numbers: what is wanted of each side, and the bounds that hold meanwhile.
+
+    count_terminating  replicas that are going count towards the ceiling
+    """
 
     new: int
     old: int
     floor: int
     ceiling: int
+    count_terminating: bool = False
+
+    def occupied(self, fleet: Fleet) -> int:
+        """How many places below the ceiling are taken."""
+        going = fleet.old.terminating + fleet.new.terminating if self.count_terminating else 0
+        return fleet.live + going
 
 
 Refusal = Hold | Blocked | RollBack
@@ -274,7 +283,9 @@ def _bounded(rollout: Rollout, fleet: Fleet, step: Step, floor: int, new: int, o
     if old > fleet.old.live and not fleet.stable:
         # There is no revision to bring old replicas back from: what is missing comes new.
         new, old = min(replicas, new + old - fleet.old.live), fleet.old.live
-    return Shape(new, old, floor, 2 * replicas if step.old is Old.SERVE else rollout.limits.ceiling)
+    ceiling = 2 * replicas if step.old is Old.SERVE else rollout.limits.ceiling
+    # An ordinal is taken until its replica has gone.
+    return Shape(new, old, floor, ceiling, rollout.count_terminating or rollout.ordered)
 
 
 def _held(rollout: Rollout, fleet: Fleet, refusal: Refusal, progress: Progress, now: datetime) -> Verdict:
@@ -353,7 +364,7 @@ def _remove_useless(fleet: Fleet, shape: Shape) -> Stop | None:
 
 def _start_missing(rollout: Rollout, fleet: Fleet, shape: Shape) -> Start | None:
     """Start what is missing, new before old, as far as the ceiling leaves room."""
-    room = shape.ceiling - _occupied(rollout, fleet)
+    room = shape.ceiling - shape.occupied(fleet)
     if rollout.ordered:
         # An old replica that never gets ready must not keep the new ones from starting.
         moving = fleet.new.unready + fleet.new.settling
@@ -411,11 +422,13 @@ def _wait(rollout: Rollout, fleet: Fleet, shape: Shape) -> Wait | None:
         message = f"{count(new.settling)} of the new revision ready, but not yet for minReadySeconds"
         return _waiting(rollout, fleet, Side.NEW, new.settling, Because(Code.WAITING_FOR_AVAILABLE, message))
     short = max(0, shape.new - new.live) + (max(0, shape.old - old.live) if fleet.stable else 0)
+    going = shape.occupied(fleet) - fleet.live
+    if going and (short or (rollout.ordered and old.live > shape.old)):
+        message = (
+            f"{count(going)} still terminating, and {'no room for another' if short else 'none is stopped'} before"
+        )
+        return _waiting(rollout, fleet, Side.OLD, going, Because(Code.WAITING_FOR_TERMINATION, message))
     if short:
-        going = new.terminating + old.terminating
-        if going:
-            message = f"{count(going)} still terminating, and no room for another before"
-            return _waiting(rollout, fleet, Side.OLD, going, Because(Code.WAITING_FOR_TERMINATION, message))
         return _waiting(rollout, fleet, Side.OLD, short, _at_floor(fleet, shape))
     if old.live > shape.old:
         return _waiting(rollout, fleet, Side.OLD, old.live - shape.old, _at_floor(fleet, shape))
@@ -521,12 +534,6 @@ def _situation(fleet: Fleet) -> str:
 
 def _brief(pool: Pool) -> str:
     return f"{pool.available:,} of {pool.live:,} available"
-
-
-def _occupied(rollout: Rollout, fleet: Fleet) -> int:
-    if rollout.count_terminating or rollout.ordered:
-        return fleet.live + fleet.old.terminating + fleet.new.terminating
-    return fleet.live
 
 
 _PACED = (Old.REST, Old.SERVE)

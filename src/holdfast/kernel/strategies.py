@@ -85,10 +85,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     def new(self, replicas: int) -> int:
         """How many new replicas this step wants of `replicas`."""
         if self.share is not None:
-            return -(-replicas * self.share // 100)
-        if self.number is not None:
-            return min(self.number, replicas)
-        return max(0, replicas - self.hold)
+            wanted = -(-replicas * self.share // 100)
+        elif self.number is not None:
+            wanted = self.number
+        else:
+            wanted = replicas - self.hold
+        return max(0, min(wanted, replicas))
 
 
 class CanaryStep(msgspec.Struct, frozen=True, kw_only=True):
