@@ -337,6 +337,16 @@ def test_blue_green_restores_the_serving_set_while_it_waits_for_approval() -> No
     assert brief(ask(fleet, steps=steps).decision) == ("start", "old", 1)
 
 
+def test_blue_green_restores_the_serving_set_although_the_new_one_never_gets_ready() -> None:
+    fleet = pools(Pool(available=2), Pool(unready=5), traffic=0)
+    assert brief(ask(fleet, steps=BLUE_GREEN).decision) == ("start", "old", 2)
+
+
+def test_blue_green_starts_nothing_old_when_the_switch_is_due() -> None:
+    fleet = pools(Pool(available=2), Pool(available=5), traffic=0)
+    assert isinstance(ask(fleet, steps=blue_green()).decision, Switch)
+
+
 def test_blue_green_keeps_the_old_set_for_the_delay_and_then_drains_it_at_once() -> None:
     fleet = pools(Pool(available=5), Pool(available=5), traffic=100)
     held = ask(fleet, steps=BLUE_GREEN, progress=Progress("", 2, NOW))

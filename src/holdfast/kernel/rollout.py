@@ -248,9 +248,10 @@ def _shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
         case Old.NONE:
             return _bounded(rollout, fleet, step, floor, wanted, 0)
         case Old.SERVE:
-            # The serving side keeps its size, and its floor once the new side is complete.
+            # The serving side keeps its size, and is brought back to its floor unless the switch is due.
             keep = min(old.live, replicas)
-            if fleet.active is Side.OLD and new.available >= wanted and fleet.stable:
+            due = isinstance(step.gate, Switched) and new.available >= wanted
+            if fleet.active is Side.OLD and fleet.stable and not due:
                 keep = max(keep, floor)
             return _bounded(rollout, fleet, step, floor, wanted, keep)
         case Old.LIVING:
