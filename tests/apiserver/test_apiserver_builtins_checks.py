@@ -205,6 +205,7 @@ def test_the_little_that_may_change_of_a_pod_may(changes: Object) -> None:
     [
         ({"restartPolicy": "Never"}, FORBIDDEN),
         ({"nodeName": "n"}, FORBIDDEN),
+        ({"ephemeralContainers": [{"name": "e", "image": "x"}]}, FORBIDDEN),
         ({"containers": [{**POD["spec"]["containers"][0], "command": ["x"]}]}, FORBIDDEN),
         (
             {"containers": [*POD["spec"]["containers"], {"name": "b", "image": "x"}]},

@@ -111,7 +111,6 @@ NODE: Final = builtin(
     short_names=("no",),
     status=True,
     generation=False,
-    subresources=("proxy",),
     columns=(
         NAME,
         column("Status", _state),

@@ -41,7 +41,7 @@ def _fixed(spec: Object, old: Object) -> Object:
         for container, before in zip(fixed.get(listed) or (), old.get(listed) or (), strict=True):
             if before.get("image"):
                 container["image"] = before["image"]
-    for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates", "ephemeralContainers"):
+    for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         fixed.pop(name, None)
         fixed |= {name: old[name]} if name in old else {}
     before = old.get("terminationGracePeriodSeconds")

@@ -29,17 +29,7 @@ POD: Final = builtin(
     short_names=("po",),
     categories=("all",),
     status=True,
-    subresources=(
-        "attach",
-        "binding",
-        "ephemeralcontainers",
-        "eviction",
-        "exec",
-        "log",
-        "portforward",
-        "proxy",
-        "resize",
-    ),
+    subresources=("binding", "eviction", "log"),
     columns=pod_columns.COLUMNS,
     fields=(
         "spec.nodeName",

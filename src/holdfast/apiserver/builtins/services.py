@@ -293,7 +293,6 @@ SERVICE: Final = builtin(
     categories=("all",),
     status=True,
     generation=False,
-    subresources=("proxy",),
     columns=(
         NAME,
         field("Type", "spec", "type"),

@@ -114,7 +114,7 @@ def _surge(update: Object, path: str) -> Problems:
     """Bounds of a rolling update, of which one at least must let something happen."""
     for name in ("maxUnavailable", "maxSurge"):
         yield from checks.int_or_percent(update.get(name), f"{path}.{name}")
-        yield from checks.at_most_all(update.get(name), f"{path}.{name}") if name == "maxUnavailable" else ()
+    yield from checks.at_most_all(update.get("maxUnavailable"), f"{path}.maxUnavailable")
     if _is_zero(update.get("maxUnavailable")) and _is_zero(update.get("maxSurge")):
         at, value = f"{path}.maxUnavailable", update.get("maxUnavailable")
         yield FieldError.invalid(at, value, detail="may not be 0 when `maxSurge` is 0")
