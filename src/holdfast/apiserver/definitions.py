@@ -14,7 +14,7 @@ from holdfast.apiserver import crds
 from holdfast.apiserver.handlers import Handlers
 from holdfast.apiserver.options import DeleteOptions
 from holdfast.apiserver.resources import Object, ResourceType
-from holdfast.apiserver.writes import current
+from holdfast.apiserver.versions import shown
 from holdfast.meta.errors import NotFound
 
 KEY: Final = "apiextensions.k8s.io/customresourcedefinitions"
@@ -36,7 +36,7 @@ class Definitions:
     def load(self) -> None:
         """Serve what was defined before the server was started, and go on with what was being deleted."""
         for entry in self.handlers.store.list(KEY):
-            definition = current(entry, self.kind)
+            definition = shown(entry, self.kind)
             self._serve(definition)
             if "deletionTimestamp" in definition["metadata"]:
                 self._clean_up(definition)
@@ -46,11 +46,11 @@ class Definitions:
         entry = self.handlers.store.get(KEY, "", name)
         if entry is None:
             return
-        definition = current(entry, self.kind)
+        definition = shown(entry, self.kind)
         if "deletionTimestamp" in definition["metadata"]:
             self._clean_up(definition)
             return
-        others = [current(each, self.kind) for each in self.handlers.store.list(KEY) if each.name != name]
+        others = [shown(each, self.kind) for each in self.handlers.store.list(KEY) if each.name != name]
         status = crds.accept(definition, others, now=self.handlers.now())
         if status != definition.get("status"):
             writing = self.handlers.writing_by_server(self.kind, "", subresource="status")

@@ -12,13 +12,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from holdfast.apiserver import admission, bodies, deletion, negotiation, patches, reads, streams, tables
+from holdfast.apiserver import admission, bodies, deletion, negotiation, patches, reads, streams, tables, versions
 from holdfast.apiserver import apply as applying
 from holdfast.apiserver.exchange import Request, Response, User, encode
 from holdfast.apiserver.options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.storage import Draft, Entry, Put, Remove, Stale, Store
+from holdfast.apiserver.versions import shown, wire
 from holdfast.apiserver.writes import (
     ATTEMPTS,
     SERVER,
@@ -27,9 +28,7 @@ from holdfast.apiserver.writes import (
     Writer,
     Writing,
     Written,
-    current,
     nobody_objects,
-    ordered,
 )
 from holdfast.meta import times
 from holdfast.meta.errors import BadRequest, Conflict, FieldError, Invalid, MethodNotAllowed, NotFound
@@ -105,7 +104,8 @@ class Handlers:
 
     def get(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         entry = self.entry(info, kind)
-        return self._shown(request, kind, entry.value if entry.value.startswith(reads.head(kind)) else None, entry)
+        form = negotiation.form_of(request)
+        return negotiation.respond(form, self._formed(request, kind, form.kind, wire(entry, kind)))
 
     async def list(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         form = negotiation.form_of(request, many=True)
@@ -280,7 +280,7 @@ class Handlers:
             if entry is None:
                 raise NotFound.of(kind.plural, name, group=kind.group)
             admission.check_deletable(entry)
-            obj = current(entry, kind)
+            obj = shown(entry, kind)
             deletion.check_preconditions(kind, obj, options)
             warnings = await self.writer.judge(writing, None, obj, "DELETE")
             kept = deletion.marked(kind, obj, options, now=self.now())
@@ -288,14 +288,14 @@ class Handlers:
                 return Removed(kept or obj, kept is None, warnings)
             change: Put | Remove
             if kept is None:
-                change = Remove(kind.key, namespace, name, expect=entry.rv, draft=Draft.of(obj))
+                change = Remove(kind.key, namespace, name, expect=entry.rv, draft=Draft.of(versions.kept(obj, kind)))
             else:
-                change = Put(kind.key, namespace, name, Draft.of(ordered(kept)), expect=entry.rv)
+                change = Put(kind.key, namespace, name, Draft.of(versions.kept(kept, kind)), expect=entry.rv)
             try:
                 (written,) = await self.store.write(change)
             except Stale:
                 continue
-            return Removed(current(written, kind), kept is None, warnings)
+            return Removed(shown(written, kind), kept is None, warnings)
         raise Conflict.of(kind.plural, name, group=kind.group)
 
     # Answers.
@@ -306,10 +306,6 @@ class Handlers:
         response.status = 201 if written.created else 200
         response.warnings = written.warnings
         return response
-
-    def _shown(self, request: Request, kind: ResourceType, value: bytes | None, entry: Entry) -> Response:
-        form = negotiation.form_of(request)
-        return negotiation.respond(form, self._formed(request, kind, form.kind, value or reads.wire(entry, kind)))
 
     def _formed(self, request: Request, kind: ResourceType, form: str, value: bytes) -> bytes:
         if form == "Table":

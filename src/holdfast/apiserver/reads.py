@@ -8,28 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.apiserver import metadata, tables
-from holdfast.apiserver.bodies import read_json
 from holdfast.apiserver.exchange import Response, encode
 from holdfast.apiserver.options import ListOptions
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage import Entry, Store
 from holdfast.apiserver.storage import Expired as StoreExpired
+from holdfast.apiserver.versions import head, shown, wire
 from holdfast.meta.errors import BadRequest, Expired, StatusError, Timeout
 from holdfast.meta.selectors import FieldSelector, field_value
-
-
-def wire(entry: Entry, kind: ResourceType) -> bytes:
-    """The object's bytes in the version of `kind`; as stored, when that is the same."""
-    if entry.value.startswith(head(kind)):
-        return entry.value
-    obj = read_json(entry.value)
-    obj["apiVersion"] = kind.api_version
-    return encode(obj)
-
-
-def head(kind: ResourceType) -> bytes:
-    """How the stored bytes of every object of `kind` begin."""
-    return f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +44,13 @@ class Filter:
             return True
         values = {"metadata.name": entry.name, "metadata.namespace": entry.namespace}
         if any(field not in values for field in fields.fields):
-            obj = read_json(entry.value)
-            values |= {field: field_value(obj, field) for field in self.kind.fields}
+            obj = shown(entry, self.kind)
+            values |= {field: self._value(obj, field) for field in self.kind.fields}
         return fields.matches_fields(values)
+
+    def _value(self, obj: Object, field: str) -> str:
+        special = self.kind.field_values.get(field)
+        return special(obj) if special is not None else field_value(obj, field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +121,4 @@ def _items(entries: list[Entry], kind: ResourceType) -> Iterator[bytes]:
 
 
 def decoded(entries: list[Entry], kind: ResourceType) -> list[Object]:
-    return [{**read_json(entry.value), "apiVersion": kind.api_version} for entry in entries]
+    return [shown(entry, kind) for entry in entries]

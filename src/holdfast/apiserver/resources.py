@@ -65,6 +65,10 @@ class ResourceType:
                   keep immutables); own their first argument
     on_delete     what a deletion changes before finalizers are looked at; owns its argument
     fields        extra field selectors: dotted paths beside metadata.name and metadata.namespace
+    field_values  fields among them that are more than a field of the object
+    stored_key    another type's key, when objects are kept as that type's
+    to_stored, from_stored   between this version and the one that is kept, where more than the name differs
+    keeps_status  a status that comes with a new object is kept
     status        has a status subresource (so spec writes ignore status and the other way round)
     generation    metadata.generation counts changes of everything but metadata and status
     """
@@ -94,12 +98,17 @@ class ResourceType:
     on_update: Callable[[Object, Object], None] = lambda obj, old: None
     on_delete: Callable[[Object, datetime], None] = lambda obj, now: None
     storage_version: str = ""
+    stored_key: str = ""
+    to_stored: Callable[[Object], Object] | None = None
+    from_stored: Callable[[Object], Object] | None = None
+    field_values: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
+    keeps_status: bool = False
     deprecation: str = ""
 
     @property
     def key(self) -> str:
         """What its objects are stored under: the same for all its versions."""
-        return f"{self.group}/{self.plural}"
+        return self.stored_key or f"{self.group}/{self.plural}"
 
     @property
     def gvk(self) -> GVK:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from holdfast.apiserver import admission, bodies, crds, discovery, openapi, policy, reviews, subresources
+from holdfast.apiserver import addresses, admission, bodies, crds, discovery, openapi, policy, reviews, subresources
 from holdfast.apiserver.access import Handle, guarded
 from holdfast.apiserver.auth import Authenticator
 from holdfast.apiserver.builtins import BUILTINS
@@ -31,8 +31,8 @@ from holdfast.apiserver.routes import RequestInfo, parse
 from holdfast.apiserver.storage import Store
 from holdfast.apiserver.subresources import LogSource
 from holdfast.apiserver.tokens import Issuer
+from holdfast.apiserver.versions import shown
 from holdfast.apiserver.webhooks import Webhooks
-from holdfast.apiserver.writes import current
 from holdfast.meta.errors import AlreadyExists, NotFound
 
 RBAC: Final = "rbac.authorization.k8s.io"
@@ -78,7 +78,10 @@ class Server:
         self.metrics = Metrics(known=self._is_served, counts=self._counts, in_flight=self._in_flight)
         self.webhooks = Webhooks(store, self.registry, reshape=self._reshape)
         admit = admission.in_order(
-            admission.namespaces(store), self.webhooks.mutate, admission.no_escalation(self.authorizer)
+            admission.namespaces(store),
+            addresses.services(store),
+            self.webhooks.mutate,
+            admission.no_escalation(self.authorizer),
         )
         self.handlers = Handlers(
             store,
@@ -176,7 +179,7 @@ class Server:
         return Response.of(answer, 201)
 
     async def _token(self, handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-        account = current(handlers.entry(info, kind), kind)
+        account = shown(handlers.entry(info, kind), kind)
         asked = bodies.read_body(request) if request.body else {}
         issued = reviews.token_request(self.authenticator.issuer, account, asked, uid_of=self._uid_of, now=self.now())
         return Response.of(issued, 201)

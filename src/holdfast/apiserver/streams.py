@@ -8,10 +8,11 @@ from typing import Any, Final
 from holdfast.apiserver.bodies import read_json
 from holdfast.apiserver.exchange import encode
 from holdfast.apiserver.options import ListOptions
-from holdfast.apiserver.reads import Filter, too_new, wire
+from holdfast.apiserver.reads import Filter, too_new
 from holdfast.apiserver.resources import ResourceType
 from holdfast.apiserver.storage import Ended, Entry, Event, Overflow, Store, Watch
 from holdfast.apiserver.storage import Expired as StoreExpired
+from holdfast.apiserver.versions import wire
 from holdfast.meta.errors import Expired
 
 BOOKMARK_SECONDS: Final = 30.0
@@ -94,9 +95,9 @@ class Stream(AsyncIterator[bytes]):
         if self.wanted.everything:
             if not self.plain:
                 return _line(event.type, self.render(entry))
-            line = event.encoded.get(self.kind.version)
+            line = event.encoded.get(self.kind.api_version)
             if line is None:
-                line = event.encoded[self.kind.version] = _line(event.type, wire(entry, self.kind))
+                line = event.encoded[self.kind.api_version] = _line(event.type, wire(entry, self.kind))
             return line
         before = previous is not None and self.wanted(previous)
         after = event.type != "DELETED" and self.wanted(entry)

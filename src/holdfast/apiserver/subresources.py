@@ -17,7 +17,7 @@ from holdfast.apiserver.handlers import Handlers, Subresource
 from holdfast.apiserver.options import delete_options
 from holdfast.apiserver.resources import Object, ResourceType, Scale
 from holdfast.apiserver.routes import RequestInfo
-from holdfast.apiserver.writes import current
+from holdfast.apiserver.versions import shown
 from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, FieldError, Invalid, NotFound, TooManyRequests
 from holdfast.meta.selectors import LabelSelector
 
@@ -73,7 +73,7 @@ def scaled(obj: Object, kind: ResourceType, scale: Object) -> Object:
 
 
 async def get_scale(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-    return Response.of(scale_of(current(handlers.entry(info, kind), kind), _scale(kind)))
+    return Response.of(scale_of(shown(handlers.entry(info, kind), kind), _scale(kind)))
 
 
 async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
@@ -130,7 +130,7 @@ def _put(obj: Object, path: str, value: Any) -> None:
 
 async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     """Delete a pod if the disruption budgets that select it allow one more to go."""
-    pod = current(handlers.entry(info, kind), kind)
+    pod = shown(handlers.entry(info, kind), kind)
     eviction, said = await handlers.admitted(request, info, kind, _posted(request, info, EVICTION))
     options = delete_options(request, eviction.get("deleteOptions") or {})
     if not _already_down(pod):
@@ -170,7 +170,7 @@ async def _take_from_budgets(handlers: Handlers, pod: Object, *, dry_run: bool) 
     labels = pod["metadata"].get("labels") or {}
     selecting = []
     for entry in handlers.store.list(budgets.key, pod["metadata"]["namespace"]):
-        budget = current(entry, budgets)
+        budget = shown(entry, budgets)
         selector = (budget.get("spec") or {}).get("selector")
         if LabelSelector.from_object(selector, "spec.selector").matches(labels):
             selecting.append((entry, budget))
@@ -247,7 +247,7 @@ def logs_from(source: LogSource | None) -> Subresource:
     """The ``log`` subresource over whatever runs the pods."""
 
     async def log(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-        pod = current(handlers.entry(info, kind), kind)
+        pod = shown(handlers.entry(info, kind), kind)
         containers = [each["name"] for each in (pod.get("spec") or {}).get("containers") or []]
         name = request.param("container")
         if not name and len(containers) > 1:

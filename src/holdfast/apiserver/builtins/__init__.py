@@ -9,6 +9,7 @@ its checks and its columns; all are pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from holdfast.apiserver.builtins import (
@@ -31,7 +32,7 @@ from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta.objects import GVK
 from holdfast.meta.selectors import field_value
 
-BUILTINS: Final[tuple[ResourceType, ...]] = (
+_DECLARED: Final[tuple[ResourceType, ...]] = (
     *namespaces.RESOURCES,
     *nodes.RESOURCES,
     *pods.RESOURCES,
@@ -70,6 +71,25 @@ FIELD_VALUES: Final[Mapping[tuple[str, str], Callable[[Object], str]]] = {
     ),
 }
 """What a selector compares, by resource and field, where that is not the field's own value."""
+
+
+def _completed(kind: ResourceType) -> ResourceType:
+    """A kind with how it is kept and selected."""
+    values = {field: value for (key, field), value in FIELD_VALUES.items() if key == kind.key}
+    conversion = CONVERSIONS.get(kind.gvk)
+    if conversion is None:
+        return replace(kind, field_values=values) if values else kind
+    stored = next(each for each in _DECLARED if each.gvk == conversion.stored_as)
+    return replace(
+        kind,
+        field_values=values,
+        stored_key=stored.key,
+        to_stored=conversion.to_stored,
+        from_stored=conversion.from_stored,
+    )
+
+
+BUILTINS: Final = tuple(map(_completed, _DECLARED))
 
 
 def definitions() -> Mapping[str, Mapping[str, object]]:

@@ -110,6 +110,7 @@ NODE: Final = builtin(
     namespaced=False,
     short_names=("no",),
     status=True,
+    keeps_status=True,
     generation=False,
     columns=(
         NAME,
