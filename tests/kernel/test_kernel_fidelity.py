@@ -27,6 +27,7 @@ STRATEGIES: dict[str, tuple[Step, ...]] = {
     "Canary": canary((CanaryStep(weight=20, pause=SECOND), CanaryStep(replicas=3, approval=True))),
     "OnDelete": on_delete(),
 }
+MANNERS: tuple[dict[str, bool], ...] = ({}, {"count_terminating": True}, {"ordered": True})
 
 
 def expanded(plan: Plan) -> Iterator[tuple[str, int]]:
@@ -54,9 +55,9 @@ def executed(rollout: Rollout, fleet: Fleet) -> Iterator[tuple[str, int]]:
                 fleet = with_pool(fleet, side, msgspec.structs.replace(pool, unready=pool.unready + number))
             case Stop(side=side, kind=kind, count=number):
                 yield "stop", number
-                state = "available" if kind is Kind.READY else str(kind)
-                left = getattr(fleet.pool(side), state) - number
-                fleet = with_pool(fleet, side, msgspec.structs.replace(fleet.pool(side), **{state: left}))
+                state, pool = "available" if kind is Kind.READY else str(kind), fleet.pool(side)
+                left = {state: getattr(pool, state) - number, "terminating": pool.terminating + number}
+                fleet = with_pool(fleet, side, msgspec.structs.replace(pool, **left))
             case Switch(traffic=traffic):
                 yield "switch", fleet.new.available
                 fleet = msgspec.structs.replace(fleet, traffic=traffic)
@@ -91,7 +92,9 @@ def test_preview_equals_execution_when_nothing_fails(strategy: str) -> None:
         for floor, pause in product(range(replicas + 1), (timedelta(), SECOND)):
             rollout = Rollout(limits=Limits(replicas, floor, floor, surge), steps=STRATEGIES[strategy], pause=pause)
             fleet = fleet_of(current, strategy)
-            assert list(expanded(preview(rollout, fleet))) == list(executed(rollout, fleet))
+            for manner in MANNERS:
+                asked = msgspec.structs.replace(rollout, **manner)
+                assert list(expanded(preview(asked, fleet))) == list(executed(asked, fleet))
 
 
 @given(
@@ -101,12 +104,14 @@ def test_preview_equals_execution_when_nothing_fails(strategy: str) -> None:
     unavailable=st.integers(0, 9),
     pause=st.sampled_from([timedelta(), SECOND]),
     strategy=st.sampled_from(sorted(STRATEGIES)),
+    manner=st.sampled_from(MANNERS),
 )
 def test_strides_over_repeated_rounds_leave_nothing_out(
-    replicas: int, current: int, surge: int, unavailable: int, pause: timedelta, strategy: str
+    replicas: int, current: int, surge: int, unavailable: int, pause: timedelta, strategy: str, manner: dict[str, bool]
 ) -> None:
     floor = max(0, replicas - unavailable)
-    rollout = Rollout(limits=Limits(replicas, floor, floor, surge), steps=STRATEGIES[strategy], pause=pause)
+    limits = Limits(replicas, floor, floor, surge)
+    rollout = Rollout(limits=limits, steps=STRATEGIES[strategy], pause=pause, **manner)
     fleet = fleet_of(current, strategy)
     assert list(expanded(preview(rollout, fleet))) == list(executed(rollout, fleet))
 
@@ -118,6 +123,19 @@ def test_a_plan_for_ten_thousand_replicas_is_as_short_as_one_for_ten() -> None:
     assert isinstance(plan.end, Done)
     assert plan.lowest_ready == 10_000
     assert plan.most_live == 10_001
+
+
+def test_a_plan_waits_for_replicas_to_go_where_the_rollout_will() -> None:
+    recreated = preview(Rollout(limits=resolve(3), steps=recreate()), Fleet(old=Pool(available=3)))
+    assert [(str(step.phase), *each) for step, each in zip(recreated.steps, expanded(recreated), strict=True)] == [
+        ("ScalingDown", "stop", 3),
+        ("ScalingDown", "wait", 3),
+        ("ScalingUp", "start", 3),
+        ("ScalingUp", "wait", 3),
+    ]
+    limits = resolve(4, max_unavailable=1, max_surge=0)
+    in_place = preview(Rollout(limits=limits, count_terminating=True), Fleet(old=Pool(available=4)))
+    assert list(expanded(in_place))[:4] == [("stop", 1), ("wait", 1), ("start", 1), ("wait", 1)]
 
 
 def test_the_duration_of_a_plan_counts_every_pause_of_a_repeated_round() -> None:

@@ -79,7 +79,7 @@ class RolloutState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RolloutPhaseAction(msgspec.Struct, frozen=True, kw_only=True):
-    """One action of a plan; a wait without a duration lasts until the replicas are ready."""
+    """One action of a plan; a wait without a duration lasts until the replicas are ready, or gone."""
 
     phase: Phase
     action: Action

@@ -23,6 +23,7 @@ from holdfast.kernel.rollout import (
     Decision,
     Done,
     Hold,
+    Kind,
     Progress,
     RollBack,
     Rollout,
@@ -162,7 +163,7 @@ class _Preview:
                 self.fleet = _with(fleet, side, unready=fleet.pool(side).unready + number)
             case Stop(side=side, kind=kind, count=number, because=because):
                 self._note(phase, Action.STOP, number, because, side=side)
-                self.fleet = _stopped(fleet, side, str(kind), number)
+                self.fleet = _stopped(fleet, side, kind, number)
             case Switch(traffic=traffic, because=because):
                 self._note(phase, Action.SWITCH, fleet.new.available, because, side=Side.NEW)
                 self.fleet = msgspec.structs.replace(fleet, traffic=traffic)
@@ -280,7 +281,7 @@ def phase_of(verdict: Verdict, fleet: Fleet, *, rollout: Rollout, growing: bool 
             return Phase.PAUSED
         case Stop(because=Because(code=Code.SCALING_DOWN | Code.DRAINING)):
             return Phase.SCALING_DOWN
-        case Stop() if not rollout.steps[verdict.progress.step].floor:
+        case Stop() | Wait() if not rollout.steps[verdict.progress.step].floor:
             return Phase.SCALING_DOWN
         case Stop() | Switch():
             return Phase.UPDATING
@@ -301,9 +302,14 @@ def _with(fleet: Fleet, side: Side, **counts: int) -> Fleet:
     return msgspec.structs.replace(fleet, **{side.value: msgspec.structs.replace(fleet.pool(side), **counts)})
 
 
-def _stopped(fleet: Fleet, side: Side, kind: str, number: int) -> Fleet:
+def _stopped(fleet: Fleet, side: Side, kind: Kind, number: int) -> Fleet:
+    """What was stopped is going until the next wait ends; the dead are gone at once."""
     pool = fleet.pool(side)
-    if kind != "ready":
-        return _with(fleet, side, **{kind: getattr(pool, kind) - number})
+    if kind is Kind.DEAD:
+        return _with(fleet, side, dead=pool.dead - number)
+    going = pool.terminating + number
+    if kind is Kind.UNREADY:
+        return _with(fleet, side, unready=pool.unready - number, terminating=going)
     settling = min(pool.settling, number)
-    return _with(fleet, side, settling=pool.settling - settling, available=pool.available - number + settling)
+    available = pool.available - number + settling
+    return _with(fleet, side, settling=pool.settling - settling, available=available, terminating=going)
