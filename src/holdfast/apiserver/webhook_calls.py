@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import io
 import os
 import ssl
 from dataclasses import dataclass
@@ -116,9 +117,9 @@ def _user_info(question: Question) -> dict[str, Any]:
     if user.uid:
         info["uid"] = user.uid
     if user.groups:
-        info["groups"] = user.groups
+        info["groups"] = list(user.groups)
     if user.extra:
-        info["extra"] = user.extra
+        info["extra"] = {name: list(values) for name, values in user.extra.items()}
     return info
 
 
@@ -154,17 +155,22 @@ class Calls:
         try:
             async with asyncio.timeout(hook.seconds):
                 url = f"{self._url(client) if host else shown}?{query}"
-                async with self._connected().post(
-                    url,
-                    data=body,
-                    headers=headers,
-                    ssl=_tls(client.authority),
-                    server_hostname=host,
-                    allow_redirects=False,
-                ) as response:
-                    return await _read(response)
+                options = {"headers": headers, "ssl": _tls(client.authority), "server_hostname": host}
+                try:
+                    return await self._exchange(url, body, **options)
+                except aiohttp.ClientConnectorError:
+                    raise
+                except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                    # A connection that was kept may have ended just now; a new one tells.
+                    return await self._exchange(url, body, **options)
         except (aiohttp.ClientError, OSError, Unresolved) as error:
             raise CallFailed(f'failed to call webhook: Post "{shown}?{query}": {_why(error)}') from None
+
+    async def _exchange(self, url: str, body: bytes, **options: Any) -> bytes:
+        # As a file, for aiohttp takes large ones only so.
+        posted = self._connected().post(url, data=io.BytesIO(body), allow_redirects=False, **options)
+        async with posted as response:
+            return await _read(response)
 
     def _url(self, client: Client) -> str:
         return self._resolve(client.namespace, client.service, client.port, client.path)

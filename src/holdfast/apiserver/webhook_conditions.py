@@ -1,14 +1,14 @@
 """Match conditions of webhooks: CEL over the request, its object and the object before.
 
 Compiled on first use and kept by their text.  Nothing here knows what becomes of
-a condition that fails.
+a condition that fails.  Importing this loads the engine, so it is imported by
+those alone who have a condition.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -28,29 +28,23 @@ class ConditionError(Exception):
     """A condition that does not compile, does not run, or says neither yes nor no."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition: its name and its expression."""
+def holds(expression: str, values: Mapping[str, Any]) -> bool:
+    """Whether a condition is true of the values of `VARIABLES`; raises `ConditionError`."""
+    try:
+        result = _compiled(expression).eval(_environment().Activation(dict(values)))
+    except RuntimeError as error:  # the engine's only kind
+        raise _error(expression, error) from None
+    if result.type() == cel.Type.ERROR:
+        raise _error(expression, result.value())
+    value = result.value()
+    if not isinstance(value, bool):
+        raise _error(expression, "must evaluate to bool")
+    return value
 
-    name: str
-    expression: str
 
-    def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether it is true of the values of `VARIABLES`; raises `ConditionError`."""
-        try:
-            result = _compiled(self.expression).eval(_environment().Activation(dict(values)))
-        except RuntimeError as error:  # the engine's only kind
-            raise self._error(error) from None
-        if result.type() == cel.Type.ERROR:
-            raise self._error(result.value())
-        value = result.value()
-        if not isinstance(value, bool):
-            raise self._error("must evaluate to bool")
-        return value
-
-    def _error(self, problem: object) -> ConditionError:
-        said = re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", str(problem))
-        return ConditionError(f"expression '{self.expression}' resulted in error: {said}")
+def _error(expression: str, problem: object) -> ConditionError:
+    said = re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", str(problem))
+    return ConditionError(f"expression '{expression}' resulted in error: {said}")
 
 
 @cache

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from holdfast.apiserver.exchange import User
 from holdfast.apiserver.resources import Object, ResourceType
-from holdfast.apiserver.webhook_conditions import Condition, ConditionError
 from holdfast.meta.selectors import EVERYTHING, LabelSelector, SelectorError
 
 NAMESPACES: Final = "/namespaces"
@@ -115,7 +114,7 @@ class Hook:
     versions: tuple[str, ...]
     namespaces: LabelSelector = EVERYTHING
     objects: LabelSelector = EVERYTHING
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[str, ...] = ()
     seconds: int = DEFAULT_SECONDS
     equivalent: bool = True
     side_effects: bool = False
@@ -144,7 +143,7 @@ def _hook(webhook: Mapping[str, Any]) -> Hook:
         versions=tuple(webhook.get("admissionReviewVersions") or ()),
         namespaces=namespaces,
         objects=objects,
-        conditions=tuple(Condition(each["name"], each["expression"]) for each in webhook.get("matchConditions") or ()),
+        conditions=tuple(each["expression"] for each in webhook.get("matchConditions") or ()),
         seconds=min(max(seconds, 1), LONGEST_SECONDS),
         equivalent=webhook.get("matchPolicy") != "Exact",
         side_effects=webhook.get("sideEffects") not in HARMLESS,
@@ -207,20 +206,3 @@ def _selects_object(hook: Hook, obj: Object | None, old: Object | None) -> bool:
 
 def _labels(obj: Object) -> Mapping[str, str]:
     return obj["metadata"].get("labels") or {}
-
-
-def conditions_hold(hook: Hook, values: Mapping[str, Any]) -> bool:
-    """Whether all its conditions hold: one that does not settles it, whatever is wrong with others.
-
-    Raises `ConditionError` with all that is wrong, unless the webhook is lenient: it is then not asked.
-    """
-    problems: list[str] = []
-    for condition in hook.conditions:
-        try:
-            if not condition.holds(values):
-                return False
-        except ConditionError as error:
-            problems.append(str(error))
-    if problems and not hook.lenient:
-        raise ConditionError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
-    return not problems

@@ -21,7 +21,6 @@ from holdfast.apiserver.options import META
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.storage import Store
 from holdfast.apiserver.webhook_calls import Answer, CallFailed, Calls, request_of
-from holdfast.apiserver.webhook_conditions import ConditionError
 from holdfast.apiserver.webhook_matching import Hook, Question
 from holdfast.apiserver.webhook_services import Resolve, resolver
 from holdfast.apiserver.writes import SERVER, Writing
@@ -109,14 +108,30 @@ class Webhooks:
         kind = webhook_matching.version_for(hook, question, others)
         if kind is None or not webhook_matching.selects(hook, question, obj, old, labels_of=self._labels_of):
             return None
-        if not hook.conditions:
-            return kind
+        if hook.conditions and not self._conditions_hold(hook, question, kind, obj, old):
+            return None
+        return kind
+
+    @staticmethod
+    def _conditions_hold(
+        hook: Hook, question: Question, kind: ResourceType, obj: Object | None, old: Object | None
+    ) -> bool:
+        """Whether all its conditions do: one that does not settles it, whatever is wrong with the others."""
+        from holdfast.apiserver.webhook_conditions import ConditionError, holds  # loads the engine, late
+
         request = request_of(question, kind, obj, old, uid="")
         values = {"object": request.pop("object"), "oldObject": request.pop("oldObject"), "request": request}
-        try:
-            return kind if webhook_matching.conditions_hold(hook, values) else None
-        except ConditionError as error:
-            raise Forbidden.of(asked.plural, question.name, group=asked.group, why=str(error)) from None
+        problems: list[str] = []
+        for condition in hook.conditions:
+            try:
+                if not holds(condition, values):
+                    return False
+            except ConditionError as error:
+                problems.append(str(error))
+        if problems and not hook.lenient:
+            why = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+            raise Forbidden.of(question.kind.plural, question.name, group=question.kind.group, why=why)
+        return not problems
 
     def _labels_of(self, namespace: str) -> Mapping[str, str]:
         entry = self._store.get(webhook_matching.NAMESPACES, "", namespace)
