@@ -21,8 +21,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## Show a rollout of a crashing, slow fleet that keeps its floor
 	@$(BIN)/holdfast simulate -f examples/demo/v2.yaml --from examples/demo/v1.yaml --seed 7 --crash 0.05 --slow 0.1
 
-up: $(STAMP) ## Start the embedded control plane
-	@$(BIN)/holdfast up || { echo "Until the embedded control plane is here, try: make demo"; exit 1; }
+up: $(STAMP) ## Start the embedded Kubernetes API server; it prints its kubeconfig
+	@$(BIN)/holdfast apiserver
 
 test: $(STAMP) ## Run every test
 	@$(BIN)/python -m pytest -n auto --dist worksteal
