@@ -565,6 +565,25 @@ def test_rules_for_one_version_of_a_resource_hold_for_its_others_unless_they_are
     play(scenario)
 
 
+def test_a_webhook_sees_and_changes_an_object_in_the_version_of_its_rules() -> None:
+    async def scenario(world: World) -> None:
+        rules = [{**RULE, "apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}]
+        await world.configure("Mutating", world.webhook(respond=put("/spec/minReplicas", 2), rules=rules))
+        cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
+        spec = {"scaleTargetRef": target, "maxReplicas": 5, "metrics": [{"type": "Resource", "resource": cpu}]}
+        body = {"apiVersion": "autoscaling/v2", "metadata": {"name": "a"}, "spec": spec}
+        place = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+        made = (await world.ask("POST", place, body)).ok
+        (request,) = world.requests()
+        assert request["object"]["apiVersion"] == "autoscaling/v1"
+        assert request["object"]["spec"]["targetCPUUtilizationPercentage"] == 70
+        assert (made["apiVersion"], made["spec"]["minReplicas"]) == ("autoscaling/v2", 2)
+        assert made["spec"]["metrics"] == spec["metrics"]
+
+    play(scenario)
+
+
 def test_configurations_and_the_servers_own_writes_ask_nobody() -> None:
     async def scenario(world: World) -> None:
         everything = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]

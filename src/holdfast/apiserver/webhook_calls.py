@@ -82,15 +82,13 @@ def request_of(
     """The request of a review; `kind` is the version of the resource that the webhook sees."""
     shown = obj if obj is not None else old
     assert shown is not None, "a request is about an object"
-    gvk = GVK.of(shown)
-    seen = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
-    # Of a Scale there is one version; the object itself is seen as it was asked for.
-    own = gvk.kind == question.kind.kind
+    seen = GVK.of(shown)
     request: dict[str, Any] = {
         "uid": uid,
-        "kind": seen,
+        "kind": _kind(seen),
         "resource": _resource(kind),
-        "requestKind": seen | ({"version": question.kind.version} if own else {}),
+        # What belongs to a subresource, such as a Scale, is seen as it was sent.
+        "requestKind": _kind(question.kind.gvk if seen.kind == question.kind.kind else seen),
         "requestResource": _resource(question.kind),
         "name": question.name,
         "operation": question.operation,
@@ -105,6 +103,10 @@ def request_of(
     if question.namespace:
         request["namespace"] = question.namespace
     return request
+
+
+def _kind(gvk: GVK) -> dict[str, str]:
+    return {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
 
 
 def _resource(kind: ResourceType) -> dict[str, str]:

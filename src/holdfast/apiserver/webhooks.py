@@ -104,7 +104,7 @@ class Webhooks:
     def _concerned(self, hook: Hook, question: Question, obj: Object | None, old: Object | None) -> ResourceType | None:
         """The version in which the webhook is to see the object; None where it is not asked."""
         asked = question.kind
-        others = (each for each in self._registry if each.key == asked.key and each.version != asked.version)
+        others = (each for each in self._registry if each.key == asked.key and each.gvk != asked.gvk)
         kind = webhook_matching.version_for(hook, question, others)
         if kind is None or not webhook_matching.selects(hook, question, obj, old, labels_of=self._labels_of):
             return None
@@ -217,9 +217,9 @@ class Webhooks:
             if not isinstance(made, dict):
                 raise BadRequest("the patched object is none")
             made = bodies.checked_object(made, form)
-            made["apiVersion"] = obj["apiVersion"]
             if form is kind:
-                self._reshape(question.kind, made)
+                self._reshape(kind, made)
+                made = _converted(made, kind, question.kind)
         except (jsonpatch.JSONPatchError, StatusError) as error:
             raise InternalError.of(f'the patch of admission webhook "{hook.name}" cannot be used: {error}') from None
         return made
@@ -309,7 +309,15 @@ def _with(obj: Object, name: str, other: Object) -> Object:
 
 
 def _in_version(question: Question, kind: ResourceType, obj: Any) -> Any:
-    """The object in the version that a webhook sees; versions of a resource differ in nothing else."""
-    if obj is None or kind is question.kind or obj["apiVersion"] != question.kind.api_version:
+    """The object in the version that a webhook sees; what belongs to a subresource has one version only."""
+    if obj is None or obj["kind"] != question.kind.kind:
         return obj
-    return {**obj, "apiVersion": kind.api_version}
+    return _converted(obj, question.kind, kind)
+
+
+def _converted(obj: Object, source: ResourceType, target: ResourceType) -> Object:
+    if source.gvk == target.gvk:
+        return obj
+    obj = source.to_stored(obj) if source.to_stored is not None else obj
+    obj = target.from_stored(obj) if target.from_stored is not None else obj
+    return {**obj, "kind": target.kind, "apiVersion": target.api_version}
