@@ -10,13 +10,16 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from holdfast.apiserver import protobuf, wire
 from holdfast.apiserver.exchange import Request
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta.errors import BadRequest, UnsupportedMediaType
 
 JSON_TYPES: Final = ("application/json", "")
 YAML_TYPES: Final = ("application/yaml",)
-ACCEPTED: Final = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+ACCEPTED: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
+ACCEPTED_CUSTOM: Final = ("application/json", "application/yaml")
+"""Custom kinds have no messages, since nobody numbered their fields."""
 
 _decoder = msgspec.json.Decoder()
 
@@ -67,27 +70,31 @@ def read_yaml(body: bytes) -> Any:
         raise ValueError("exceeded max depth") from None
 
 
-def read_body(request: Request) -> Any:
-    """The value in the body, by its media type."""
-    kind = media_type(request)
-    if kind in JSON_TYPES:
+def read_body(request: Request, kind: ResourceType | None = None) -> Any:
+    """The value in the body, by its media type; an object of `kind` if that is known."""
+    given = media_type(request)
+    if given in JSON_TYPES:
         return read_json(request.body)
-    if kind in YAML_TYPES:
+    if given in YAML_TYPES:
         return read_yaml(request.body)
-    raise UnsupportedMediaType.of(ACCEPTED)
+    of = None if kind is None else (kind.api_version, kind.kind)
+    if of is not None and of not in wire.type_names():
+        raise UnsupportedMediaType.of(ACCEPTED_CUSTOM)
+    if given != protobuf.MEDIA_TYPE:
+        raise UnsupportedMediaType.of(ACCEPTED)
+    return wire.decode(request.body, of)
 
 
 def read_object(request: Request, kind: ResourceType) -> Object:
     """The object in the body, of `kind`; apiVersion and kind may be left out."""
     try:
-        value = read_body(request)
+        value = read_body(request, kind)
         if not isinstance(value, dict):
             raise ValueError(f"cannot unmarshal {_json_name(value)} into an object")
     except ValueError as error:
-        raise BadRequest(
-            f"the object provided is unrecognized (must be of type {kind.kind}): couldn't get version/kind; "
-            f"json parse error: {error}"
-        ) from None
+        in_json = media_type(request) != protobuf.MEDIA_TYPE
+        problem = f"couldn't get version/kind; json parse error: {error}" if in_json else str(error)
+        raise BadRequest(f"the object provided is unrecognized (must be of type {kind.kind}): {problem}") from None
     return checked_object(value, kind)
 
 
