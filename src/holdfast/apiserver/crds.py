@@ -198,6 +198,7 @@ def _type_of(spec: Object, names: Object, version: Object, *, storage: str) -> R
         schema=schema,
         prune=True,
         custom=True,
+        unconditional=False,
         columns=tuple(_column(each) for each in version.get("additionalPrinterColumns") or ()),
         fields=tuple(each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ()),
         validate=_validation(schema, scale),

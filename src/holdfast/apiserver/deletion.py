@@ -63,10 +63,11 @@ def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: date
         meta["finalizers"] = finalizers
     else:
         meta.pop("finalizers", None)
-    before = meta.get("deletionTimestamp")
-    until = now + timedelta(seconds=grace)
-    if before is None or times.parse(before) > until:
-        meta["deletionTimestamp"] = times.format(until)
+    before, given = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds") or 0
+    if before is None or grace < given:
+        # Less time than was given counts from the same moment.
+        since = now if before is None else times.parse(before) - timedelta(seconds=given)
+        meta["deletionTimestamp"] = times.format(since + timedelta(seconds=grace))
         meta["deletionGracePeriodSeconds"] = grace
         if before is None and meta.get("generation"):
             meta["generation"] += 1
@@ -89,9 +90,6 @@ def _grace(kind: ResourceType, obj: Object, options: DeleteOptions) -> int:
     spec, phase = obj.get("spec") or {}, (obj.get("status") or {}).get("phase")
     if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return 0
-    asked = (
-        options.grace_seconds if options.grace_seconds is not None else spec.get("terminationGracePeriodSeconds", 30)
-    )
-    if asked < 0:
-        return 1
-    return int(asked)
+    given = obj["metadata"].get("deletionGracePeriodSeconds") or spec.get("terminationGracePeriodSeconds", 30)
+    asked = options.grace_seconds if options.grace_seconds is not None else given
+    return 1 if asked < 0 else int(asked)

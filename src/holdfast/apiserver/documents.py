@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from holdfast.apiserver.exchange import JSON, Request, Response
 from holdfast.apiserver.negotiation import Clause, clauses
 from holdfast.apiserver.resources import Registry
-from holdfast.meta.errors import Details, MethodNotAllowed
+from holdfast.meta.errors import MethodNotAllowed
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ def accepted(request: Request) -> tuple[Clause, ...]:
 def must_read(request: Request) -> None:
     """Refuse what is not a reading method: these documents cannot be written."""
     if request.method not in READING:
-        raise MethodNotAllowed("the server does not allow this method on the requested resource", details=Details())
+        raise MethodNotAllowed.of_path()
 
 
 def page_not_found() -> Response:

@@ -12,7 +12,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from holdfast.apiserver import admission, bodies, deletion, negotiation, patches, reads, streams, tables, versions
+from holdfast.apiserver import (
+    admission,
+    bodies,
+    deletion,
+    metadata,
+    negotiation,
+    patches,
+    places,
+    reads,
+    streams,
+    tables,
+    versions,
+)
 from holdfast.apiserver import apply as applying
 from holdfast.apiserver.exchange import Request, Response, User, encode
 from holdfast.apiserver.options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
@@ -31,7 +43,7 @@ from holdfast.apiserver.writes import (
     nobody_objects,
 )
 from holdfast.meta import times
-from holdfast.meta.errors import BadRequest, Conflict, FieldError, Invalid, MethodNotAllowed, NotFound
+from holdfast.meta.errors import BadRequest, Conflict, NotFound
 
 Subresource = Callable[["Handlers", Request, RequestInfo, ResourceType], Awaitable[Response]]
 
@@ -59,29 +71,25 @@ class Handlers:
         now: Callable[[], datetime],
         admit: Admit,
         judge: Judge = nobody_objects,
+        authorize: Callable[[User, RequestInfo], None] = lambda user, info: None,
         subresources: dict[tuple[str, str], Subresource] | None = None,
     ) -> None:
         self.store = store
         self.registry = registry
         self.now = now
         self.writer = Writer(store, now=now, admit=admit, judge=judge)
+        self.authorize = authorize
         self.subresources = subresources or {}
 
     async def handle(self, request: Request, info: RequestInfo) -> Response:
         kind = self.registry.get(info.group, info.version, info.resource)
-        if kind is None or (kind.namespaced and not info.namespace and info.name and info.verb != "list"):
+        if kind is None:
             raise NotFound.of_path()
+        places.check(request.method, info, kind, handled=self.subresources)
         if not kind.namespaced:
-            info = _cluster_scoped(info)
+            info = replace(info, namespace="")
         if info.subresource and info.subresource != "status":
-            handler = self.subresources.get((info.verb, info.subresource))
-            if handler is None or not _has(kind, info.subresource):
-                raise NotFound.of_path()
-            return await handler(self, request, info, kind)
-        if info.subresource == "status" and (not kind.status or info.verb not in ("get", "update", "patch")):
-            raise NotFound.of_path()
-        if info.verb not in kind.verbs:
-            raise MethodNotAllowed.of(kind.plural, info.verb or request.method, group=kind.group)
+            return await self.subresources[info.verb, info.subresource](self, request, info, kind)
         match info.verb:
             case "get":
                 return self.get(request, info, kind)
@@ -144,8 +152,6 @@ class Handlers:
     # Writes.
 
     async def create(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-        if info.name:
-            raise MethodNotAllowed.of(kind.plural, "create", group=kind.group)
         writing = self.writing(request, info, kind, "CreateOptions")
         written = await self.writer.create(writing, bodies.read_object(request, kind))
         return self._written(request, kind, written)
@@ -153,15 +159,18 @@ class Handlers:
     async def update(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         writing = self.writing(request, info, kind, "UpdateOptions")
         obj = bodies.read_object(request, kind)
-        if not obj["metadata"].get("name"):
-            raise BadRequest(
-                f"the name of the object ( based on URL) was undeterminable: name must be provided ({info.name})"
-            )
-        if kind.custom and not obj["metadata"].get("resourceVersion"):
-            self.entry(info, kind)
-            problem = FieldError.invalid("metadata.resourceVersion", 0, detail="must be specified for an update")
-            raise Invalid.of(kind.kind, info.name, group=kind.group, problems=[problem])
-        written = await self.writer.update(writing, info.name, lambda old: _replacement(obj, old))
+        metadata.check_target(obj, info.name, info.namespace)
+
+        async def create() -> Written:
+            self._may_create(request, info)
+            return await self.writer.create(writing, obj)
+
+        written = await self.writer.update(
+            writing,
+            info.name,
+            lambda old: _replacement(obj, old),
+            create=create if kind.created_by_update and not info.subresource else None,
+        )
         return self._written(request, kind, written)
 
     async def patch(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
@@ -194,16 +203,26 @@ class Handlers:
             )
 
         async def create() -> Written:
-            if writing.subresource or config["metadata"].get("uid"):
+            uid = config["metadata"].get("uid")
+            if uid:
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise Conflict.of(kind.plural, info.name, group=kind.group, why=why)
+            if writing.subresource:
                 raise NotFound.of(kind.plural, info.name, group=kind.group)
+            self._may_create(request, info)
             return await self.writer.create(writing, merged(None), tracked=True)
 
         def change(old: Object) -> Object:
             obj = merged(old)
-            obj["metadata"]["resourceVersion"] = config["metadata"].get("resourceVersion", "")
+            if "resourceVersion" in config["metadata"]:
+                obj["metadata"]["resourceVersion"] = config["metadata"]["resourceVersion"]
             return obj
 
         return await self.writer.update(writing, info.name, change, create=create, operation="Apply")
+
+    def _may_create(self, request: Request, info: RequestInfo) -> None:
+        """Who may change an object is not who may make one: what creates by another verb is asked again."""
+        self.authorize(request.user, replace(info, verb="create"))
 
     def writing(self, request: Request, info: RequestInfo, kind: ResourceType, options: str) -> Writing:
         parsed = write_options(request, options)
@@ -319,14 +338,6 @@ class Handlers:
         return tables.partial(value) if form == "PartialObjectMetadata" else value
 
 
-def _has(kind: ResourceType, subresource: str) -> bool:
-    return subresource in kind.subresources or (subresource == "scale" and kind.scale is not None)
-
-
-def _cluster_scoped(info: RequestInfo) -> RequestInfo:
-    return replace(info, namespace="") if info.namespace else info
-
-
 def _replacement(obj: Object, old: Object) -> Object:
     """What a PUT means: its own object, with the version it was read at, if it says one."""
     fresh = {**obj, "metadata": dict(obj["metadata"])}
@@ -336,13 +347,10 @@ def _replacement(obj: Object, old: Object) -> Object:
     return fresh
 
 
-def _delete_body(request: Request) -> Object:
+def _delete_body(request: Request) -> Any:
     if not request.body:
         return {}
     try:
-        value = bodies.read_body(request)
+        return bodies.read_body(request)
     except ValueError as error:
         raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
-    if not isinstance(value, dict):
-        raise BadRequest("DeleteOptions must be an object")
-    return value

@@ -53,13 +53,29 @@ def keep_server_owned(obj: Object, old: Object) -> None:
         meta["generateName"] = stored["generateName"]
     if "namespace" in stored:
         meta["namespace"] = stored["namespace"]
+    else:
+        meta.pop("namespace", None)
     meta.pop("selfLink", None)
 
 
-def check_namespace(obj: Object, namespace: str, *, namespaced: bool) -> None:
+def check_namespace(obj: Object, namespace: str) -> None:
+    """A new object is for the namespace of its request; where that has none, the object's is dropped."""
     given = obj["metadata"].get("namespace")
-    if given and ((namespaced and given != namespace) or (not namespaced)):
+    if given and namespace and given != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def check_target(obj: Object, name: str, namespace: str) -> None:
+    """An object that replaces another says which."""
+    given, inside = obj["metadata"].get("name"), obj["metadata"].get("namespace")
+    if not given:
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
+        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    if inside and namespace and inside != namespace:
+        raise BadRequest(
+            f"the namespace of the object ({inside}) does not match the namespace on the request ({namespace})"
+        )
 
 
 def problems(kind: ResourceType, obj: Object, old: Object | None) -> list[FieldError]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
 
 from holdfast.apiserver.exchange import Request
 from holdfast.meta.errors import BadRequest, FieldError, Invalid, StatusError
@@ -82,16 +84,36 @@ def write_options(request: Request, kind: str) -> WriteOptions:
     )
 
 
-def delete_options(request: Request, body: dict[str, Any]) -> DeleteOptions:
+class _Preconditions(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _DeleteBody(msgspec.Struct, rename="camel"):
+    """A DeleteOptions object; fields that nobody knows are let be."""
+
+    kind: Literal["DeleteOptions", ""] | None = None
+    dry_run: list[str] | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    grace_period_seconds: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
+    preconditions: _Preconditions | None = None
+
+
+def delete_options(request: Request, given: Any) -> DeleteOptions:
     """From the query and from the DeleteOptions object in the body; the body wins."""
+    try:
+        body = msgspec.convert(given, _DeleteBody)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: {error}') from None
     problems = _dry_run_problems(request)
     dry_run = bool(request.param("dryRun"))
-    if body.get("dryRun"):
+    if body.dry_run:
         dry_run = True
-        if body["dryRun"] != ["All"]:
-            problems.append(FieldError.not_supported("dryRun", body["dryRun"], supported=("All",)))
-    propagation = body.get("propagationPolicy") or request.param("propagationPolicy")
-    orphan = body.get("orphanDependents")
+        if body.dry_run != ["All"]:
+            problems.append(FieldError.not_supported("dryRun", body.dry_run, supported=("All",)))
+    propagation = body.propagation_policy or request.param("propagationPolicy")
+    orphan = body.orphan_dependents
     if orphan is None and request.param("orphanDependents"):
         orphan = request.flag("orphanDependents")
     if propagation and propagation not in PROPAGATION:
@@ -99,22 +121,20 @@ def delete_options(request: Request, body: dict[str, Any]) -> DeleteOptions:
     if propagation and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
         problems.append(FieldError.invalid("propagationPolicy", propagation, detail=detail))
-    grace = body.get("gracePeriodSeconds")
+    grace = body.grace_period_seconds
     if grace is None and request.param("gracePeriodSeconds"):
         grace = integer(request, "gracePeriodSeconds")
     if problems:
         raise Invalid.of("DeleteOptions", "", group=META, problems=problems)
-    if grace is not None and (isinstance(grace, bool) or not isinstance(grace, int)):
-        raise BadRequest("gracePeriodSeconds must be a whole number of seconds")
-    preconditions = body.get("preconditions") or {}
+    preconditions = body.preconditions or _Preconditions()
     if orphan is not None and not propagation:
         propagation = "Orphan" if orphan else "Background"
     return DeleteOptions(
         dry_run=dry_run,
         propagation=propagation,
         grace_seconds=grace,
-        uid=str(preconditions.get("uid") or ""),
-        resource_version=str(preconditions.get("resourceVersion") or ""),
+        uid=preconditions.uid or "",
+        resource_version=preconditions.resource_version or "",
     )
 
 

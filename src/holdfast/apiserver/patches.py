@@ -52,6 +52,7 @@ def change_of(given: str, body: bytes, kind: ResourceType) -> Change:
     if given == JSON_PATCH:
         if not isinstance(patch, list):
             raise BadRequest("error decoding patch: json: cannot unmarshal object into a list of operations")
+        _check_operations(patch)
         return lambda obj: _object(_json_patched(obj, patch), kind)
     if not isinstance(patch, dict):
         raise BadRequest(
@@ -61,6 +62,16 @@ def change_of(given: str, body: bytes, kind: ResourceType) -> Change:
         return lambda obj: _object(mergepatch.apply(obj, patch), kind)
     schema = strategic.schema_for(kind.group, kind.kind)
     return lambda obj: _object(_strategic(obj, patch, schema), kind)
+
+
+def _check_operations(operations: list[Any]) -> None:
+    """What a real API server reads of each operation before it looks at any object."""
+    for each in operations:
+        if not isinstance(each, dict):
+            raise BadRequest("error decoding patch: json: cannot unmarshal into an operation what is no object")
+        for name in ("from", "path"):
+            if not isinstance(each.get(name, ""), str):
+                raise BadRequest(f"error decoding patch: json: cannot unmarshal into {name} what is no string")
 
 
 def _json_patched(obj: Object, operations: list[Any]) -> Any:

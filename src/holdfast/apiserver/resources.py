@@ -68,6 +68,8 @@ class ResourceType:
     field_values  fields among them that are more than a field of the object
     stored_key    another type's key, when objects are kept as that type's
     to_stored, from_stored   between this version and the one that is kept, where more than the name differs
+    created_by_update   an update creates what is missing
+    unconditional       an update may leave out the version it was made from
     keeps_status  a status that comes with a new object is kept
     status        has a status subresource (so spec writes ignore status and the other way round)
     generation    metadata.generation counts changes of everything but metadata and status
@@ -102,6 +104,8 @@ class ResourceType:
     to_stored: Callable[[Object], Object] | None = None
     from_stored: Callable[[Object], Object] | None = None
     field_values: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
+    created_by_update: bool = False
+    unconditional: bool = True
     keeps_status: bool = False
     deprecation: str = ""
 

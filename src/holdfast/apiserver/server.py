@@ -89,6 +89,7 @@ class Server:
             now=now,
             admit=admit,
             judge=self.webhooks.judge,
+            authorize=self.authorizer.check,
             subresources={**subresources.table(log_source), ("create", "token"): self._token},
         )
         self.definitions = Definitions(self.handlers)

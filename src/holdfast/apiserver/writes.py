@@ -22,7 +22,6 @@ from holdfast.apiserver.versions import kept, shown, wire
 from holdfast.meta import schemas
 from holdfast.meta.errors import (
     AlreadyExists,
-    BadRequest,
     Conflict,
     FieldError,
     Invalid,
@@ -98,7 +97,7 @@ class Writer:
         if obj["metadata"].get("resourceVersion"):
             # What a real API server answers here, without a reason.
             raise StatusError("resourceVersion should not be set on objects to be created", code=500, reason="")
-        metadata.check_namespace(obj, writing.namespace, namespaced=kind.namespaced)
+        metadata.check_namespace(obj, writing.namespace)
         warnings = () if tracked else self.check_fields(writing, obj)
         now = self.now()
         if kind.status and not kind.keeps_status:
@@ -151,9 +150,12 @@ class Writer:
             # Decoded once more rather than copied, which takes ten times as long.
             obj = change(shown(entry, kind))
             given = obj["metadata"].get("resourceVersion", "")
+            self._check_identity(kind, name, obj, old)
             if given and given != str(entry.rv):
                 raise Conflict.of(kind.plural, name, group=kind.group)
-            self._check_identity(kind, name, obj, old)
+            if not given and not kind.unconditional:
+                problem = FieldError.invalid("metadata.resourceVersion", 0, detail="must be specified for an update")
+                raise Invalid.of(kind.plural, name, group=kind.group, problems=[problem])
             obj, warnings = await self._prepare(writing, obj, old, operation)
             if same(obj, old):
                 return Written(wire(entry, kind), warnings=warnings, rv=entry.rv)
@@ -162,8 +164,6 @@ class Writer:
             try:
                 written = await self.store.write(self._change(kind, obj, entry))
             except Stale:
-                if given:
-                    raise Conflict.of(kind.plural, name, group=kind.group) from None
                 continue
             return Written(wire(written[0], kind), warnings=warnings, rv=written[0].rv)
         raise Conflict.of(kind.plural, name, group=kind.group)
@@ -211,14 +211,11 @@ class Writer:
 
     @staticmethod
     def _check_identity(kind: ResourceType, name: str, obj: Object, old: Object) -> None:
-        meta = obj["metadata"]
-        if meta.get("name", name) != name:
-            raise BadRequest(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
-        uid = meta.get("uid")
+        metadata.check_target(obj, name, old["metadata"].get("namespace", ""))
+        uid = obj["metadata"].get("uid")
         if uid and uid != old["metadata"]["uid"]:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
             raise Conflict.of(kind.plural, name, group=kind.group, why=why)
-        metadata.check_namespace(obj, old["metadata"].get("namespace", ""), namespaced=kind.namespaced)
 
     @staticmethod
     def _change(kind: ResourceType, obj: Object, entry: Entry) -> Put | Remove:

@@ -164,6 +164,11 @@ class MethodNotAllowed(StatusError):
         message = f"{verb} is not supported on resources of kind {_shown(_qualified(resource, group))}"
         return cls(message, details=Details(group=group, kind=resource))
 
+    @classmethod
+    def of_path(cls) -> MethodNotAllowed:
+        """The answer to a method that a path does not take."""
+        return cls("the server does not allow this method on the requested resource", details=Details())
+
 
 class NotAcceptable(StatusError):
     code, reason = 406, "NotAcceptable"

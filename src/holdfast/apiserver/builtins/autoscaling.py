@@ -228,5 +228,6 @@ BUDGET: Final = builtin(
         AGE,
     ),
     validate=_validate_budget,
+    unconditional=False,
 )
 RESOURCES: Final[tuple[ResourceType, ...]] = (AUTOSCALER, AUTOSCALER_V1, BUDGET)

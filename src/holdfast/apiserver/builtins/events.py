@@ -113,6 +113,7 @@ EVENT: Final = builtin(
     columns=_columns(about="involvedObject", text="message"),
     fields=(*(f"involvedObject.{name}" for name in _ABOUT), "reason", "reportingComponent", "source", "type"),
     validate=_validate_core,
+    created_by_update=True,
 )
 NEW_EVENT: Final = builtin(
     "Event",
@@ -123,5 +124,6 @@ NEW_EVENT: Final = builtin(
     columns=_columns(about="regarding", text="note"),
     fields=(*(f"regarding.{name}" for name in _ABOUT), "reason", "reportingController", "type"),
     validate=_validate_new,
+    created_by_update=True,
 )
 RESOURCES: Final[tuple[ResourceType, ...]] = (EVENT, NEW_EVENT)

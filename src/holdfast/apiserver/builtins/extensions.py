@@ -124,6 +124,7 @@ _CONFIGURATION: Final[dict[str, Any]] = {
     "categories": ("api-extensions",),
     "columns": (NAME, column("Webhooks", lambda obj: len(obj.get("webhooks") or ()), type="integer"), AGE),
     "validate": _validate_webhooks,
+    "unconditional": False,
 }
 DEFINITION: Final = builtin(
     "CustomResourceDefinition",
@@ -134,6 +135,7 @@ DEFINITION: Final = builtin(
     status=True,
     columns=(NAME, CREATED_AT),
     default=_default_definition,
+    unconditional=False,
 )
 VALIDATING: Final = builtin("ValidatingWebhookConfiguration", **_CONFIGURATION)
 MUTATING: Final = builtin("MutatingWebhookConfiguration", **_CONFIGURATION)
@@ -145,5 +147,6 @@ API_SERVICE: Final = builtin(
     status=True,
     columns=(NAME, column("Service", _service), column("Available", _available), AGE),
     validate=_validate_api_service,
+    unconditional=False,
 )
 RESOURCES: Final[tuple[ResourceType, ...]] = (DEFINITION, VALIDATING, MUTATING, API_SERVICE)

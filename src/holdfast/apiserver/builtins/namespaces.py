@@ -162,7 +162,9 @@ SERVICE_ACCOUNT: Final = builtin(
     subresources=("token",),
     columns=(NAME, column("Secrets", lambda obj: _count(obj, "secrets"), type="integer"), AGE),
 )
-LIMIT_RANGE: Final = builtin("LimitRange", short_names=("limits",), generation=False, columns=(NAME, CREATED_AT))
+LIMIT_RANGE: Final = builtin(
+    "LimitRange", short_names=("limits",), generation=False, columns=(NAME, CREATED_AT), created_by_update=True
+)
 RESOURCE_QUOTA: Final = builtin(
     "ResourceQuota",
     short_names=("quota",),

@@ -138,6 +138,8 @@ LEASE: Final = builtin(
     generation=False,
     columns=(NAME, field("Holder", "spec", "holderIdentity"), AGE),
     validate=_validate_lease,
+    created_by_update=True,
+    unconditional=False,
 )
 PRIORITY_CLASS: Final = builtin(
     "PriorityClass",
@@ -162,5 +164,6 @@ RUNTIME_CLASS: Final = builtin(
     generation=False,
     columns=(NAME, field("Handler", "handler"), AGE),
     validate=_validate_runtime,
+    unconditional=False,
 )
 RESOURCES: Final[tuple[ResourceType, ...]] = (NODE, LEASE, PRIORITY_CLASS, RUNTIME_CLASS)

@@ -108,7 +108,7 @@ _BINDING_COLUMNS: Final[tuple[Column, ...]] = (
     column("Groups", lambda obj: _subjects(obj, "Group"), wide=True),
     column("ServiceAccounts", lambda obj: _subjects(obj, "ServiceAccount"), wide=True),
 )
-_COMMON: Final[dict[str, Any]] = {"group": GROUP, "generation": False}
+_COMMON: Final[dict[str, Any]] = {"group": GROUP, "generation": False, "created_by_update": True}
 
 ROLE: Final = builtin("Role", columns=(NAME, CREATED_AT), validate=_validate_role, **_COMMON)
 CLUSTER_ROLE: Final = builtin(

@@ -307,6 +307,7 @@ SERVICE: Final = builtin(
     on_create=settle_address,
     on_update=_keep_address,
     validate=_validate_service,
+    created_by_update=True,
 )
 ENDPOINTS: Final = builtin(
     "Endpoints",
@@ -315,6 +316,7 @@ ENDPOINTS: Final = builtin(
     short_names=("ep",),
     generation=False,
     columns=(NAME, column("Endpoints", _endpoints), AGE),
+    created_by_update=True,
 )
 ENDPOINT_SLICE: Final = builtin(
     "EndpointSlice",

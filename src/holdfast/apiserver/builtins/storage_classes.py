@@ -94,6 +94,7 @@ CSI_DRIVER: Final = builtin(
         column("Modes", lambda obj: joined(get(obj, "spec", "volumeLifecycleModes", default=()))),
         AGE,
     ),
+    unconditional=False,
 )
 CSI_NODE: Final = builtin(
     "CSINode",
@@ -101,6 +102,7 @@ CSI_NODE: Final = builtin(
     namespaced=False,
     generation=False,
     columns=(NAME, column("Drivers", lambda obj: len(get(obj, "spec", "drivers", default=())), type="integer"), AGE),
+    unconditional=False,
 )
 VOLUME_ATTACHMENT: Final = builtin(
     "VolumeAttachment",
@@ -117,5 +119,6 @@ VOLUME_ATTACHMENT: Final = builtin(
         AGE,
     ),
     validate=_validate_attachment,
+    unconditional=False,
 )
 RESOURCES: Final[tuple[ResourceType, ...]] = (STORAGE_CLASS, CSI_DRIVER, CSI_NODE, VOLUME_ATTACHMENT)
