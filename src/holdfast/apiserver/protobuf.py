@@ -255,14 +255,15 @@ def parts(message: memoryview, *wires: int) -> list[Any]:
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
     """The whole number that begins at a place, and the place after it."""
-    value = 0
-    for shift, byte in zip(range(0, 70, 7), data[at : at + 10], strict=False):
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        byte = data[at]
+        at += 1
         value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value >= 2**64:
-                break
-            return value, at + shift // 7 + 1
-    raise Malformed("unexpected end of data" if len(data) - at < 10 else "a whole number has more than 64 bits")
+        if byte < 0x80 and value < 2**64:
+            return value, at
+        shift += 7
+    raise Malformed("a whole number does not end, or has more than 64 bits")
 
 
 def _expect(given: int, wanted: int) -> None:
