@@ -111,8 +111,7 @@ CONNECTIONS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 
 def subresources(each: ResourceType) -> Iterator[Subresource]:
     """The subresources of a resource, in the order in which Kubernetes tells them."""
-    names = set(each.subresources) | ({"status"} if each.status else set()) | ({"scale"} if each.scale else set())
-    for name in sorted(names, reverse=each.custom):  # custom kinds: status, then scale
+    for name in sorted(each.parts, reverse=each.custom):  # custom kinds: status, then scale
         if name in CONNECTIONS:
             options, verbs = CONNECTIONS[name]
             yield Subresource(name, GVK("", "v1", f"{each.kind}{options}"), verbs)

@@ -7,6 +7,7 @@ Nothing here knows how requests are answered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
@@ -20,11 +21,14 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _VERBS: Final = {"create": "POST", "update": "PUT"}
 """Verbs that Kubernetes' metrics name by their method; the others are upper-cased."""
 
+_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+"""Methods that are counted by their name; any word can be one."""
+
 _LABELS: Final = ("verb", "group", "version", "resource", "subresource")
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 Known = Callable[[RequestInfo], bool]
-"""Whether a resource is served: names that clients make up must not become labels."""
+"""Whether a resource and its subresource are served: names that clients make up must not become labels."""
 
 
 class Metrics:
@@ -43,13 +47,13 @@ class Metrics:
     ) -> None:
         self._known = known
         self._registry = CollectorRegistry()
-        self._requests = Counter(
+        requests = Counter(
             "apiserver_request_total",
             "Requests by verb, resource and answer.",
             (*_LABELS, "code"),
             registry=self._registry,
         )
-        self._seconds = Histogram(
+        seconds = Histogram(
             "apiserver_request_duration_seconds",
             "Time until the answer to a request was there, streams left out.",
             _LABELS,
@@ -61,15 +65,18 @@ class Metrics:
             "Requests that the limits refused.",
             registry=self._registry,
         )
+        # Finding a child by its labels costs more than counting; there are as many as served resources and codes.
+        self._request = cache(requests.labels)
+        self._duration = cache(seconds.labels)
         self._registry.register(_Gauges(counts, in_flight))
         ProcessCollector(registry=self._registry)
 
     def answered(self, info: RequestInfo, code: int, *, seconds: float | None) -> None:
         """Count an answer; `seconds` is None for a stream."""
         labels = self._labels(info)
-        self._requests.labels(*labels, str(code)).inc()
+        self._request(*labels, str(code)).inc()
         if seconds is not None:
-            self._seconds.labels(*labels).observe(seconds)
+            self._duration(*labels).observe(seconds)
         if code == 429:
             self._rejected.inc()
 
@@ -79,7 +86,9 @@ class Metrics:
 
     def _labels(self, info: RequestInfo) -> tuple[str, ...]:
         verb = _VERBS.get(info.verb) or info.verb.upper()
-        if not info.is_resource or not self._known(info):
+        if not info.is_resource:
+            return verb if verb in _METHODS else "OTHER", "", "", "", ""
+        if not self._known(info):
             return verb, "", "", "", ""
         return verb, info.group, info.version, info.resource, info.subresource
 

@@ -127,12 +127,19 @@ class ResourceType:
         """How errors name it: ``deployments.apps``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
+    @property
+    def parts(self) -> frozenset[str]:
+        """All its subresources."""
+        parts = (*self.subresources, *(("status",) if self.status else ()), *(("scale",) if self.scale else ()))
+        return frozenset(parts)
+
 
 class Registry:
     """The resource types that are served now; CRDs come and go."""
 
     def __init__(self, types: Iterable[ResourceType]) -> None:
         self._by_path: dict[tuple[str, str, str], ResourceType] = {}
+        self._versions: frozenset[tuple[str, str]] = frozenset()
         self.revision = 0
         """Grows with every change, so that discovery and OpenAPI can be kept until then."""
         for each in types:
@@ -140,11 +147,16 @@ class Registry:
 
     def add(self, each: ResourceType) -> None:
         self._by_path[each.group, each.version, each.plural] = each
-        self.revision += 1
+        self._changed()
 
     def remove(self, group: str, plural: str) -> None:
         for path in [path for path in self._by_path if path[0] == group and path[2] == plural]:
             del self._by_path[path]
+        self._changed()
+
+    def _changed(self) -> None:
+        # Kept, for every request asks whether its version is served.
+        self._versions = frozenset((group, version) for group, version, _ in self._by_path)
         self.revision += 1
 
     def get(self, group: str, version: str, plural: str) -> ResourceType | None:
@@ -152,7 +164,7 @@ class Registry:
 
     def serves(self, group: str, version: str) -> bool:
         """Whether anything of a group is served in a version."""
-        return any(path[:2] == (group, version) for path in self._by_path)
+        return (group, version) in self._versions
 
     def __iter__(self) -> Iterator[ResourceType]:
         return iter(self._by_path.values())

@@ -35,8 +35,11 @@ from holdfast.apiserver.versions import shown
 from holdfast.apiserver.webhooks import Webhooks
 from holdfast.meta.errors import AlreadyExists, NotFound
 
-RBAC: Final = "rbac.authorization.k8s.io"
-RBAC_RESOURCES: Final = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+RBAC: Final = tuple(
+    f"rbac.authorization.k8s.io/{plural}" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+)
+"""The keys of what permissions are read from."""
+
 HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
@@ -195,15 +198,16 @@ class Server:
         return entry.uid if entry is not None and not entry.deleting else None
 
     def _rbac_objects(self) -> Iterable[Object]:
-        for plural in RBAC_RESOURCES:
-            for entry in self.store.list(f"{RBAC}/{plural}"):
+        for key in RBAC:
+            for entry in self.store.list(key):
                 yield bodies.read_json(entry.value)
 
     def _rbac_revision(self) -> int:
-        return max(self.store.changed_at(f"{RBAC}/{plural}") for plural in RBAC_RESOURCES)
+        return max(map(self.store.changed_at, RBAC))
 
     def _is_served(self, info: RequestInfo) -> bool:
-        return self.registry.get(info.group, info.version, info.resource) is not None
+        kind = self.registry.get(info.group, info.version, info.resource)
+        return kind is not None and (not info.subresource or info.subresource in kind.parts)
 
     def _counts(self) -> dict[str, int]:
         return {each.group_resource: self.store.count(each.key) for each in self.registry}
