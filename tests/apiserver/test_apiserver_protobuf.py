@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import struct
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from holdfast.apiserver import protobuf
 from holdfast.apiserver.builtins import numbers
 from holdfast.apiserver.builtins.notation import NotationError, Types
+from holdfast.apiserver.exchange import encode
 from holdfast.apiserver.protobuf import MAX_DEPTH, Malformed
 
 TYPES = Types("""
@@ -166,8 +168,15 @@ def test_any_bytes_are_a_message_or_refused(message: bytes) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_doubles_keep_their_value(number: float) -> None:
-    assert MESSAGES.decode("Thing", b"\x39" + struct.pack("<d", number)) == {"ratio": number}
+def test_doubles_keep_their_value_and_can_be_written(number: float) -> None:
+    obj = MESSAGES.decode("Thing", b"\x39" + struct.pack("<d", number))
+    assert json.loads(encode(obj)) == {"ratio": number}
+
+
+@pytest.mark.parametrize(("number", "text"), [(5.0, "5"), (-0.5, "-0.5"), (2.0**53, "9007199254740992.0")])
+def test_whole_numbers_are_written_without_a_point_while_they_are_exact(number: float, text: str) -> None:
+    obj = MESSAGES.decode("Thing", b"\x39" + struct.pack("<d", number))
+    assert encode(obj["ratio"]).decode() == text
 
 
 # The envelope.

@@ -12,6 +12,7 @@ bytes that are no message raise `Malformed`, whatever they are.
 from __future__ import annotations
 
 import base64
+import math
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -299,10 +300,11 @@ def _text(value: Any, depth: int = 0) -> str:
 
 
 def _double(value: Any, depth: int) -> float:
+    """A number as JSON has it: a whole one without a point, as long as it is exact."""
     number: float = struct.unpack("<d", value)[0]
-    if number != number or number in (float("inf"), float("-inf")):
+    if not math.isfinite(number):
         raise Malformed("a number is not finite")
-    return int(number) if number.is_integer() else number
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
 def _bytes(value: Any, depth: int) -> str:
