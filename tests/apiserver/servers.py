@@ -246,10 +246,13 @@ class Watching:
     def next(self) -> Object:
         """The next event, as soon as there is one."""
         while not self._events:
-            assert self._stream is not None
-            chunk = self.api.run(_next(self._stream))
-            self._events = [json.loads(line) for line in chunk.splitlines()]
+            self._events = [json.loads(line) for line in self.api.run(self.chunk()).splitlines()]
         return self._events.pop(0)
+
+    async def chunk(self) -> bytes:
+        """What is sent next."""
+        assert self._stream is not None
+        return await anext(self._stream)
 
     def rest(self) -> list[Object]:
         """Every event until the server ends the watch."""
@@ -263,10 +266,6 @@ class Watching:
     def close(self) -> None:
         assert self._stream is not None
         self.api.run(close(self._stream))
-
-
-async def _next(stream: Any) -> bytes:
-    return bytes(await anext(stream))
 
 
 def seen(events: list[Object]) -> list[tuple[str, str]]:

@@ -48,8 +48,8 @@ class Request:
         return values[0] if values else default
 
     def flag(self, name: str) -> bool:
-        """Whether a boolean parameter is set, as Kubernetes reads it."""
-        return self.param(name).lower() in ("1", "t", "true")
+        """Whether a boolean parameter is set: any value but these two does, as Kubernetes reads it."""
+        return name in self.query and self.param(name).lower() not in ("0", "false")
 
 
 @dataclass(slots=True)

@@ -27,7 +27,14 @@ from holdfast.apiserver import (
 )
 from holdfast.apiserver import apply as applying
 from holdfast.apiserver.exchange import Request, Response, User, encode
-from holdfast.apiserver.options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
+from holdfast.apiserver.options import (
+    DeleteOptions,
+    WriteOptions,
+    delete_options,
+    get_version,
+    list_options,
+    write_options,
+)
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.storage import Draft, Entry, Put, Remove, Stale, Store
@@ -44,6 +51,7 @@ from holdfast.apiserver.writes import (
 )
 from holdfast.meta import times
 from holdfast.meta.errors import BadRequest, Conflict, NotFound
+from holdfast.meta.selectors import FieldSelector, FieldTerm
 
 Subresource = Callable[["Handlers", Request, RequestInfo, ResourceType], Awaitable[Response]]
 
@@ -111,6 +119,8 @@ class Handlers:
     # Reads.
 
     def get(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        if (asked := get_version(request)) > self.store.revision:
+            raise reads.too_new(asked, self.store.revision)
         entry = self.entry(info, kind)
         form = negotiation.form_of(request)
         return negotiation.respond(form, self._formed(request, kind, form.kind, wire(entry, kind)))
@@ -136,6 +146,9 @@ class Handlers:
     def watch(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         form = negotiation.form_of(request, many=True)
         options = list_options(request, watch=True)
+        if info.name:
+            named = FieldSelector(frozenset({FieldTerm("metadata.name", info.name)}))
+            options = replace(options, fields=options.fields & named)
         content_type = form.stream_content_type
         render = tables.watch_renderer(kind, form.kind, tables.include_of(request), now=lambda: self.now().timestamp())
         clock = asyncio.get_running_loop().time
@@ -162,8 +175,7 @@ class Handlers:
         metadata.check_target(obj, info.name, info.namespace)
 
         async def create() -> Written:
-            self._may_create(request, info)
-            return await self.writer.create(writing, obj)
+            return await self._created(request, info, writing, obj)
 
         written = await self.writer.update(
             writing,
@@ -209,8 +221,7 @@ class Handlers:
                 raise Conflict.of(kind.plural, info.name, group=kind.group, why=why)
             if writing.subresource:
                 raise NotFound.of(kind.plural, info.name, group=kind.group)
-            self._may_create(request, info)
-            return await self.writer.create(writing, merged(None), tracked=True)
+            return await self._created(request, info, writing, merged(None), tracked=True)
 
         def change(old: Object) -> Object:
             obj = merged(old)
@@ -220,9 +231,13 @@ class Handlers:
 
         return await self.writer.update(writing, info.name, change, create=create, operation="Apply")
 
-    def _may_create(self, request: Request, info: RequestInfo) -> None:
-        """Who may change an object is not who may make one: what creates by another verb is asked again."""
+    async def _created(
+        self, request: Request, info: RequestInfo, writing: Writing, obj: Object, *, tracked: bool = False
+    ) -> Written:
+        """Create by another verb; who may change an object is not who may make one."""
         self.authorize(request.user, replace(info, verb="create"))
+        obj["metadata"].pop("resourceVersion", None)
+        return await self.writer.create(writing, obj, tracked=tracked)
 
     def writing(self, request: Request, info: RequestInfo, kind: ResourceType, options: str) -> Writing:
         parsed = write_options(request, options)

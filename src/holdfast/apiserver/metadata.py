@@ -156,13 +156,15 @@ def _owner_problems(owners: list[dict[str, Any]]) -> Iterable[FieldError]:
 
 
 def continue_token(rv: int, after: tuple[str, str]) -> str:
-    """Where a list goes on: at which version, behind which key."""
+    """Where a list goes on: at which version, 0 for whatever is the newest then, behind which key."""
     return base64.urlsafe_b64encode(f"{rv}\n{after[0]}\n{after[1]}".encode()).decode()
 
 
 def read_continue_token(token: str) -> tuple[int, tuple[str, str]]:
     try:
         version, namespace, name = base64.urlsafe_b64decode(token.encode()).decode().split("\n")
+        if len(version) > 20 or int(version) < 0:
+            raise ValueError(version)
         return int(version), (namespace, name)
-    except (ValueError, UnicodeError):
+    except ValueError:
         raise BadRequest("invalid continue token: continue key is not valid") from None

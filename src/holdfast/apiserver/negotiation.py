@@ -52,7 +52,7 @@ class Form:
 
 def form_of(request: Request, *, many: bool = False) -> Form:
     """The form that a request accepts, or 406; `many` says that lists and watches are among the offers."""
-    pretty = request.flag("pretty") if request.param("pretty") else _is_human(request)
+    pretty = request.flag("pretty") if "pretty" in request.query else _is_human(request)
     return _negotiated(request.headers.get("accept", ""), pretty=pretty, many=many)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -14,6 +15,7 @@ from holdfast.meta.selectors import FieldSelector, LabelSelector, SelectorError
 META: Final = "meta.k8s.io"
 PROPAGATION: Final = ("Foreground", "Background", "Orphan")
 FIELD_VALIDATION: Final = ("", "Ignore", "Strict", "Warn")
+LONGEST_NUMBER: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,7 @@ def delete_options(request: Request, given: Any) -> DeleteOptions:
             problems.append(FieldError.not_supported("dryRun", body.dry_run, supported=("All",)))
     propagation = body.propagation_policy or request.param("propagationPolicy")
     orphan = body.orphan_dependents
-    if orphan is None and request.param("orphanDependents"):
+    if orphan is None and "orphanDependents" in request.query:
         orphan = request.flag("orphanDependents")
     if propagation and propagation not in PROPAGATION:
         problems.append(FieldError.not_supported("propagationPolicy", propagation, supported=(*PROPAGATION, "nil")))
@@ -140,25 +142,8 @@ def delete_options(request: Request, given: Any) -> DeleteOptions:
 
 def list_options(request: Request, *, watch: bool) -> ListOptions:
     version_text, match = request.param("resourceVersion"), request.param("resourceVersionMatch")
-    initial = request.flag("sendInitialEvents") if request.param("sendInitialEvents") else None
-    problems = []
-    if match and match not in ("Exact", "NotOlderThan"):
-        problems.append(
-            FieldError.not_supported("resourceVersionMatch", match, supported=("Exact", "NotOlderThan", ""))
-        )
-    elif watch and initial is not None and match != "NotOlderThan":
-        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        problems.append(FieldError.forbidden("resourceVersionMatch", detail))
-    elif watch and match and initial is None:
-        problems.append(FieldError.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch"))
-    elif not watch and initial is not None:
-        problems.append(FieldError.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    elif not watch and match and not version_text:
-        detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        problems.append(FieldError.forbidden("resourceVersionMatch", detail))
-    elif not watch and match == "Exact" and version_text == "0":
-        detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        problems.append(FieldError.forbidden("resourceVersionMatch", detail))
+    initial = request.flag("sendInitialEvents") if "sendInitialEvents" in request.query else None
+    problems = _watch_problems(request, match, initial) if watch else _list_problems(request, match, initial)
     if problems:
         raise Invalid.of("ListOptions", "", group=META, problems=problems)
     token = request.param("continue")
@@ -177,22 +162,66 @@ def list_options(request: Request, *, watch: bool) -> ListOptions:
     )
 
 
+def get_version(request: Request) -> int:
+    """The version that a single object must not be older than."""
+    return _version(request.param("resourceVersion"), watch=False) or 0
+
+
+def _list_problems(request: Request, match: str, initial: bool | None) -> list[FieldError]:
+    problems, version = [], request.param("resourceVersion")
+    if match and not version:
+        problems.append(_no_match("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if match and request.param("continue"):
+        problems.append(_no_match("resourceVersionMatch is forbidden when continue is provided"))
+    if match not in ("", "Exact", "NotOlderThan"):
+        supported = ("Exact", "NotOlderThan", "")
+        problems.append(FieldError.not_supported("resourceVersionMatch", match, supported=supported))
+    if match == "Exact" and version == "0":
+        problems.append(_no_match('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if initial is not None:
+        problems.append(FieldError.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return problems
+
+
+def _watch_problems(request: Request, match: str, initial: bool | None) -> list[FieldError]:
+    problems = []
+    if initial is not None and match != "NotOlderThan":
+        problems.append(_no_match("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if match and initial is None:
+        problems.append(_no_match("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+    if match not in ("", "NotOlderThan"):
+        problems.append(FieldError.not_supported("resourceVersionMatch", match, supported=("NotOlderThan",)))
+    if match and request.param("continue"):
+        problems.append(_no_match("resourceVersionMatch is forbidden when continue is provided"))
+    return problems
+
+
+def _no_match(why: str) -> FieldError:
+    return FieldError.forbidden("resourceVersionMatch", why)
+
+
 def integer(request: Request, name: str) -> int | None:
     text = request.param(name)
     if not text:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not re.fullmatch("[+-]?[0-9]+", text, re.ASCII):
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    # The length first: reading a very long number takes long.
+    if len(text) > LONGEST_NUMBER or not -(2**63) <= int(text) < 2**63:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)
 
 
 def _version(text: str, *, watch: bool) -> int | None:
     if not text:
         return None
-    if text.isascii() and text.isdigit():
+    if not re.fullmatch("[0-9]+", text, re.ASCII):
+        why = "invalid syntax"
+    elif len(text) > LONGEST_NUMBER or int(text) >= 2**64:
+        why = "value out of range"
+    else:
         return int(text)
-    problem = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    problem = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
     if watch:
         # A real API server answers a watch so, without a reason.
         raise StatusError(problem, code=500, reason="")

@@ -14,7 +14,7 @@ from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage import Entry, Store
 from holdfast.apiserver.storage import Expired as StoreExpired
 from holdfast.apiserver.versions import head, shown, wire
-from holdfast.meta.errors import BadRequest, Expired, StatusError, Timeout
+from holdfast.meta.errors import BadRequest, Cause, Details, Expired, StatusError, Timeout
 from holdfast.meta.selectors import FieldSelector, field_value
 
 
@@ -68,7 +68,8 @@ async def page(store: Store, kind: ResourceType, namespace: str | None, options:
     wanted = Filter(kind, options)
     rv, after = store.revision, None
     if options.token:
-        rv, after = metadata.read_continue_token(options.token)
+        asked, after = metadata.read_continue_token(options.token)
+        rv = asked or rv
     elif options.version and options.exact:
         rv = options.version
     elif options.version and options.version > store.revision:
@@ -81,7 +82,9 @@ async def page(store: Store, kind: ResourceType, namespace: str | None, options:
         else:
             entries = await store.list_at(kind.key, namespace, rv)
     except StoreExpired:
-        raise Expired.of(rv, store.compacted) from None
+        if after is None:
+            raise Expired("The resourceVersion for the provided list is too old.") from None
+        raise Expired.of_page(metadata.continue_token(0, after)) from None
     if after is not None:
         entries = [entry for entry in entries if (entry.namespace, entry.name) > after]
     if not wanted.everything:
@@ -95,7 +98,9 @@ async def page(store: Store, kind: ResourceType, namespace: str | None, options:
 
 def too_new(asked: int, found: int) -> StatusError:
     """The answer to a version that does not exist yet."""
-    return Timeout.of(f"Too large resource version: {asked}, current: {found}", retry_after_seconds=1)
+    error = Timeout.of(f"Too large resource version: {asked}, current: {found}", retry_after_seconds=1)
+    cause = Cause(reason="ResourceVersionTooLarge", message="Too large resource version")
+    return Timeout(error.message, details=Details(causes=(cause,), retry_after_seconds=1))
 
 
 def list_response(found: Page, kind: ResourceType, form: str, now: Callable[[], datetime]) -> Response:

@@ -25,7 +25,7 @@ _VERBS: Final = {
     "DELETE": "delete",
 }
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
-_TRUE: Final = frozenset({"1", "t", "true"})
+_FALSE: Final = frozenset({"0", "false"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _namespace(parts: list[str]) -> tuple[str, list[str]]:
 
 
 def _flag(query: Query, name: str) -> bool:
-    return query.get(name, ("",))[0].lower() in _TRUE
+    return query.get(name, ("false",))[0].lower() not in _FALSE
 
 
 def _selected_name(query: Query) -> str:

@@ -8,9 +8,9 @@ from typing import Any, Final
 from holdfast.apiserver.bodies import read_json
 from holdfast.apiserver.exchange import encode
 from holdfast.apiserver.options import ListOptions
-from holdfast.apiserver.reads import Filter, too_new
+from holdfast.apiserver.reads import Filter
 from holdfast.apiserver.resources import ResourceType
-from holdfast.apiserver.storage import Ended, Entry, Event, Overflow, Store, Watch
+from holdfast.apiserver.storage import Ahead, Ended, Entry, Event, Overflow, Store, Watch
 from holdfast.apiserver.storage import Expired as StoreExpired
 from holdfast.apiserver.versions import wire
 from holdfast.meta.errors import Expired
@@ -45,28 +45,32 @@ class Stream(AsyncIterator[bytes]):
         self.render: Render = render or (lambda entry: wire(entry, kind))
         version = options.version
         self.initial = options.initial_events if options.initial_events is not None else version in (None, 0)
-        if version and version > store.revision:
-            raise too_new(version, store.revision)
         self.first = store.list(kind.key, namespace) if self.initial else []
-        since = store.revision if self.initial else int(version or 0)
+        self.since = version if version and not self.initial else store.revision
+        self.watch: Watch | None = None
         try:
-            self.watch: Watch = store.watch(kind.key, namespace, since=since)
+            self.watch = store.watch(kind.key, namespace, since=self.since)
+        except Ahead as error:
+            # Of another history, which the client can only forget.
+            self._chunks = _refusing(Expired(str(error)))
         except StoreExpired:
-            raise Expired.of(since, store.compacted) from None
-        self.since = since
-        self._chunks = self._written(clock)
+            self._chunks = _refusing(Expired.of(self.since, store.compacted))
+        else:
+            self._chunks = self._written(self.watch, clock)
 
     async def __anext__(self) -> bytes:
         return await anext(self._chunks)
 
     async def aclose(self) -> None:
         # A generator that was never begun does not run its own end.
-        self.watch.close()
+        if self.watch is not None:
+            self.watch.close()
         await self._chunks.aclose()
 
-    async def _written(self, now: Callable[[], float]) -> AsyncGenerator[bytes, None]:
+    async def _written(self, watch: Watch, now: Callable[[], float]) -> AsyncGenerator[bytes, None]:
         """Events as they are committed, joined where several wait; ends after its time."""
-        ends = now() + (self.options.timeout if self.options.timeout else LONGEST_SECONDS)
+        told = now()
+        ends = told + (self.options.timeout if self.options.timeout else LONGEST_SECONDS)
         try:
             opening = b"".join(_line("ADDED", self.render(entry)) for entry in self.first if self.wanted(entry))
             self.first = []
@@ -75,19 +79,20 @@ class Stream(AsyncIterator[bytes]):
             if opening:
                 yield opening
             while (left := ends - now()) > 0:
-                events = await self.watch.take(within=min(left, BOOKMARK_SECONDS))
+                events = await watch.take(within=min(left, BOOKMARK_SECONDS))
                 chunk = b"".join(self._events(event) for event in events)
-                if not events and self.options.bookmarks:
-                    chunk = self._bookmark(self.watch.revision)
+                # Also while much happens that this client does not want to see.
+                if not chunk and self.options.bookmarks and (not events or now() - told >= BOOKMARK_SECONDS):
+                    chunk = self._bookmark(watch.revision)
                 if chunk:
+                    told = now()
                     yield chunk
-        except (Overflow, StoreExpired):
-            gone = Expired.of(self.since, self.store.compacted)
-            yield _line("ERROR", encode(gone.to_status()))
+        except Overflow:
+            yield _error(Expired.of(self.since, self.store.compacted))
         except Ended:
             return
         finally:
-            self.watch.close()
+            watch.close()
 
     def _events(self, event: Event) -> bytes:
         """What this client sees of a change: objects enter and leave its selector."""
@@ -123,6 +128,15 @@ def _at(entry: Entry, rv: int) -> Entry:
     obj = read_json(entry.value)
     obj["metadata"]["resourceVersion"] = str(rv)
     return Entry(entry.resource, entry.namespace, entry.name, rv, encode(obj))
+
+
+async def _refusing(error: Expired) -> AsyncGenerator[bytes, None]:
+    """The stream of a watch that cannot begin: by then it is one, and its errors are events."""
+    yield _error(error)
+
+
+def _error(error: Expired) -> bytes:
+    return _line("ERROR", encode(error.to_status()))
 
 
 def _line(type_: str, value: bytes) -> bytes:

@@ -202,10 +202,29 @@ class Gone(StatusError):
 
 class Expired(Gone):
     reason = "Expired"
+    token: str = ""
+    """Where a list can go on all the same, at a newer version."""
 
     @classmethod
     def of(cls, asked: int, oldest: int) -> Expired:
         return cls(f"too old resource version: {asked} ({oldest})")
+
+    @classmethod
+    def of_page(cls, token: str) -> Expired:
+        """The answer to a token whose version is forgotten; `token` goes on at the newest one."""
+        error = cls(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+            "without the continue parameter, or use the continue token in this response to retrieve the remainder of "
+            "the results. Continuing with the provided token results in an inconsistent list - objects that were "
+            "created, modified, or deleted between the time the first chunk was returned and now may show up in the "
+            "list."
+        )
+        error.token = token
+        return error
+
+    def to_status(self) -> dict[str, Any]:
+        status = super().to_status()
+        return status | {"metadata": {"continue": self.token}} if self.token else status
 
 
 class RequestEntityTooLarge(StatusError):
