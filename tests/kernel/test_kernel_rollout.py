@@ -82,6 +82,10 @@ RULE: dict[str, tuple[Fleet, tuple[Any, ...]]] = {
         ("wait", "WaitingForAvailable"),
     ),
     "too many are scaled down, old ones first": (pools(Pool(available=9)), ("stop", "old", "ready", 4)),
+    "too many on one side are scaled down within the ceiling": (
+        pools(Pool(available=6)),
+        ("stop", "old", "ready", 1),
+    ),
     "too many new ones are scaled down": (pools(Pool(), Pool(available=7)), ("stop", "new", "ready", 2)),
     "unready surplus costs nothing": (pools(Pool(), Pool(available=5, unready=2)), ("stop", "new", "unready", 2)),
     "all there": (pools(Pool(), Pool(available=5)), ("done",)),
@@ -152,6 +156,13 @@ def test_replicas_that_are_going_and_do_not_count_are_not_waited_for() -> None:
         "wait",
         "WaitingForTermination",
     )
+
+
+def test_an_ordered_fleet_shrinks_one_replica_after_another() -> None:
+    asked: dict[str, Any] = {"limits": limits(2, 1, 0), "ordered": True}
+    assert brief(ask(pools(Pool(), Pool(available=4)), **asked).decision) == ("stop", "new", "ready", 1)
+    going = pools(Pool(), Pool(available=3, terminating=1))
+    assert brief(ask(going, **asked).decision) == ("wait", "WaitingForTermination")
 
 
 def test_an_ordered_fleet_replaces_every_gap_but_grows_one_by_one() -> None:
@@ -340,6 +351,13 @@ def test_blue_green_restores_the_serving_set_while_it_waits_for_approval() -> No
 def test_blue_green_restores_the_serving_set_although_the_new_one_never_gets_ready() -> None:
     fleet = pools(Pool(available=2), Pool(unready=5), traffic=0)
     assert brief(ask(fleet, steps=BLUE_GREEN).decision) == ("start", "old", 2)
+
+
+def test_blue_green_scales_its_serving_set_down_at_once_beside_a_new_one() -> None:
+    fleet = pools(Pool(available=10), traffic=0)
+    decision = ask(fleet, steps=blue_green(), limits=limits(5, 5, 0), pause=MINUTE).decision
+    assert brief(decision) == ("stop", "old", "ready", 5)
+    assert decision.because.code is Code.SCALING_DOWN
 
 
 def test_blue_green_starts_nothing_old_when_the_switch_is_due() -> None:

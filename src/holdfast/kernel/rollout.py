@@ -398,8 +398,10 @@ def _stop_surplus(rollout: Rollout, fleet: Fleet, shape: Shape, now: datetime) -
             continue
         replicas = rollout.limits.replicas
         if rollout.ordered:
+            if fleet.old.terminating or fleet.new.terminating:
+                continue
             allowed = 1
-        if fleet.live > shape.ceiling or side is Side.NEW:
+        if fleet.live > shape.ceiling or pool.live > replicas:
             message = f"{fleet.live:,} live, {replicas:,} desired; {fleet.available:,} available"
             return Stop(side, Kind.READY, min(allowed, fleet.live - replicas), Because(Code.SCALING_DOWN, message))
         if _settling(rollout, fleet):
@@ -424,7 +426,7 @@ def _wait(rollout: Rollout, fleet: Fleet, shape: Shape) -> Wait | None:
         return _waiting(rollout, fleet, Side.NEW, new.settling, Because(Code.WAITING_FOR_AVAILABLE, message))
     short = max(0, shape.new - new.live) + (max(0, shape.old - old.live) if fleet.stable else 0)
     going = shape.occupied(fleet) - fleet.live
-    if going and (short or (rollout.ordered and old.live > shape.old)):
+    if going and (short or (rollout.ordered and (old.live > shape.old or new.live > shape.new))):
         message = (
             f"{count(going)} still terminating, and {'no room for another' if short else 'none is stopped'} before"
         )
@@ -459,11 +461,7 @@ def _at_floor(fleet: Fleet, shape: Shape) -> Because:
 
 def _settling(rollout: Rollout, fleet: Fleet) -> bool:
     """Whether something that was begun must finish before the next stop."""
-    if not rollout.ordered and not rollout.pause:
-        return False
-    if fleet.new.unready or fleet.new.settling:
-        return True
-    return rollout.ordered and bool(fleet.new.terminating or fleet.old.terminating)
+    return (rollout.ordered or bool(rollout.pause)) and bool(fleet.new.unready or fleet.new.settling)
 
 
 def _batch_pause(rollout: Rollout, fleet: Fleet, now: datetime) -> Hold | None:
