@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import product
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ from holdfast.kernel.fleet import Fleet, Pool, Side
 from holdfast.kernel.limits import Limits, resolve
 from holdfast.kernel.preview import EPOCH, Plan, preview
 from holdfast.kernel.reasons import Code
-from holdfast.kernel.rollout import Done, Hold, Kind, Progress, Rollout, Start, Stop, Switch, Wait, decide
+from holdfast.kernel.rollout import Done, Hold, Kind, Progress, Rollout, Start, Stop, Switch, Verdict, Wait, decide
 from holdfast.kernel.strategies import CanaryStep, Step, blue_green, canary, on_delete, recreate, rolling_update
 
 SECOND = timedelta(seconds=1)
@@ -123,6 +124,27 @@ def test_a_plan_for_ten_thousand_replicas_is_as_short_as_one_for_ten() -> None:
     assert isinstance(plan.end, Done)
     assert plan.lowest_ready == 10_000
     assert plan.most_live == 10_001
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: next(iter(manner), "plain"))
+@pytest.mark.parametrize("current", [0, 10_000, 25_000], ids=["grows", "stays", "shrinks"])
+def test_any_plan_takes_few_decisions_at_any_size(
+    strategy: str, manner: dict[str, bool], current: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def counted(*args: Any, **kwargs: Any) -> Verdict:
+        asked.append(args)
+        return decide(*args, **kwargs)
+
+    monkeypatch.setattr("holdfast.kernel.preview.decide", counted)
+    for surge, floor in product((0, 1, 3), (10_000, 9_999, 9_000, 0)):
+        limits = Limits(10_000, floor, floor, surge)
+        plan = preview(Rollout(limits=limits, steps=STRATEGIES[strategy], **manner), fleet_of(current, strategy))
+        assert len(plan.steps) < 60, limits
+        assert len(asked) < 300, limits
+        asked.clear()
 
 
 def test_a_plan_waits_for_replicas_to_go_where_the_rollout_will() -> None:

@@ -27,6 +27,7 @@ from holdfast.kernel.rollout import (
     Progress,
     RollBack,
     Rollout,
+    Shape,
     Start,
     Stop,
     Switch,
@@ -116,6 +117,18 @@ def preview(rollout: Rollout, fleet: Fleet, *, progress: Progress | None = None,
     return _Preview(rollout, fleet, progress or Progress(rollout.target), approve).run()
 
 
+class _Round:
+    """Steps up to a wait, how often they were done in a row, and what there was after the last few times."""
+
+    def __init__(self, steps: list[PlanStep], *ends: tuple[Fleet, int, datetime]) -> None:
+        self.steps = steps
+        self.times = len(ends)
+        self.ends = list(ends)
+
+    def repeats(self, steps: list[PlanStep]) -> bool:
+        return len(self.steps) == len(steps) and all(a.same(b) for a, b in zip(self.steps, steps, strict=True))
+
+
 class _Preview:
     """The simulated world of one preview: it obeys, it settles, it remembers."""
 
@@ -128,18 +141,25 @@ class _Preview:
         self.growing = fleet.live < rollout.limits.replicas
         self.lowest = fleet.ready
         self.highest = fleet.live
-        self.rounds: list[list[PlanStep]] = []
+        self.rounds: list[_Round] = []
         self.open: list[PlanStep] = []
-        self.marks: list[tuple[Fleet, int, datetime]] = []
+        self.made_room = False
 
     def run(self) -> Plan:
         while True:
             verdict = decide(self.rollout, self.fleet, progress=self.progress, now=self.now)
             self.progress = verdict.progress
+            if self.made_room and not isinstance(verdict.decision, Start):
+                # A wait for replicas to go ends a round, unless it made room for a start.
+                self._close_round(verdict.shape)
+                continue
             if self._ends(verdict):
                 return self._plan(verdict.decision)
+            self.made_room = False
             if self._advance(verdict):
-                self._close_round()
+                self.made_room = verdict.decision.because.code is Code.WAITING_FOR_TERMINATION
+                if not self.made_room:
+                    self._close_round(verdict.shape)
 
     def _ends(self, verdict: Verdict) -> bool:
         decision = verdict.decision
@@ -207,57 +227,79 @@ class _Preview:
     ) -> None:
         self.open.append(PlanStep(phase=phase, action=action, count=number, because=because, side=side, wait=wait))
 
-    def _close_round(self) -> None:
+    def _close_round(self, shape: Shape) -> None:
         """File the steps up to this wait as a round, and stride over those that repeat it."""
-        steps, self.open = self.open, []
-        if not self.rounds or not _alike(self.rounds[-1], steps):
-            self.rounds.append(steps)
-            self.marks = []
-        else:
-            self.rounds[-1] = _repeated(self.rounds[-1], 1)
-        self.marks.append((self.fleet, self.progress.step, self.now))
-        if len(self.marks) >= 3:
-            self._stride()
+        self.rounds.append(_Round(self.open, (self.fleet, self.progress.step, self.now)))
+        self.open, self.made_room = [], False
+        if self._fold(1) or self._fold(2):
+            self._stride(shape)
 
-    def _stride(self) -> None:
+    def _fold(self, size: int) -> bool:
+        """Count the last `size` rounds as a repetition of what was done before them, if they are."""
+        earlier, latest = self.rounds[-2 * size : -size], self.rounds[-size:]
+        steps, ends = _joined(latest), latest[-1].ends
+        if not earlier or any(each.times > 1 for each in latest):
+            return False
+        if earlier[-1].repeats(steps):
+            earlier[-1].times += 1
+            earlier[-1].ends += ends
+            del self.rounds[-size:]
+            return True
+        # Two rounds that take turns are one.
+        if size == len(earlier) == 2 and earlier[0].times == earlier[1].times == 1:
+            turns = _Round(_joined(earlier), *earlier[1].ends, *ends)
+            if turns.repeats(steps):
+                self.rounds[-4:] = [turns]
+                return True
+        return False
+
+    def _stride(self, shape: Shape) -> None:
         """Skip rounds that must be like the last two.
 
-        Three marks with equal distances mean that the numbers move evenly.  They
-        go on so while what remains is far more than one round handles: every
-        bound in the rule is then set by the limits, none by what is left.
+        Three ends with equal distances mean that the numbers move evenly.  They
+        go on so while every number that moves is far from the next one that the
+        rule compares it with.
         """
-        (first, _, _), (second, step, then), (third, third_step, now) = self.marks[-3:]
-        moved = second.old.live - third.old.live
-        even = (
-            moved > 0
-            and first.old.live - second.old.live == moved
-            and second.new.live - first.new.live == third.new.live - second.new.live == moved
-            and step == third_step
-        )
-        if not even:
+        last = self.rounds[-1]
+        if len(last.ends) < 3:
             return
-        limits = self.rollout.limits
-        margin = 2 * (moved + limits.surge + limits.max_unavailable) + 2
-        wanted = self.rollout.steps[step].new(limits.replicas)
-        remaining = min(third.old.live - (limits.replicas - wanted), wanted - third.new.live)
-        strides = (remaining - margin) // moved
+        (first, began, _), (second, _, then), (third, step, now) = last.ends[-3:]
+        old, new = moved = _moved(second, third)
+        if began != step or moved == (0, 0) or moved != _moved(first, second):
+            return
+        replicas = self.rollout.limits.replicas
+        margin = 2 * sum(each.count for each in last.steps if each.action is not Action.WAIT) + 2
+        ways = (
+            (third.old.live, old, (shape.old, replicas)),
+            (third.new.live, new, (shape.new, replicas)),
+            (third.live, old + new, (shape.floor, replicas, shape.ceiling)),
+        )
+        distances = [
+            (abs(bound - at), abs(speed))
+            for at, speed, bounds in ways
+            for bound in bounds
+            if speed and (bound - at) * speed >= 0
+        ]
+        strides = min(((distance - margin) // speed for distance, speed in distances), default=0)
         if strides <= 0:
             return
-        self.rounds[-1] = _repeated(self.rounds[-1], strides)
         self.now = now + strides * (now - then)
         self.fleet = msgspec.structs.replace(
             third,
-            old=Pool(available=third.old.live - strides * moved),
-            new=Pool(available=third.new.live + strides * moved),
+            old=Pool(available=third.old.live + strides * old),
+            new=Pool(available=third.new.live + strides * new),
             settled_at=self.now,
         )
-        self.marks = [(self.fleet, step, self.now)]
+        last.times += strides
+        last.ends = [(self.fleet, step, self.now)]
 
     def _plan(self, end: Decision) -> Plan:
         if self.open:
-            self.rounds.append(self.open)
+            self.rounds.append(_Round(self.open, (self.fleet, self.progress.step, self.now)))
         steps = [
-            msgspec.structs.replace(step, round=index) for index, steps in enumerate(self.rounds) for step in steps
+            msgspec.structs.replace(step, round=index, repeat=each.times)
+            for index, each in enumerate(self.rounds)
+            for step in each.steps
         ]
         return Plan(
             limits=self.rollout.limits,
@@ -290,12 +332,13 @@ def phase_of(verdict: Verdict, fleet: Fleet, *, rollout: Rollout, growing: bool 
             return Phase.SCALING_UP if growing or beside or fleet.initial else Phase.UPDATING
 
 
-def _alike(before: list[PlanStep], steps: list[PlanStep]) -> bool:
-    return len(before) == len(steps) and all(a.same(b) for a, b in zip(before, steps, strict=True))
+def _joined(rounds: list[_Round]) -> list[PlanStep]:
+    return [step for each in rounds for step in each.steps]
 
 
-def _repeated(steps: list[PlanStep], times: int) -> list[PlanStep]:
-    return [msgspec.structs.replace(step, repeat=step.repeat + times) for step in steps]
+def _moved(before: Fleet, after: Fleet) -> tuple[int, int]:
+    """By how many old and new replicas the fleet changed."""
+    return after.old.live - before.old.live, after.new.live - before.new.live
 
 
 def _with(fleet: Fleet, side: Side, **counts: int) -> Fleet:
