@@ -96,6 +96,26 @@ def test_only_the_side_with_traffic_serves() -> None:
     assert Fleet(old, new, traffic=100).available == 2
 
 
+def test_an_ordered_fleet_shrinks_from_its_end_whatever_the_revisions() -> None:
+    # An update from the highest ordinal down has reached 3; then the fleet is scaled from 5 to 3.
+    replicas = [ready(str(n), "v2" if n > 2 else "v1", ordinal=n) for n in range(5)]
+    fleet = observe(replicas, "v2", now=NOW, size=3)
+    assert (fleet.old.available, fleet.new.available) == (5, 0)
+    first = choose(replicas, "v2", side=Side.OLD, states=READY, count=2, now=NOW, size=3, stable="v1")
+    assert first == ("4", "3")
+    assert observe(replicas, "v2", now=NOW, size=5).new.available == 2
+
+
+def test_serving_replicas_beyond_the_size_still_serve() -> None:
+    fleet = observe([ready(str(n), ordinal=n) for n in range(3)], "v2", now=NOW, size=1, serving="v2")
+    assert fleet.available == 3
+
+
+def test_replicas_that_must_leave_go_first() -> None:
+    replicas = [ready("midway", "v2"), ready("drained", "v1", leaving=True)]
+    assert chosen(replicas, 1, stable="v1") == ("drained",)
+
+
 def chosen(replicas: list[Replica], count: int, **more: Any) -> tuple[str, ...]:
     return choose(replicas, "v3", side=Side.OLD, states=READY, count=count, now=NOW, **more)
 

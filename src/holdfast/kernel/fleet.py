@@ -139,8 +139,12 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     ordinal: int | None = None
     cost: int = 0
 
-    def side(self, target: str) -> Side:
-        return Side.NEW if self.revision == target and not self.leaving else Side.OLD
+    def side(self, target: str, *, size: int | None = None) -> Side:
+        return Side.NEW if self.revision == target and not self.leaves(size) else Side.OLD
+
+    def leaves(self, size: int | None) -> bool:
+        """Whether it must go whatever its revision: by itself, or as an ordinal beyond a fleet of `size`."""
+        return self.leaving or (size is not None and self.ordinal is not None and self.ordinal >= size)
 
     def state(self, *, min_ready: timedelta, now: datetime) -> State:
         if self.terminating:
@@ -158,11 +162,15 @@ def observe(
     *,
     now: datetime,
     min_ready: timedelta = timedelta(),
+    size: int | None = None,
     stable: bool = True,
     serving: str | None = None,
     progressed_at: datetime | None = None,
 ) -> Fleet:
     """Count `replicas` from the point of view of the revision `target`.
+
+    `size` is the number of replicas desired of an ordered fleet, which shrinks
+    from its end: ordinals beyond it must leave, whatever their revision.
 
     `serving` is the revision that receives the traffic, where only one does.
     While that is not the target, other ready replicas on the old side (of a
@@ -176,7 +184,7 @@ def observe(
     settled_at: datetime | None = None
     settles_at: datetime | None = None
     ordinals: set[int] = set()
-    for replica, side, state in _counted(replicas, target, now=now, min_ready=min_ready, serving=serving):
+    for replica, side, state in _counted(replicas, target, now=now, min_ready=min_ready, size=size, serving=serving):
         counts[side, state] = counts.get((side, state), 0) + 1
         if replica.ordinal is not None and state is not State.DEAD:
             ordinals.add(replica.ordinal)
@@ -195,7 +203,7 @@ def observe(
         old=pool(Side.OLD),
         new=pool(Side.NEW),
         stable=stable,
-        traffic=None if serving is None or _both_serve(replicas, target, serving) else 100 * (serving == target),
+        traffic=None if serving is None or _both_serve(replicas, target, serving, size) else 100 * (serving == target),
         gaps=max(ordinals, default=-1) + 1 - len(ordinals),
         settled_at=settled_at,
         settles_at=settles_at,
@@ -212,19 +220,22 @@ def choose(
     count: int,
     now: datetime,
     min_ready: timedelta = timedelta(),
+    size: int | None = None,
     stable: str | None = None,
     serving: str | None = None,
 ) -> tuple[str, ...]:
     """Name the `count` replicas of `side` in one of `states` that go first, as `observe` counts them.
 
-    Replicas of revisions that were superseded midway go before those of the
-    stable one, so that the fleet is soonest of two revisions only; then the
-    worse before the better, the cheaper, the higher ordinal, the younger.
+    Those that must leave whatever their revision go first.  Replicas of
+    revisions that were superseded midway go before those of the stable one, so
+    that the fleet is soonest of two revisions only; then the worse before the
+    better, the cheaper, the higher ordinal, the younger.
     """
 
-    def rank(counted: tuple[Replica, Side, State]) -> tuple[bool, int, int, int, float, str]:
+    def rank(counted: tuple[Replica, Side, State]) -> tuple[bool, bool, int, int, int, float, str]:
         replica, _, state = counted
         return (
+            not replica.leaves(size),
             replica.revision == stable,
             _BADNESS[state],
             replica.cost,
@@ -233,27 +244,33 @@ def choose(
             replica.id,
         )
 
-    counted = _counted(tuple(replicas), target, now=now, min_ready=min_ready, serving=serving)
+    counted = _counted(tuple(replicas), target, now=now, min_ready=min_ready, size=size, serving=serving)
     candidates = sorted((each for each in counted if each[1] is side and each[2] in states), key=rank)
     return tuple(replica.id for replica, _, _ in candidates[:count])
 
 
 def _counted(
-    replicas: tuple[Replica, ...], target: str, *, now: datetime, min_ready: timedelta, serving: str | None
+    replicas: tuple[Replica, ...],
+    target: str,
+    *,
+    now: datetime,
+    min_ready: timedelta,
+    size: int | None,
+    serving: str | None,
 ) -> Iterator[tuple[Replica, Side, State]]:
     """Each replica with the side and the state that it counts for."""
     # Where only one side serves, `Fleet.active` says which; what is idle on a side that serves must be told apart.
-    mixed = serving is not None and (serving != target or _both_serve(replicas, target, serving))
+    mixed = serving is not None and (serving != target or _both_serve(replicas, target, serving, size))
     for replica in replicas:
-        side, state = replica.side(target), replica.state(min_ready=min_ready, now=now)
+        side, state = replica.side(target, size=size), replica.state(min_ready=min_ready, now=now)
         if mixed and side is Side.OLD and replica.revision != serving and state in _READY:
             state = State.UNREADY
         yield replica, side, state
 
 
-def _both_serve(replicas: Iterable[Replica], target: str, serving: str | None) -> bool:
+def _both_serve(replicas: Iterable[Replica], target: str, serving: str | None, size: int | None) -> bool:
     """Whether replicas of the target get the traffic and some of them must leave."""
-    return serving == target and any(replica.leaving and replica.revision == target for replica in replicas)
+    return serving == target and any(each.revision == target and each.leaves(size) for each in replicas)
 
 
 _READY = frozenset({State.SETTLING, State.AVAILABLE})

@@ -218,14 +218,21 @@ class Simulation:
         base = self._serving if self._serving not in (None, self._target) else self._stable
         return None if base == self._target else base
 
+    @property
+    def _size(self) -> int | None:
+        """Where an ordered fleet ends; others have no end."""
+        return self._replicas if self.scenario.ordered else None
+
     def _observe(self) -> Fleet:
-        replicas, point = self._world.replicas, (self._target, self._base, self._serving, self._world.now)
+        replicas = self._world.replicas
+        point = (self._target, self._base, self._serving, self._size, self._world.now)
         if self._seen is None or self._seen[0] is not replicas or self._seen[1] != point:
             fleet = observe(
                 replicas,
                 self._target,
                 now=self._world.now,
                 min_ready=self.scenario.min_ready,
+                size=self._size,
                 stable=self._base is not None,
                 serving=self._serving,
             )
@@ -300,6 +307,7 @@ class Simulation:
             count=decision.count,
             now=self._world.now,
             min_ready=self.scenario.min_ready,
+            size=self._size,
             stable=self._base,
             serving=self._serving,
         )
