@@ -304,6 +304,24 @@ def test_large_bodies_are_compressed_where_asked(accepts: str, size: int, compre
     served(handler, scenario)
 
 
+@pytest.mark.parametrize("size", [256 * 1024, 256 * 1024 + 1, 2_000_000])
+def test_a_body_of_any_size_arrives_whole_and_the_connection_goes_on(size: int) -> None:
+    body = bytes(range(256)) * (size // 256 + 1)
+
+    async def handler(request: Request) -> Response:
+        return Response(200, body[:size])
+
+    async def scenario(bench: Bench) -> None:
+        client = await bench.connect()
+        head = await client.ask("HEAD", "/")
+        answer = await client.ask("GET", "/")
+        again = await client.ask("GET", "/")
+        assert head.header("content-length") == answer.header("content-length") == str(size)
+        assert answer.body == again.body == body[:size]
+
+    served(handler, scenario)
+
+
 def test_a_body_beyond_the_limit_is_413_whether_it_says_its_length_or_not() -> None:
     async def scenario(bench: Bench) -> None:
         said = await (await bench.connect()).ask("POST", "/", body=b"x" * 1001)

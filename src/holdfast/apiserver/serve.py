@@ -35,6 +35,10 @@ _MANY_HEADERS: Final = 1024
 """What the parser lets through, so that it is us who refuse, in a Status."""
 
 
+_SLICE: Final = 256 * 1024
+"""What is written of an answer at a time."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """What a client may send, and how long it may take."""
@@ -188,14 +192,29 @@ class Listener:
                 body = await asyncio.to_thread(_gzip, body)
                 headers["Content-Encoding"] = "gzip"
                 headers["Vary"] = "Accept-Encoding"
-            answer = web.Response(status=response.status, body=body, headers=headers)
+            large = len(body) > _SLICE and incoming.method != "HEAD"
+            if large:
+                answer = web.StreamResponse(status=response.status, headers=headers)
+                answer.content_length = len(body)
+            else:
+                answer = web.Response(status=response.status, body=body, headers=headers)
             if self.draining or response.status in _CLOSING:
                 answer.force_close()
+            if large:
+                await self._sliced(incoming, answer, body)
         # Not left to aiohttp, which would wait for a client that reads nothing as long as it likes.
         with contextlib.suppress(ConnectionError), self._patience(incoming):
             await answer.prepare(incoming)
             await answer.write_eof()
         return answer
+
+    async def _sliced(self, incoming: web.BaseRequest, answer: web.StreamResponse, body: bytes) -> None:
+        """Write a body as the client takes it: encrypted at once, it would be in memory three times."""
+        with contextlib.suppress(ConnectionError):
+            await answer.prepare(incoming)
+            for at in range(0, len(body), _SLICE):
+                with self._patience(incoming):
+                    await answer.write(memoryview(body)[at : at + _SLICE])
 
     async def _streamed(
         self, incoming: web.BaseRequest, answer: web.StreamResponse, stream: AsyncIterator[bytes]
