@@ -78,16 +78,22 @@ def _content(section: dict[str, Any], name: str, relative_to: Path) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def ours(data_dir: Path) -> AsyncIterator[Target]:
-    """A durable server in a process of its own, from its start until it has answered a request, then until the end."""
+async def ours(home: Path, name: str) -> AsyncIterator[Target]:
+    """A durable server in a process of its own, once it has answered a request; `name` is that of its data.
+
+    Its bytecode is kept in `home`, whatever the environment says: the first start makes it, as an installation does.
+    """
     begin = time.perf_counter()
-    command = (sys.executable, "-m", "holdfast", "apiserver", "--data-dir", str(data_dir), "--port", "0")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    data = home / name
+    command = (sys.executable, "-m", "holdfast", "apiserver", "--data-dir", str(data), "--port", "0")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(home / "bytecode")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None
             if not process.stdout.readline().startswith("ready:"):
                 raise RuntimeError("the server did not start; its log above says why")
-            target = from_kubeconfig(data_dir / "kubeconfig")
+            target = from_kubeconfig(data / "kubeconfig")
             async with target.session(1) as session, session.get("/api/v1/namespaces/default") as answer:
                 answer.raise_for_status()
             yield replace(target, shared=False, ready_seconds=time.perf_counter() - begin)
