@@ -151,3 +151,16 @@ def test_a_custom_object_is_updated_only_at_a_version() -> None:
         assert (code, answer["metadata"]["generation"]) == (200, 2)
 
     conversation(talk)
+
+
+def test_what_cannot_be_a_token_request_is_refused_in_words() -> None:
+    async def talk(call: Call) -> None:
+        await call("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "bob"}})
+        path = "/api/v1/namespaces/default/serviceaccounts/bob/token"
+        code, answer = await call("POST", path, [1])
+        assert (code, answer["reason"]) == (400, "BadRequest")
+        code, answer = await call("POST", path, {"spec": {"audiences": []}})
+        assert code == 201
+        assert answer["status"]["token"]
+
+    conversation(talk)

@@ -21,6 +21,12 @@ ACCEPTED: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 ACCEPTED_CUSTOM: Final = ("application/json", "application/yaml")
 """Custom kinds have no messages, since nobody numbered their fields."""
 
+MAX_NODES: Final = 200_000
+"""How many values a YAML body with aliases may stand for."""
+
+MAX_DEPTH: Final = 500
+"""How deep a YAML body may nest."""
+
 _decoder = msgspec.json.Decoder()
 
 
@@ -63,11 +69,41 @@ def read_json(body: bytes) -> Any:
 
 def read_yaml(body: bytes) -> Any:
     try:
-        return yaml.load(body, Loader=_KubernetesLoader)  # a subclass of the safe loader
+        _check_depth(body)
+        value = yaml.load(body, Loader=_KubernetesLoader)  # a subclass of the safe loader
+        if b"*" in body:
+            _check_size(value)
+        return value
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         raise ValueError(" ".join(str(error).split())) from None
     except RecursionError:
         raise ValueError("exceeded max depth") from None
+
+
+def _check_depth(body: bytes) -> None:
+    """Refuse what would exhaust the stack of the loader, which is C and takes the process with it."""
+    depth = 0
+    for event in yaml.parse(body, Loader=_KubernetesLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ValueError("exceeded max depth")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _check_size(value: Any) -> None:
+    """Refuse what a few aliases blow up: they cost nothing to read, and everything to write out."""
+    left, stack = MAX_NODES, [value]
+    while stack:
+        left -= 1
+        if left < 0:
+            raise ValueError(f"aliases stand for more than {MAX_NODES:,} values")
+        node = stack.pop()
+        if isinstance(node, dict):
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
 
 
 def read_body(request: Request, kind: ResourceType | None = None) -> Any:

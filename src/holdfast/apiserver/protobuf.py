@@ -29,6 +29,9 @@ from holdfast.meta.errors import MalformedError
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 MAGIC: Final = b"k8s\x00"
 MAX_DEPTH: Final = 100
+MAX_FIELDS: Final = 200_000
+"""More than any object that fits a body's limit and means something; reading them takes under a second."""
+
 """Messages within messages; the deepest that people write, schemas in definitions, have some thirty."""
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
@@ -79,15 +82,20 @@ class Messages:
         self._struct = struct
         self._numbers = numbers
         self._plans: dict[str, dict[int, tuple[str, Put]]] = {}
+        self._left = 0
 
     def decode(self, name: str, message: bytes | memoryview) -> Object:
         """The object of type `name` in a message."""
+        self._left = MAX_FIELDS
         return self._into({}, self._plan(name), memoryview(message), MAX_DEPTH)
 
     def _into(self, obj: Object, plan: Mapping[int, tuple[str, Put]], message: memoryview, depth: int) -> Object:
         if depth == 0:
             raise Malformed(f"more than {MAX_DEPTH} messages are nested")
         for number, wire, value in scan(message):
+            self._left -= 1
+            if self._left < 0:
+                raise Malformed(f"there are more than {MAX_FIELDS:,} fields")
             known = plan.get(number)
             if known is None:
                 continue

@@ -184,7 +184,7 @@ class Server:
 
     async def _token(self, handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         account = shown(handlers.entry(info, kind), kind)
-        asked = bodies.read_body(request) if request.body else {}
+        asked = subresources.posted(request, info, subresources.TOKEN_REQUEST)
         issued = reviews.token_request(self.authenticator.issuer, account, asked, uid_of=self._uid_of, now=self.now())
         return Response.of(issued, 201)
 

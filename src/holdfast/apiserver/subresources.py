@@ -33,6 +33,9 @@ SCALE: Final = ResourceType(
 
 EVICTION: Final = replace(SCALE, group="policy", kind="Eviction", plural="evictions", singular="eviction")
 BINDING: Final = replace(SCALE, group="", kind="Binding", plural="bindings", singular="binding")
+TOKEN_REQUEST: Final = replace(
+    SCALE, group="authentication.k8s.io", kind="TokenRequest", plural="tokenrequests", singular="tokenrequest"
+)
 
 LogSource = Callable[[Object, Request], AsyncIterator[bytes] | None]
 """Where logs come from: a pod and the request, to its chunks; None where no node has it."""
@@ -131,7 +134,7 @@ def _put(obj: Object, path: str, value: Any) -> None:
 async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     """Delete a pod if the disruption budgets that select it allow one more to go."""
     pod = shown(handlers.entry(info, kind), kind)
-    eviction, said = await handlers.admitted(request, info, kind, _posted(request, info, EVICTION))
+    eviction, said = await handlers.admitted(request, info, kind, posted(request, info, EVICTION))
     options = delete_options(request, eviction.get("deleteOptions") or {})
     if not _already_down(pod):
         await _take_from_budgets(handlers, pod, dry_run=options.dry_run)
@@ -139,7 +142,7 @@ async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: R
     return _done(said)
 
 
-def _posted(request: Request, info: RequestInfo, form: ResourceType) -> Object:
+def posted(request: Request, info: RequestInfo, form: ResourceType) -> Object:
     """The object that is posted to a subresource; what it does not say of itself, the path says."""
     try:
         body = bodies.read_body(request) if request.body else {}
@@ -165,50 +168,60 @@ def _already_down(pod: Object) -> bool:
 
 async def _take_from_budgets(handlers: Handlers, pod: Object, *, dry_run: bool) -> None:
     budgets = handlers.registry.get("policy", "v1", "poddisruptionbudgets")
-    if budgets is None:
-        return
-    labels = pod["metadata"].get("labels") or {}
-    selecting = []
-    for entry in handlers.store.list(budgets.key, pod["metadata"]["namespace"]):
-        budget = shown(entry, budgets)
-        selector = (budget.get("spec") or {}).get("selector")
-        if LabelSelector.from_object(selector, "spec.selector").matches(labels):
-            selecting.append((entry, budget))
+    assert budgets is not None, "budgets are built in"
+    namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels") or {}
+    selecting = [
+        budget
+        for budget in (shown(entry, budgets) for entry in handlers.store.list(budgets.key, namespace))
+        if LabelSelector.from_object((budget.get("spec") or {}).get("selector"), "spec.selector").matches(labels)
+    ]
     if len(selecting) > 1:
         raise BadRequest(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
-    for entry, budget in selecting:
-        status = budget.get("status") or {}
-        if status.get("disruptionsAllowed", 0) <= 0:
-            needed = f"The disruption budget {entry.name} needs {status.get('desiredHealthy', 0)} healthy pods"
-            why = f"{needed} and has {status.get('currentHealthy', 0)} currently"
-            raise TooManyRequests(
-                "Cannot evict pod as it would violate the pod's disruption budget.",
-                details=Details(causes=(Cause(reason="DisruptionBudget", message=why),), retry_after_seconds=10),
-            )
-        if dry_run:
-            continue
-        writing = handlers.writing_by_server(budgets, entry.namespace, subresource="status")
+    for budget in selecting:
+        writing = handlers.writing_by_server(budgets, namespace, subresource="status", dry_run=dry_run)
+        await handlers.writer.update(
+            writing, budget["metadata"]["name"], lambda live: _with_one_less(live, pod, stamp=handlers.stamp())
+        )
 
-        def taken(old: Object, name: str = pod["metadata"]["name"]) -> Object:
-            now = dict(old.get("status") or {})
-            if now.get("disruptionsAllowed", 0) <= 0:
-                raise TooManyRequests.of(
-                    "Cannot evict pod as it would violate the pod's disruption budget.", retry_after_seconds=10
-                )
-            now["disruptionsAllowed"] -= 1
-            disrupted = dict(now.get("disruptedPods") or {})
-            disrupted[name] = handlers.stamp()
-            return {**old, "status": {**now, "disruptedPods": disrupted}}
 
-        await handlers.writer.update(writing, entry.name, taken)
+def _with_one_less(budget: Object, pod: Object, *, stamp: str) -> Object:
+    """The budget after one more pod has gone; refused, if that is one too many."""
+    status, meta = budget.get("status") or {}, budget["metadata"]
+    if status.get("observedGeneration", 0) < meta.get("generation", 0):
+        raise _over_budget(f"{meta['name']} is still being processed by the server.", retry_after_seconds=10)
+    healthy, needed = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    if not _is_ready(pod):
+        # It is not among the healthy, so that none is lost with it.
+        always = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+        if always or healthy >= needed > 0:
+            return budget
+    left = status.get("disruptionsAllowed", 0)
+    if left <= 0:
+        raise _over_budget(f"{meta['name']} needs {needed} healthy pods and has {healthy} currently")
+    disrupted = (status.get("disruptedPods") or {}) | {pod["metadata"]["name"]: stamp}
+    return {**budget, "status": {**status, "disruptionsAllowed": left - 1, "disruptedPods": disrupted}}
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+def _over_budget(why: str, *, retry_after_seconds: int = 0) -> TooManyRequests:
+    """Without a time to wait, for with one most clients would try again by themselves and tell nobody."""
+    cause = Cause(reason="DisruptionBudget", message=f"The disruption budget {why}")
+    return TooManyRequests(
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        details=Details(causes=(cause,), retry_after_seconds=retry_after_seconds),
+    )
 
 
 async def bind(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     """Assign a pod to a node, once."""
     handlers.entry(info, kind)
-    binding, said = await handlers.admitted(request, info, kind, _posted(request, info, BINDING))
+    binding, said = await handlers.admitted(request, info, kind, posted(request, info, BINDING))
     target = binding.get("target")
     node = target.get("name") if isinstance(target, dict) else None
     if not node or not isinstance(node, str):
