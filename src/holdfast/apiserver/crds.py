@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.apiserver import patterns
 from holdfast.apiserver.crd_checks import definition_problems
-from holdfast.apiserver.resources import Column, Object, ResourceType, Scale
+from holdfast.apiserver.resources import ALL_METADATA, Column, Object, ResourceType, Scale
 from holdfast.meta import schemas, times
 from holdfast.meta.errors import FieldError, FieldProblem
 from holdfast.meta.schemas import Schema
@@ -199,6 +199,7 @@ def _type_of(spec: Object, names: Object, version: Object, *, storage: str) -> R
         prune=True,
         custom=True,
         unconditional=False,
+        status_leaves=ALL_METADATA,
         columns=tuple(_column(each) for each in version.get("additionalPrinterColumns") or ()),
         fields=tuple(each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ()),
         validate=_validation(schema, scale),

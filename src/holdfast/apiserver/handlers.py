@@ -259,13 +259,15 @@ class Handlers:
         obj, said = await self.writer.admit(writing, obj, None, "CREATE")
         return obj, (*said, *await self.writer.judge(writing, obj, None, "CREATE"))
 
-    def writing_by_server(self, kind: ResourceType, namespace: str, *, subresource: str = "") -> Writing:
+    def writing_by_server(
+        self, kind: ResourceType, namespace: str, *, subresource: str = "", dry_run: bool = False
+    ) -> Writing:
         """A write that the server does itself, on behalf of a subresource."""
         return Writing(
             kind=kind,
             namespace=namespace,
             user=SERVER,
-            options=WriteOptions(field_validation="Ignore"),
+            options=WriteOptions(field_validation="Ignore", dry_run=dry_run),
             manager=SERVER.name,
             subresource=subresource,
         )

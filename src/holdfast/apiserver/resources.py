@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from holdfast.meta.errors import FieldError
 from holdfast.meta.objects import GVK
@@ -18,6 +18,9 @@ Object = dict[str, Any]
 """A decoded object; functions that change one own it."""
 
 Verb = Literal["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+ALL_METADATA: Final = ("annotations", "finalizers", "generateName", "labels", "ownerReferences")
+"""What clients own of the metadata."""
+
 ALL_VERBS: tuple[Verb, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -71,6 +74,7 @@ class ResourceType:
     created_by_update   an update creates what is missing
     unconditional       an update may leave out the version it was made from
     keeps_status  a status that comes with a new object is kept
+    status_leaves fields of the metadata that a write of the status leaves as they are
     status        has a status subresource (so spec writes ignore status and the other way round)
     generation    metadata.generation counts changes of everything but metadata and status
     """
@@ -107,6 +111,7 @@ class ResourceType:
     created_by_update: bool = False
     unconditional: bool = True
     keeps_status: bool = False
+    status_leaves: tuple[str, ...] = ()
     deprecation: str = ""
 
     @property

@@ -6,7 +6,7 @@ here knows how the answer travels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -115,7 +115,7 @@ def user_info(user: User) -> Object:
 
 
 def _named_user(spec: Mapping[str, Any]) -> User:
-    extra = {key: tuple(map(str, values or ())) for key, values in _mapping(spec, "extra").items()}
+    extra = {key: _texts(_mapping(spec, "extra"), key) for key in _mapping(spec, "extra")}
     return User(_text(spec, "user"), _texts(spec, "groups"), _text(spec, "uid"), extra)
 
 
@@ -162,7 +162,9 @@ def _lifetime(spec: Mapping[str, Any], name: str) -> timedelta:
     if seconds is None:
         return DEFAULT_LIFETIME
     why = ""
-    if not isinstance(seconds, int) or seconds < SHORTEST.total_seconds():
+    if isinstance(seconds, bool) or not isinstance(seconds, int):
+        raise BadRequest("expirationSeconds must be a whole number")
+    if seconds < SHORTEST.total_seconds():
         why = "may not specify a duration less than 10 minutes"
     elif seconds > LONGEST.total_seconds():
         why = "may not specify a duration larger than 2^32 seconds"
@@ -191,14 +193,26 @@ def _bound(spec: Mapping[str, Any], namespace: str, account: str, *, uid_of: Uid
 
 def _mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     found = value.get(key)
-    return found if isinstance(found, Mapping) else {}
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise BadRequest(f"{key} must be an object")
+    return found
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:
     found = value.get(key)
-    return found if isinstance(found, str) else ""
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise BadRequest(f"{key} must be a string")
+    return found
 
 
 def _texts(value: Mapping[str, Any], key: str) -> tuple[str, ...]:
     found = value.get(key)
-    return tuple(map(str, found)) if isinstance(found, Iterable) and not isinstance(found, str) else ()
+    if found is None:
+        return ()
+    if not (isinstance(found, list | tuple) and all(isinstance(each, str) for each in found)):
+        raise BadRequest(f"{key} must be a list of strings")
+    return tuple(found)

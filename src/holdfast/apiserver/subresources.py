@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from holdfast.apiserver import bodies, patches
+from holdfast.apiserver import bodies, metadata, patches
 from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.handlers import Handlers, Subresource
-from holdfast.apiserver.options import delete_options
+from holdfast.apiserver.options import WriteOptions, delete_options
 from holdfast.apiserver.resources import Object, ResourceType, Scale
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.versions import shown
+from holdfast.apiserver.writes import Change
 from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, FieldError, Invalid, NotFound, TooManyRequests
 from holdfast.meta.selectors import LabelSelector
 
@@ -64,9 +65,10 @@ def scale_of(obj: Object, scale: Scale) -> Object:
 
 def scaled(obj: Object, kind: ResourceType, scale: Object) -> Object:
     """The object with the replicas that a Scale asks for."""
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    spec = scale.get("spec") or {}
+    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
     if isinstance(replicas, bool) or not isinstance(replicas, int):
-        raise BadRequest("Scale: spec.replicas must be a whole number")
+        raise bodies.refused(SCALE, "spec.replicas must be a whole number")
     if replicas < 0 and not kind.custom:
         problem = FieldError.invalid("spec.replicas", replicas, detail="must be greater than or equal to 0")
         raise Invalid.of("Scale", obj["metadata"]["name"], group="autoscaling", problems=[problem])
@@ -83,20 +85,11 @@ async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, k
     scale = _scale(kind)
     patching = info.verb == "patch"
     writing = handlers.writing(request, info, kind, "PatchOptions" if patching else "UpdateOptions")
-    if patching:
-        given = patches.media_type(request, kind)
-        change = patches.change_of(given, request.body, SCALE)
-
-        def wanted(shown: Object) -> Object:
-            return change(shown)
-    else:
-        asked = bodies.read_object(request, SCALE)
-
-        def wanted(shown: Object) -> Object:
-            return asked
+    wanted = _scale_patch(request, info, kind, writing.options) if patching else _scale_update(request)
 
     def change_scale(obj: Object) -> Object:
         target = wanted(scale_of(obj, scale))
+        metadata.check_target(target, info.name, info.namespace)
         given = target["metadata"].get("resourceVersion")
         if given and given != obj["metadata"]["resourceVersion"]:
             raise Conflict.of(kind.plural, info.name, group=kind.group)
@@ -104,6 +97,21 @@ async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, k
 
     written = await handlers.writer.update(writing, info.name, change_scale)
     return Response.of(scale_of(bodies.read_json(written.value), scale))
+
+
+def _scale_update(request: Request) -> Change:
+    asked = bodies.read_object(request, SCALE)
+    return lambda shown: asked
+
+
+def _scale_patch(request: Request, info: RequestInfo, kind: ResourceType, options: WriteOptions) -> Change:
+    given = patches.media_type(request, kind)
+    apply = given == patches.APPLY_YAML
+    patches.check_options(options, apply=apply, force_given=bool(request.param("force")))
+    if not apply:
+        return patches.change_of(given, request.body, SCALE)
+    config = patches.applied(request, SCALE, info.name)
+    return lambda shown: {**shown, **config, "metadata": {**shown["metadata"], **config["metadata"]}}
 
 
 def _scale(kind: ResourceType) -> Scale:

@@ -177,7 +177,7 @@ class Writer:
             warnings = self.check_fields(writing, obj)
         metadata.keep_server_owned(obj, old)
         if writing.subresource == "status":
-            obj = {**old, "status": obj.get("status"), "metadata": self._status_metadata(obj, old)}
+            obj = {**old, "status": obj.get("status"), "metadata": self._status_metadata(kind, obj, old)}
             if obj["status"] is None:
                 del obj["status"]
         elif kind.status and not writing.subresource:
@@ -202,11 +202,13 @@ class Writer:
         return obj, (*warnings, *said)
 
     @staticmethod
-    def _status_metadata(obj: Object, old: Object) -> dict[str, Any]:
-        """A write of the status changes nothing of the metadata but who manages what."""
-        meta = dict(old["metadata"])
-        if "managedFields" in obj["metadata"]:
-            meta["managedFields"] = obj["metadata"]["managedFields"]
+    def _status_metadata(kind: ResourceType, obj: Object, old: Object) -> dict[str, Any]:
+        """What a write of the status makes of the metadata: for some kinds nothing, for others this and that."""
+        meta, stored = dict(obj["metadata"]), old["metadata"]
+        for name in kind.status_leaves:
+            meta.pop(name, None)
+            if name in stored:
+                meta[name] = stored[name]
         return meta
 
     @staticmethod

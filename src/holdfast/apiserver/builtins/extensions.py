@@ -13,7 +13,7 @@ from holdfast.apiserver.builtins import checks
 from holdfast.apiserver.builtins.checks import Problems, each
 from holdfast.apiserver.builtins.columns import AGE, CREATED_AT, NAME, column, get
 from holdfast.apiserver.builtins.library import builtin
-from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.apiserver.resources import ALL_METADATA, Object, ResourceType
 from holdfast.meta import names
 from holdfast.meta.errors import FieldError
 
@@ -136,6 +136,7 @@ DEFINITION: Final = builtin(
     columns=(NAME, CREATED_AT),
     default=_default_definition,
     unconditional=False,
+    status_leaves=ALL_METADATA,
 )
 VALIDATING: Final = builtin("ValidatingWebhookConfiguration", **_CONFIGURATION)
 MUTATING: Final = builtin("MutatingWebhookConfiguration", **_CONFIGURATION)
@@ -148,5 +149,6 @@ API_SERVICE: Final = builtin(
     columns=(NAME, column("Service", _service), column("Available", _available), AGE),
     validate=_validate_api_service,
     unconditional=False,
+    status_leaves=ALL_METADATA,
 )
 RESOURCES: Final[tuple[ResourceType, ...]] = (DEFINITION, VALIDATING, MUTATING, API_SERVICE)

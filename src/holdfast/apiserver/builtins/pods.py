@@ -44,6 +44,7 @@ POD: Final = builtin(
     default=default_pod,
     on_create=admit_pod,
     validate=validate_pod,
+    status_leaves=("ownerReferences",),
 )
 
 POD_TEMPLATE: Final = builtin(

@@ -284,6 +284,7 @@ DEPLOYMENT: Final = builtin(
     ),
     default=_default_deployment,
     validate=_validate_deployment,
+    status_leaves=("labels",),
 )
 REPLICA_SET: Final = builtin(
     "ReplicaSet",
