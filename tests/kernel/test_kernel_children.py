@@ -26,7 +26,8 @@ from holdfast.kernel.children import (
     diff,
     differences,
 )
-from holdfast.kernel.conditions import Common, described
+from holdfast.kernel.conditions import Common
+from holdfast.kernel.reasons import described
 from holdfast.meta.objects import Ref, controller_of
 
 Wire = dict[str, Any]

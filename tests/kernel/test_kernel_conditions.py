@@ -14,20 +14,19 @@ from holdfast.kernel.conditions import (
     NAMES_SHOWN,
     Common,
     Condition,
-    Reason,
     Status,
     Transition,
     Verdict,
     aggregate,
     changed,
     current,
-    described,
     evaluate,
     find,
     merge,
     mirror,
     summary,
 )
+from holdfast.kernel.reasons import Reason, described
 from holdfast.meta.times import TimeError
 
 NOW = datetime(2025, 3, 1, 12, 0, 0, tzinfo=UTC)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from holdfast.kernel.conditions import Reason
+from holdfast.kernel.reasons import Reason
 from holdfast.meta import hashing
 from holdfast.meta.objects import GVK, Key, Ref, controller_of, owner_reference
 from holdfast.meta.quantities import Quantity, QuantityError

@@ -17,13 +17,13 @@ condition types, or how a status is written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from holdfast.kernel.reasons import Reason, is_code
 from holdfast.meta import times
 
 World = TypeVar("World")
@@ -33,8 +33,6 @@ MAX_MESSAGE: Final = 32_768
 
 NAMES_SHOWN: Final = 5
 """How many names an aggregated message spells out before it counts the rest."""
-
-_REASON = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
 
 
 class Status(StrEnum):
@@ -47,30 +45,6 @@ class Status(StrEnum):
 
 _STATUSES: Final = {status.value: status for status in Status}
 _OPPOSITE: Final = {Status.TRUE: Status.FALSE, Status.FALSE: Status.TRUE, Status.UNKNOWN: Status.UNKNOWN}
-
-
-class Reason(StrEnum):
-    """Base of every family of reasons: each member is a code and the sentence that documents it.
-
-        class Why(Reason):
-            SERVING = "Serving", "Every pod passes its readiness probe."
-
-    A member without a sentence, or with a code the API would refuse, fails when the class is made.
-    """
-
-    meaning: str
-
-    def __new__(cls, code: str, meaning: str = "") -> Reason:
-        if not _REASON.fullmatch(code):
-            raise ValueError(f"reason {code!r} is not a code the API accepts; write one CamelCase word")
-        if not meaning.endswith("."):
-            raise ValueError(
-                f'reason {code} says nothing about itself; write = "{code}", "A sentence with a full stop."'
-            )
-        member = str.__new__(cls, code)
-        member._value_ = code
-        member.meaning = meaning
-        return member
 
 
 class Common(Reason):
@@ -88,18 +62,6 @@ class Common(Reason):
     NONE_EXIST = "NoneExist", "There is no object that could be asked."
 
 
-def described(*families: type[Reason]) -> dict[str, str]:
-    """Every code of the families with its sentence, for documentation; one code must not have two meanings."""
-    meanings: dict[str, str] = {}
-    for family in families:
-        for reason in family:
-            if meanings.setdefault(reason.value, reason.meaning) != reason.meaning:
-                raise ValueError(
-                    f"reason {reason.value} has two meanings; rename it in {family.__name__} or agree on one"
-                )
-    return meanings
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """An answer with its reason: a code for machines and a sentence for people."""
@@ -109,7 +71,7 @@ class Verdict:
     message: str
 
     def __post_init__(self) -> None:
-        if not _REASON.fullmatch(self.reason):
+        if not is_code(self.reason):
             raise ValueError(f"reason {self.reason!r} would be refused by the API; use a member of a Reason family")
 
     @classmethod
@@ -271,7 +233,7 @@ def mirror(conditions: Iterable[Condition], type: str, *, source: str) -> Verdic
     condition = find(conditions, type)
     if condition is None:
         return Verdict.unknown(Common.NOT_REPORTED, f"{source} does not report {type} yet.")
-    reason = condition.reason if _REASON.fullmatch(condition.reason) else Common.UNEXPLAINED
+    reason = condition.reason if is_code(condition.reason) else Common.UNEXPLAINED
     return Verdict(condition.status, reason, condition.message)
 
 

@@ -1,15 +1,62 @@
-"""Why: the codes that decisions, warnings and refusals carry.
+"""Why: families of reasons, and those that the engine gives.
 
 A code is for machines and never changes its meaning; the sentence beside it is
 for people and may.  Every member carries what it means, and the documentation
-has an entry for each (a test compares them).
+has an entry for each of the engine's (a test compares them).  The module must
+not know what a reason is given for: decisions, conditions and children build
+on it.
 """
 
 from __future__ import annotations
 
+import re
+from enum import StrEnum
+from typing import Final
+
 import msgspec
 
-from holdfast.kernel.conditions import Reason
+_CODE: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
+
+
+def is_code(text: str) -> bool:
+    """Whether the API accepts the text as the reason of a condition."""
+    return _CODE.fullmatch(text) is not None
+
+
+class Reason(StrEnum):
+    """Base of every family of reasons: each member is a code and the sentence that documents it.
+
+        class Why(Reason):
+            SERVING = "Serving", "Every pod passes its readiness probe."
+
+    A member without a sentence, or with a code the API would refuse, fails when the class is made.
+    """
+
+    meaning: str
+
+    def __new__(cls, code: str, meaning: str = "") -> Reason:
+        if not is_code(code):
+            raise ValueError(f"reason {code!r} is not a code the API accepts; write one CamelCase word")
+        if not meaning.endswith("."):
+            raise ValueError(
+                f'reason {code} says nothing about itself; write = "{code}", "A sentence with a full stop."'
+            )
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+
+def described(*families: type[Reason]) -> dict[str, str]:
+    """Every code of the families with its sentence, for documentation; one code must not have two meanings."""
+    meanings: dict[str, str] = {}
+    for family in families:
+        for reason in family:
+            if meanings.setdefault(reason.value, reason.meaning) != reason.meaning:
+                raise ValueError(
+                    f"reason {reason.value} has two meanings; rename it in {family.__name__} or agree on one"
+                )
+    return meanings
 
 
 class Code(Reason):
