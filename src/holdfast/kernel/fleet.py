@@ -24,9 +24,6 @@ class Side(StrEnum):
     OLD = "old"
     NEW = "new"
 
-    def __str__(self) -> str:
-        return self.value
-
 
 class State(StrEnum):
     """What a replica is, from worst to best."""
@@ -36,9 +33,6 @@ class State(StrEnum):
     SETTLING = "settling"
     AVAILABLE = "available"
     TERMINATING = "terminating"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class Pool(msgspec.Struct, frozen=True):

@@ -73,7 +73,7 @@ class Code(Reason):
     SWITCHING_TRAFFIC = "SwitchingTraffic", "The other revision is ready to serve, so traffic moves."
     ROLLING_BACK = "RollingBack", "The new revision failed, so the stable one takes its place again."
     ABORTING = "Aborting", "The new revision failed; its replicas are withdrawn and the stable ones return."
-    COMPLETED = "Completed", "Every replica runs the desired revision and is available."
+    COMPLETED = "Completed", "All replicas that should run the desired revision do, and are available."
 
     # What is waited for.
     WAITING_FOR_READY = "WaitingForReady", "Replicas were started and are not ready yet."

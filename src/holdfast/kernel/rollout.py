@@ -33,9 +33,6 @@ class Kind(StrEnum):
     UNREADY = "unready"
     READY = "ready"
 
-    def __str__(self) -> str:
-        return self.value
-
 
 class Start(msgspec.Struct, frozen=True, tag=True):
     """Start `count` replicas of the revision of `side`."""
@@ -106,9 +103,6 @@ class OnFailure(StrEnum):
     HOLD = "hold"
     ABORT = "abort"
     ROLL_BACK = "rollBack"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class Rollout(msgspec.Struct, frozen=True, kw_only=True):

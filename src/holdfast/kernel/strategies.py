@@ -28,9 +28,6 @@ class Strategy(StrEnum):
     CANARY = "Canary"
     ON_DELETE = "OnDelete"
 
-    def __str__(self) -> str:
-        return self.value
-
 
 class Old(Enum):
     """What a step wants of the old replicas."""
