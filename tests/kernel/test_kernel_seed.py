@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.kernel.planning import (
     FloorViolation,
+    ImpossibleState,
     RolloutPlan,
     RolloutState,
     RolloutStrategy,
@@ -279,3 +280,9 @@ def test_every_plan_keeps_the_first_invariant_and_ends_at_its_size_or_is_blocked
                     else:
                         assert surge == 0
                         assert floor == desired
+
+
+@pytest.mark.parametrize("counts", [{"ready_replicas": 4}, {"updated_replicas": 4}, {"ready_replicas": -1}])
+def test_counts_that_contradict_each_other_are_refused(counts: dict[str, int]) -> None:
+    with pytest.raises(ImpossibleState, match="between 0 and the total"):
+        plan_rollout(RolloutState(total_replicas=3, **counts), WorkloadSpec(replicas=3))

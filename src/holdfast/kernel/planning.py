@@ -31,6 +31,10 @@ class FloorViolation(ValueError):
     """Fewer replicas are ready than the minimum asks for."""
 
 
+class ImpossibleState(ValueError):
+    """The counts of a state contradict each other."""
+
+
 class RolloutStrategy(msgspec.Struct, frozen=True, kw_only=True):
     """How a workload wants to be rolled out."""
 
@@ -143,7 +147,7 @@ def plan_rollout(current: RolloutState, desired: WorkloadSpec) -> RolloutPlan:
     rollout, strategy = rollout_of(desired), parse_strategy(desired.rollout.strategy)
     total, updated = current.total_replicas, current.updated_replicas
     if not 0 <= current.ready <= total or not 0 <= updated <= total:
-        raise ValueError(
+        raise ImpossibleState(
             f"ready ({current.ready}) and updated ({updated}) replicas must lie between 0 and the total ({total})"
         )
     ready_new = min(updated, current.ready)
