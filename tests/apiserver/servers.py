@@ -11,6 +11,7 @@ import asyncio
 import json
 import selectors
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -224,14 +225,10 @@ class Api:
     def until(self, holds: Callable[[], bool]) -> None:
         """Let the server work until something holds."""
 
-        async def wait() -> None:
-            for _ in range(1000):
-                if holds():
-                    return
-                await asyncio.sleep(0)
-            raise AssertionError("it never came to hold")
-
-        self.run(wait())
+        deadline = time.monotonic() + 10
+        while not holds():
+            assert time.monotonic() < deadline, "it never came to hold"
+            self.run(asyncio.sleep(0))
 
 
 class Watching:

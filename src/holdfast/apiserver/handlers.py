@@ -96,6 +96,12 @@ class Handlers:
         places.check(request.method, info, kind, handled=self.subresources)
         if not kind.namespaced:
             info = replace(info, namespace="")
+        response = await self._answer(request, info, kind)
+        if kind.deprecation:
+            response.warnings = (kind.deprecation, *response.warnings)
+        return response
+
+    async def _answer(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         if info.subresource and info.subresource != "status":
             return await self.subresources[info.verb, info.subresource](self, request, info, kind)
         match info.verb:

@@ -25,6 +25,7 @@ from holdfast.meta.errors import (
     Conflict,
     FieldError,
     Invalid,
+    MethodNotAllowed,
     NotFound,
     StatusError,
 )
@@ -94,6 +95,11 @@ class Writer:
     async def create(self, writing: Writing, obj: Object, *, tracked: bool = False) -> Written:
         """Create `obj`; its managed fields are those it has when they are `tracked` already."""
         kind = writing.kind
+        if kind.terminating:
+            error = MethodNotAllowed.of(kind.plural, "create", group=kind.group)
+            raise MethodNotAllowed(
+                "create not allowed while custom resource definition is terminating", details=error.details
+            )
         if obj["metadata"].get("resourceVersion"):
             # What a real API server answers here, without a reason.
             raise StatusError("resourceVersion should not be set on objects to be created", code=500, reason="")
