@@ -20,81 +20,44 @@ from enum import StrEnum
 
 import msgspec
 
+from holdfast.kernel.decisions import (
+    Blocked,
+    Decision,
+    Done,
+    Hold,
+    Kind,
+    Refusal,
+    RollBack,
+    Start,
+    Stop,
+    Switch,
+    Wait,
+)
 from holdfast.kernel.fleet import Fleet, Pool, Side
 from holdfast.kernel.limits import Limits
 from holdfast.kernel.reasons import Because, Code, count
 from holdfast.kernel.strategies import Approval, Deletions, Gate, NoneAlive, Old, Pause, Step, Switched
 
-
-class Kind(StrEnum):
-    """Which replicas of a side a `Stop` means."""
-
-    DEAD = "dead"
-    UNREADY = "unready"
-    READY = "ready"
-
-
-class Start(msgspec.Struct, frozen=True, tag=True):
-    """Start `count` replicas of the revision of `side`."""
-
-    side: Side
-    count: int
-    because: Because
-
-
-class Stop(msgspec.Struct, frozen=True, tag=True):
-    """Stop `count` replicas of `side` that are `kind`."""
-
-    side: Side
-    kind: Kind
-    count: int
-    because: Because
-
-
-class Switch(msgspec.Struct, frozen=True, tag=True):
-    """Send `traffic` per cent of the traffic to the new replicas."""
-
-    traffic: int
-    because: Because
-
-
-class Hold(msgspec.Struct, frozen=True, tag=True):
-    """Nothing until then; None: until somebody acts."""
-
-    until: datetime | None
-    because: Because
-
-
-class Wait(msgspec.Struct, frozen=True, tag=True):
-    """Wait for `count` replicas of `side`; look again at `until` if nothing happens."""
-
-    side: Side
-    count: int
-    until: datetime | None
-    because: Because
-
-
-class Blocked(msgspec.Struct, frozen=True, tag=True):
-    """The rollout cannot go on, and what to change so that it can."""
-
-    because: Because
-    remedy: str
-
-
-class RollBack(msgspec.Struct, frozen=True, tag=True):
-    """Make the stable revision the wanted one; `final` when the new one is rejected for good."""
-
-    final: bool
-    because: Because
-
-
-class Done(msgspec.Struct, frozen=True, tag=True):
-    """The fleet is as the last step wants it."""
-
-    because: Because
-
-
-Decision = Start | Stop | Switch | Hold | Wait | Blocked | RollBack | Done
+__all__ = [
+    "Blocked",
+    "Decision",
+    "Done",
+    "Hold",
+    "Kind",
+    "OnFailure",
+    "Progress",
+    "Refusal",
+    "RollBack",
+    "Rollout",
+    "Shape",
+    "Start",
+    "Stop",
+    "Switch",
+    "Verdict",
+    "Wait",
+    "decide",
+    "hold",
+]
 
 
 class OnFailure(StrEnum):
@@ -159,9 +122,6 @@ class Shape(msgspec.Struct, frozen=True):
         """How many places below the ceiling are taken."""
         going = fleet.old.terminating + fleet.new.terminating if self.count_terminating else 0
         return fleet.live + going
-
-
-Refusal = Hold | Blocked | RollBack
 
 
 class Verdict(msgspec.Struct, frozen=True):
