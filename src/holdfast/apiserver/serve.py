@@ -1,6 +1,6 @@
 """The server on a socket: HTTP/1.1 over TLS in, `exchange` values out, and back.
 
-The only module that knows aiohttp.  It bounds what a client can make the server
+The only module that serves with aiohttp.  It bounds what a client can make the server
 hold: sizes of everything that is read, and the time for heads, bodies and writes.
 It must not know what requests mean.
 """
@@ -15,7 +15,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote
 
 from aiohttp import web
@@ -37,6 +37,9 @@ _MANY_HEADERS: Final = 1024
 
 _SLICE: Final = 256 * 1024
 """What is written of an answer at a time."""
+
+_FAREWELL: Final = 0.1
+"""Seconds in which a client may answer that TLS ends; many never do, and their sockets would stay open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,7 @@ class Listener:
         self._web = web.Server(self._answer, handler_cancellation=True)
         self._server: asyncio.Server | None = None
         self._streams: set[asyncio.Task[Any]] = set()
+        self._transports: set[asyncio.Transport] = set()
         self.under_way = 0
         """Requests that are being read, worked on or answered."""
         self._quiet = asyncio.Event()
@@ -98,12 +102,19 @@ class Listener:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._quiet.wait(), seconds)
         self._web.pre_shutdown()
-        await self._web.shutdown(0.1)
+        await self._web.shutdown(_FAREWELL)
+        if self._transports:
+            await asyncio.sleep(_FAREWELL)
+        for transport in tuple(self._transports):
+            transport.abort()
+        # The loop closes what was aborted on its next turn.
+        await asyncio.sleep(0)
 
     def _connection(self) -> _Connection:
         bounds = self._bounds
         return _Connection(
             self._web,
+            transports=self._transports,
             head_seconds=bounds.head_seconds,
             loop=self._loop,
             access_log=None,
@@ -255,16 +266,24 @@ class Listener:
 class _Connection(web.RequestHandler):
     """One connection: refuses what is not HTTP in a Status, and heads that take too long."""
 
-    __slots__ = ("_between", "_head_seconds", "_timer")
+    __slots__ = ("_between", "_head_seconds", "_socket", "_timer", "_transports")
 
-    def __init__(self, manager: web.Server, *, head_seconds: float, **settings: Any) -> None:
+    def __init__(
+        self, manager: web.Server, *, transports: set[asyncio.Transport], head_seconds: float, **settings: Any
+    ) -> None:
         super().__init__(manager, **settings)
+        self._transports = transports
+        self._socket: asyncio.Transport | None = None
+        """Kept until the connection is lost, since the base class forgets it when it closes."""
         self._head_seconds = head_seconds
         self._between = True
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        # Not checked: the transports of other event loops are no subclasses.
+        self._socket = cast("asyncio.Transport", transport)
+        self._transports.add(self._socket)
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -274,6 +293,8 @@ class _Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.head_is_complete()
+        if self._socket is not None:
+            self._transports.discard(self._socket)
         super().connection_lost(exc)
 
     def head_is_complete(self) -> None:
