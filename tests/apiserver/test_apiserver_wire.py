@@ -237,7 +237,7 @@ def objects(draw: st.DrawFn, name: str, depth: int = 3) -> Object:
         fields = [each for each in fields if each.type.of in SCALARS]
     if not fields:
         return {}
-    chosen = draw(st.lists(st.sampled_from(fields), max_size=5, unique=True))
+    chosen = draw(st.lists(st.sampled_from(fields), max_size=5, unique_by=lambda field: field.name))
     found = {field.name: draw(values(field.type, depth)) for field in chosen}
     kept = {field.name for field in fields if field.type.pointer or field.required or field.type.container}
     return {each: value for each, value in found.items() if each in kept or not is_zero(value)}

@@ -179,4 +179,4 @@ def _kept_token(path: Path) -> str:
 
 
 def _new_token() -> str:
-    return secrets.token_urlsafe(32)
+    return secrets.token_hex(32)
