@@ -8,6 +8,7 @@ clock jumps to the next timer as soon as everybody waits: a watch that ends afte
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import selectors
 import threading
@@ -23,6 +24,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from holdfast.apiserver import serve
 from holdfast.apiserver.access import close
 from holdfast.apiserver.exchange import Request, Response
+from holdfast.apiserver.resources import ResourceType
 from holdfast.apiserver.server import Server
 
 T = TypeVar("T")
@@ -288,6 +290,108 @@ def deployment(name: str, replicas: int = 3, **metadata: Any) -> Object:
     template = {"metadata": {"labels": {"app": name}}, "spec": pod(name)["spec"]}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+TEMPLATE: Object = {
+    "metadata": {"labels": {"app": "x"}},
+    "spec": {"containers": [{"name": "main", "image": "nginx:1"}]},
+}
+WORKLOAD: Object = {"selector": {"matchLabels": {"app": "x"}}, "template": TEMPLATE}
+JOB: Object = {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}}
+WEBHOOK: Object = {
+    "name": "hook.example.com",
+    "admissionReviewVersions": ["v1"],
+    "sideEffects": "None",
+    "clientConfig": {"url": "https://127.0.0.1:1/"},
+    "rules": [
+        {"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "resources": ["none"], "operations": ["CREATE"]}
+    ],
+}
+METRIC: Object = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 5}},
+}
+TARGET: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+ROLE_REF: Object = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+VALID: dict[str, Object] = {
+    "v1 Namespace": {},
+    "v1 Node": {},
+    "v1 Pod": {"spec": TEMPLATE["spec"]},
+    "v1 PodTemplate": {"template": TEMPLATE},
+    "v1 Service": {"spec": {"ports": [{"port": 80}], "selector": {"app": "x"}}},
+    "v1 Endpoints": {"subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]},
+    "v1 ConfigMap": {"data": {"k": "v"}},
+    "v1 Secret": {"data": {"k": "dg=="}},
+    "v1 ServiceAccount": {},
+    "v1 PersistentVolume": {
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    },
+    "v1 PersistentVolumeClaim": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    },
+    "v1 Event": {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "reason": "R", "message": "m"},
+    "v1 LimitRange": {"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}},
+    "v1 ResourceQuota": {"spec": {"hard": {"pods": "5"}}},
+    "v1 ReplicationController": {"spec": {"selector": {"app": "x"}, "template": TEMPLATE}},
+    "apps/v1 Deployment": {"spec": WORKLOAD},
+    "apps/v1 ReplicaSet": {"spec": WORKLOAD},
+    "apps/v1 StatefulSet": {"spec": {**WORKLOAD, "serviceName": "x"}},
+    "apps/v1 DaemonSet": {"spec": WORKLOAD},
+    "apps/v1 ControllerRevision": {"revision": 1, "data": {"k": "v"}},
+    "batch/v1 Job": {"spec": JOB},
+    "batch/v1 CronJob": {"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": JOB}}},
+    "autoscaling/v2 HorizontalPodAutoscaler": {
+        "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3, "metrics": [METRIC]}
+    },
+    "autoscaling/v1 HorizontalPodAutoscaler": {"spec": {"scaleTargetRef": TARGET, "maxReplicas": 3}},
+    "policy/v1 PodDisruptionBudget": {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}},
+    "discovery.k8s.io/v1 EndpointSlice": {"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}]},
+    "events.k8s.io/v1 Event": {
+        "eventTime": "2030-01-01T00:00:00.000000Z",
+        "reportingController": "example.com/c",
+        "reportingInstance": "i",
+        "action": "A",
+        "reason": "R",
+        "type": "Normal",
+        "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
+    },
+    "networking.k8s.io/v1 Ingress": {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}},
+    "networking.k8s.io/v1 IngressClass": {"spec": {"controller": "example.com/c"}},
+    "networking.k8s.io/v1 NetworkPolicy": {"spec": {"podSelector": {}}},
+    "storage.k8s.io/v1 StorageClass": {"provisioner": "example.com/p"},
+    "storage.k8s.io/v1 CSIDriver": {"spec": {}},
+    "storage.k8s.io/v1 CSINode": {"spec": {"drivers": []}},
+    "storage.k8s.io/v1 VolumeAttachment": {
+        "spec": {"attacher": "a.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    },
+    "scheduling.k8s.io/v1 PriorityClass": {"value": 5},
+    "node.k8s.io/v1 RuntimeClass": {"handler": "h"},
+    "coordination.k8s.io/v1 Lease": {"spec": {"holderIdentity": "me"}},
+    "rbac.authorization.k8s.io/v1 Role": {"rules": []},
+    "rbac.authorization.k8s.io/v1 RoleBinding": {"roleRef": ROLE_REF, "subjects": []},
+    "rbac.authorization.k8s.io/v1 ClusterRole": {"rules": []},
+    "rbac.authorization.k8s.io/v1 ClusterRoleBinding": {"roleRef": ROLE_REF, "subjects": []},
+    "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": {"webhooks": [WEBHOOK]},
+    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": {"webhooks": [WEBHOOK]},
+    "apiregistration.k8s.io/v1 APIService": {
+        "metadata": {"name": "v1.none.example.com"},
+        "spec": {"group": "none.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1},
+    },
+}
+"""What an object of each kind needs at least; its name is the tester's to give, where none is given."""
+
+
+def collection(kind: ResourceType, namespace: str = "default") -> str:
+    """The path of a kind's objects."""
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    return f"{root}/namespaces/{namespace}/{kind.plural}" if kind.namespaced else f"{root}/{kind.plural}"
+
+
+def valid(kind: ResourceType, name: str) -> Object:
+    """An object of a built-in kind that the server accepts."""
+    made = copy.deepcopy(VALID[f"{kind.api_version} {kind.kind}"])
+    made.setdefault("metadata", {}).setdefault("name", name)
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **made}
 
 
 # A socket.

@@ -14,10 +14,15 @@ from servers import (
     PODS,
     SECRETS,
     Api,
+    collection,
     configmap,
     deployment,
     pod,
+    valid,
 )
+
+from holdfast.apiserver.builtins import BUILTINS
+from holdfast.apiserver.resources import ResourceType
 
 A = f"{CONFIGMAPS}/a"
 MERGE = {"content-type": "application/merge-patch+json"}
@@ -757,3 +762,28 @@ def test_what_is_not_there_is_a_status(api: Api, method: str, target: str, refus
 def test_secrets_in_words_become_data(api: Api) -> None:
     made = api.post(SECRETS, {"metadata": {"name": "s"}, "stringData": {"k": "v"}}).ok
     assert (made["data"], "stringData" in made, made["type"]) == ({"k": "dg=="}, False, "Opaque")
+
+
+# Every kind.
+
+STORED = [kind for kind in BUILTINS if "update" in kind.verbs and kind.kind != "CustomResourceDefinition"]
+
+
+@pytest.mark.parametrize("kind", STORED, ids=lambda kind: f"{kind.api_version} {kind.kind}")
+def test_an_object_of_every_kind_goes_the_whole_way(api: Api, kind: ResourceType) -> None:
+    target = collection(kind)
+    made = api.post(f"{target}?fieldValidation=Strict", valid(kind, "x1"))
+    name = made.ok["metadata"]["name"]
+    assert api.post(target, valid(kind, name)).refusal == (409, "AlreadyExists")
+    assert api.get(f"{target}/{name}").ok == made.ok
+    assert api.put(f"{target}/{name}", made.ok).ok == made.ok
+    assert name in api.names(target)
+    table = api.get(target, headers={"accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}).ok
+    assert name in str([row["cells"] for row in table["rows"]])
+    labelled = api.patch(f"{target}/{name}", {"metadata": {"labels": {"l": "1"}}}).ok
+    assert labelled["metadata"]["labels"]["l"] == "1"
+    assert labelled["metadata"].get("generation") == made.ok["metadata"].get("generation")
+    applied = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "labels": {"m": "2"}}}
+    assert api.apply(f"{target}/{name}", applied).ok["metadata"]["labels"]["m"] == "2"
+    api.delete(f"{target}/{name}").done()
+    assert kind.kind == "Namespace" or api.get(f"{target}/{name}").refusal == (404, "NotFound")

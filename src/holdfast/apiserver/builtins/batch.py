@@ -65,11 +65,13 @@ def own_pods(obj: Object) -> None:
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector"):
         return
-    own = {CONTROLLER_UID: meta["uid"], JOB_NAME: meta["name"]}
+    own = {CONTROLLER_UID: meta["uid"], JOB_NAME: meta.get("name", "")}
     legacy = {LEGACY_LABELS[name]: value for name, value in own.items()}
     labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
     for name, value in (own | legacy).items():
         labels.setdefault(name, value)
+    # What reading the job again would find.
+    meta.setdefault("labels", dict(labels))
     selector = spec.setdefault("selector", {})
     selector.setdefault("matchLabels", {}).setdefault(CONTROLLER_UID, meta["uid"])
 

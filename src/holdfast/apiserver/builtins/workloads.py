@@ -197,7 +197,7 @@ def _stateful_set_problems(spec: Object) -> Problems:
     yield from _selected_template(spec, what="statefulset")
     yield from _always_restarting(spec)
     for place, claim in checks.each(spec.get("volumeClaimTemplates"), "spec.volumeClaimTemplates"):
-        yield from claim_spec_problems(claim["spec"], f"{place}.spec")
+        yield from claim_spec_problems(claim.get("spec") or {}, f"{place}.spec")
 
 
 def _validate_daemon_set(obj: Object, old: Object | None) -> list[FieldError]:
