@@ -21,6 +21,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +67,15 @@ def torture(directory: str, *, rounds: int, seed: int) -> Witness:
                     witness.hear(json.loads(line))
                 if number + 1 == lines:
                     process.kill()
-    with sqlite3.connect(Path(directory) / "objects.db") as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    connection.close()
+    check_integrity(directory)
     asyncio.run(_finish(directory, witness))
     return witness
+
+
+def check_integrity(directory: str) -> None:
+    """See that SQLite finds nothing wrong with what the dead left."""
+    with closing(sqlite3.connect(Path(directory) / "objects.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 async def _finish(directory: str, witness: Witness) -> None:
@@ -110,8 +115,7 @@ class Witness:
                 self.acknowledged[rv] = [name, deleted, digest]
                 assert self.events.get(rv, self.acknowledged[rv]) == self.acknowledged[rv], line
             case ["event", rv, name, deleted, digest]:
-                assert rv == self.revision + 1, f"event {rv} follows {self.revision}"
-                self.revision = rv
+                self._advance(rv)
                 self.events[rv] = [name, deleted, digest]
                 assert self.acknowledged.get(rv, self.events[rv]) == self.events[rv], line
                 if deleted:
@@ -131,6 +135,11 @@ class Witness:
     def summary(self) -> str:
         heard = f"{len(self.acknowledged)} acknowledged writes, {len(self.events)} events"
         return f"{self.openings} openings, {heard}, no promise broken"
+
+    def _advance(self, rv: int) -> None:
+        """Come to the version of the next event."""
+        assert rv == self.revision + 1, f"event {rv} follows {self.revision}"
+        self.revision = rv
 
     def _compare(self) -> None:
         """Once the events have come to the version at which the state was found, both must agree."""
