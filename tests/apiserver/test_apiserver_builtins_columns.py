@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from test_apiserver_builtins import CONTAINER, created, defaulted, kind_of, new, template, workload
 from test_apiserver_builtins_decoding import RICH_POD
 
+from holdfast.apiserver.ages import human_duration
 from holdfast.apiserver.builtins import BUILTINS
-from holdfast.apiserver.builtins.columns import human_duration
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta import jsonpath
 from holdfast.meta.errors import BadRequest
@@ -57,7 +57,7 @@ def cells(kind: ResourceType, obj: Object, *, wide: bool = False) -> dict[str, A
     ],
 )
 def test_ages_are_short(elapsed: timedelta, text: str) -> None:
-    assert human_duration(elapsed) == text
+    assert human_duration(elapsed.total_seconds()) == text
 
 
 TABLE = """

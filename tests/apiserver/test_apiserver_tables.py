@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.apiserver import tables
+from holdfast.apiserver import ages, tables
 from holdfast.apiserver.exchange import Request, encode
 from holdfast.apiserver.resources import Column, ResourceType
 from holdfast.meta.errors import BadRequest
@@ -74,13 +74,13 @@ SECOND, MINUTE, HOUR, DAY, YEAR = 1, 60, 3600, 86400, 365 * 86400
     ],
 )
 def test_spans_are_printed_in_two_or_three_figures(seconds: float, text: str) -> None:
-    assert tables.human_duration(seconds) == text
+    assert ages.human_duration(seconds) == text
 
 
 def test_an_age_that_cannot_be_told_says_so() -> None:
     assert tables.age_of(WIDGET, NOW) == "5m"
     assert tables.age_of({"metadata": {"creationTimestamp": None}}, NOW) == "<unknown>"
-    assert tables.age("yesterday", NOW) == "<invalid>"
+    assert ages.age("yesterday", NOW) == "<invalid>"
 
 
 def test_a_table_has_a_name_then_the_columns_of_the_kind() -> None:

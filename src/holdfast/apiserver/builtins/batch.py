@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from holdfast.apiserver.ages import age, human_duration
 from holdfast.apiserver.builtins import checks, schedules
 from holdfast.apiserver.builtins.checks import Problems
 from holdfast.apiserver.builtins.columns import (
@@ -13,8 +14,6 @@ from holdfast.apiserver.builtins.columns import (
     column,
     field,
     get,
-    human_duration,
-    since,
     template_columns,
 )
 from holdfast.apiserver.builtins.library import builtin
@@ -182,12 +181,12 @@ def _duration(obj: Object, now: float) -> str:
     start, end = get(obj, "status", "startTime"), get(obj, "status", "completionTime")
     if not start:
         return ""
-    return human_duration(times.parse(end) - times.parse(start)) if end else since(start, now)
+    return human_duration((times.parse(end) - times.parse(start)).total_seconds()) if end else age(start, now)
 
 
 def _last_schedule(obj: Object, now: float) -> str:
     last = get(obj, "status", "lastScheduleTime")
-    return since(last, now) if last else NONE
+    return age(last, now) if last else NONE
 
 
 JOB: Final = builtin(

@@ -3,52 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from holdfast.apiserver.ages import UNKNOWN, age
 from holdfast.apiserver.resources import Column, Object
-from holdfast.meta import times
 from holdfast.meta.selectors import LabelSelector, SelectorError
 
-UNKNOWN: Final = "<unknown>"
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"
-
-
-def human_duration(elapsed: timedelta) -> str:
-    """A duration as kubectl shows ages: two units at most, fewer as it grows."""
-    seconds = int(elapsed.total_seconds())
-    if seconds < -1:
-        return "<invalid>"
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if seconds < 120:
-        return f"{max(seconds, 0)}s"
-    if minutes < 10:
-        return _two(minutes, "m", seconds % 60, "s")
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return _two(days, "d", hours % 24, "h")
-    if days < 365 * 2:
-        return f"{days}d"
-    if days < 365 * 8:
-        return _two(days // 365, "y", days % 365, "d")
-    return f"{days // 365}y"
-
-
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
-
-
-def since(text: str | None, now: float) -> str:
-    """How long ago a time was; unknown if there is none."""
-    if not text:
-        return UNKNOWN
-    return human_duration(datetime.fromtimestamp(now, UTC) - times.parse_micro(text))
 
 
 def get(obj: Mapping[str, Any], *path: str, default: Any = None) -> Any:
@@ -59,12 +21,12 @@ def get(obj: Mapping[str, Any], *path: str, default: Any = None) -> Any:
     return default if value is None else value
 
 
-def age(obj: Object, now: float) -> str:
-    return since(get(obj, "metadata", "creationTimestamp"), now)
+def _age(obj: Object, now: float) -> str:
+    return age(get(obj, "metadata", "creationTimestamp"), now)
 
 
 NAME: Final = Column(name="Name", value=".metadata.name", format="name", description="Name of the object.")
-AGE: Final = Column(name="Age", value=age, description="Time since the object was created.")
+AGE: Final = Column(name="Age", value=_age, description="Time since the object was created.")
 CREATED_AT: Final = Column(
     name="Created At",
     value=lambda obj, now: get(obj, "metadata", "creationTimestamp", default=UNKNOWN),

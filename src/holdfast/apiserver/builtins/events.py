@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from holdfast.apiserver.ages import age
 from holdfast.apiserver.builtins import checks
-from holdfast.apiserver.builtins.columns import column, field, get, joined, since
+from holdfast.apiserver.builtins.columns import column, field, get, joined
 from holdfast.apiserver.builtins.library import TYPES, builtin
 from holdfast.apiserver.resources import Column, Object, ResourceType
 from holdfast.meta.errors import FieldError
@@ -62,11 +63,11 @@ def _validate_new(event: Object, old: Object | None) -> list[FieldError]:
 
 def _last_seen(event: Object, now: float) -> str:
     series = get(event, "series", "lastObservedTime")
-    return since(series or _first(event, "lastTimestamp", "deprecatedLastTimestamp") or event.get("eventTime"), now)
+    return age(series or _first(event, "lastTimestamp", "deprecatedLastTimestamp") or event.get("eventTime"), now)
 
 
 def _first_seen(event: Object, now: float) -> str:
-    return since(_first(event, "firstTimestamp", "deprecatedFirstTimestamp") or event.get("eventTime"), now)
+    return age(_first(event, "firstTimestamp", "deprecatedFirstTimestamp") or event.get("eventTime"), now)
 
 
 def _first(event: Object, *names: str) -> str | None:

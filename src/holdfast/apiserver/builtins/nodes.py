@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.apiserver.ages import UNKNOWN
 from holdfast.apiserver.builtins import checks
 from holdfast.apiserver.builtins.checks import Problems, each
-from holdfast.apiserver.builtins.columns import AGE, NAME, NONE, UNKNOWN, column, field, get, joined
+from holdfast.apiserver.builtins.columns import AGE, NAME, NONE, column, field, get, joined
 from holdfast.apiserver.builtins.library import builtin
 from holdfast.apiserver.builtins.pod_checks import TAINT_EFFECTS
 from holdfast.apiserver.resources import Object, ResourceType

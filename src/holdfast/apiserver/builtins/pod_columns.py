@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.apiserver.builtins.columns import AGE, NAME, NONE, column, get, since
+from holdfast.apiserver.ages import age
+from holdfast.apiserver.builtins.columns import AGE, NAME, NONE, column, get
 from holdfast.apiserver.resources import Column, Object
 
 
@@ -111,7 +112,7 @@ def restarts(pod: Object, now: float) -> str:
         counted += _statuses(pod, "containerStatuses")
     total = sum(each.get("restartCount", 0) for each in counted)
     ends = [end for each in counted if (end := get(each, "lastState", "terminated", "finishedAt"))]
-    return f"{total} ({since(max(ends), now)} ago)" if total and ends else str(total)
+    return f"{total} ({age(max(ends), now)} ago)" if total and ends else str(total)
 
 
 def _gates(pod: Object) -> str:
