@@ -36,8 +36,9 @@ check: $(STAMP) ## Check style, types and layers
 bench: $(STAMP) ## Measure what docs/benchmarks.md promises
 	@$(BIN)/python -m benchmarks
 
-torture: $(STAMP) ## Kill the store 200 times while it writes, and count what it kept
+torture: $(STAMP) ## Kill the store, then the whole server, 200 times each, and count what they kept
 	@$(BIN)/python tests/apiserver/torture.py --rounds 200
+	@$(BIN)/python tests/apiserver/torture_server.py --rounds 200
 
 golden: $(STAMP) ## Write the golden simulation logs anew, to be read before they are committed
 	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/testing/test_testing_golden.py
