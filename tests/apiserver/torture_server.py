@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import hashlib
 import json
+import os
 import random
 import shutil
 import signal
@@ -147,8 +148,10 @@ async def _ready(process: asyncio.subprocess.Process) -> None:
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
+    """Not with its own `kill`, which reaps the dead before asyncio learns how it died."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
 
 
 def _check_copy(directory: Path) -> None:
