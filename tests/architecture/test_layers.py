@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "profiler": frozenset({"meta", "kinds"}),
     "views": frozenset({"kernel", "meta", "kinds"}),
     "dashboard": frozenset({"client", "views", "meta"}),
+    # Its golden logs are the view of a simulation.
     "testing": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views"}),
     # The composition root: it may put everything together.
     "cli": EVERYTHING,
