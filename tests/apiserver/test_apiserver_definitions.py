@@ -112,6 +112,27 @@ def test_objects_are_pruned_defaulted_and_judged(api: Api) -> None:
     assert {field for field, _ in bad.causes} >= {"spec.size", "spec.colour"}
 
 
+def test_the_generation_counts_a_status_that_is_not_written_apart(api: Api) -> None:
+    install(api)
+    api.post(WIDGETS, widget()).done()
+    assert api.patch(W, {"status": {"replicas": 1}}).ok["metadata"]["generation"] == 2
+    assert api.patch(W, {"metadata": {"labels": {"l": "1"}}}).ok["metadata"]["generation"] == 2
+
+
+def test_a_finalizer_that_may_be_anybodys_warns(api: Api) -> None:
+    install(api)
+    made = api.post(WIDGETS, widget(metadata={"finalizers": ["hold"]}))
+    assert made.warnings[0].startswith('metadata.finalizers: "hold": prefer a domain-qualified finalizer name')
+    assert api.patch(W, {"spec": {"size": 4}}).warnings == ()
+
+
+def test_a_field_of_ones_own_called_finalizers_holds_nothing(api: Api) -> None:
+    install(api, version(spec={"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
+    api.post(WIDGETS, widget(finalizers=["x"])).done()
+    api.delete(W).done()
+    assert api.get(W).refusal == (404, "NotFound")
+
+
 def test_transition_rules_compare_with_what_was(api: Api) -> None:
     install(api)
     api.post(WIDGETS, widget(fixed="one")).done()

@@ -351,6 +351,8 @@ def test_a_namespace_goes_when_its_last_finalizer_does(api: Api) -> None:
     assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "team"}
     going = api.delete(f"{NAMESPACES}/team").ok
     assert going["status"]["phase"] == "Terminating"
+    assert "deletionGracePeriodSeconds" not in going["metadata"]
+    assert api.put(f"{NAMESPACES}/team", {"metadata": {"name": "team"}, "spec": {}}).ok["spec"] == made["spec"]
     api.put(f"{NAMESPACES}/team/finalize", {**going, "spec": {"finalizers": []}}).done()
     assert api.get(f"{NAMESPACES}/team").refusal == (404, "NotFound")
 

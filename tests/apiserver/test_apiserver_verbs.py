@@ -10,6 +10,7 @@ from servers import (
     CONFIGMAPS,
     DEFINITIONS,
     DEPLOYMENTS,
+    JOB,
     NAMESPACES,
     PODS,
     SECRETS,
@@ -121,7 +122,31 @@ REFUSED_CREATES: dict[str, tuple[str, Any, tuple[int, str], str]] = {
         CONFIGMAPS,
         configmap("a", metadata={"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]}),
         (422, "Invalid"),
-        "uid must not be empty",
+        'metadata.ownerReferences.uid: Invalid value: "": must not be empty',
+    ),
+    "an owner of no version": (
+        CONFIGMAPS,
+        configmap("a", metadata={"ownerReferences": [{"apiVersion": "a/b/c", "kind": "K", "name": "n", "uid": "u"}]}),
+        (422, "Invalid"),
+        'metadata.ownerReferences.apiVersion: Invalid value: "a/b/c": version must not be empty',
+    ),
+    "an event as an owner": (
+        CONFIGMAPS,
+        configmap("a", metadata={"ownerReferences": [{"apiVersion": "v1", "kind": "Event", "name": "n", "uid": "u"}]}),
+        (422, "Invalid"),
+        "/v1, Kind=Event is disallowed from being an owner",
+    ),
+    "a finalizer of nobody": (
+        CONFIGMAPS,
+        configmap("a", metadata={"finalizers": ["hold"]}),
+        (422, "Invalid"),
+        'metadata.finalizers[0]: Invalid value: "hold": name is neither a standard finalizer name nor is it',
+    ),
+    "finalizers that exclude each other": (
+        CONFIGMAPS,
+        configmap("a", metadata={"finalizers": ["orphan", "foregroundDeletion"]}),
+        (422, "Invalid"),
+        "finalizer orphan and foregroundDeletion cannot be both set",
     ),
     "two controllers": (
         CONFIGMAPS,
@@ -135,7 +160,7 @@ REFUSED_CREATES: dict[str, tuple[str, Any, tuple[int, str], str]] = {
             },
         ),
         (422, "Invalid"),
-        "Only one reference can have Controller set to true",
+        'Only one reference can have Controller set to true. Found "true" in references for Pod/p and Pod/q',
     ),
     "too many annotations": (
         CONFIGMAPS,
@@ -165,6 +190,14 @@ def test_what_exists_is_not_created_again(api: Api) -> None:
         assert answer.refusal == (409, "AlreadyExists")
         assert answer.message == 'configmaps "a" already exists'
         assert answer.body["details"] == {"name": "a", "kind": "configmaps"}
+
+
+def test_owners_that_are_named_twice_are_kept_once(api: Api) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    made = api.post(CONFIGMAPS, configmap("a", metadata={"ownerReferences": [owner, owner]}))
+    assert made.ok["metadata"]["ownerReferences"] == [owner]
+    assert made.warnings[0].startswith(".metadata.ownerReferences contains duplicate entries")
+    assert made.warnings[0].endswith("duplicate UID(s) observed: u")
 
 
 def test_a_namespace_in_an_object_that_has_none_is_dropped(api: Api) -> None:
@@ -222,7 +255,7 @@ REFUSED_UPDATES: dict[str, tuple[str, Any, tuple[int, str], str]] = {
         A,
         configmap("a", metadata={"ownerReferences": [{}]}),
         (422, "Invalid"),
-        "metadata.ownerReferences[0]",
+        "metadata.ownerReferences.apiVersion",
     ),
 }
 
@@ -499,6 +532,16 @@ def test_the_propagation_policy_is_kept_as_a_finalizer(
     found = api.get(A)
     assert found.body["metadata"].get("finalizers") == ([finalizer] if finalizer else None)
     assert found.status == (200 if finalizer else 404)
+
+
+def test_a_job_leaves_its_pods_unless_it_is_told_otherwise(api: Api) -> None:
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    api.post(jobs, {"metadata": {"name": "j"}, "spec": JOB}).done()
+    deleted = api.delete(f"{jobs}/j")
+    assert deleted.ok["metadata"]["finalizers"] == ["orphan"]
+    assert deleted.warnings[0].startswith("child pods are preserved by default when jobs are deleted")
+    assert api.delete(f"{jobs}/j?propagationPolicy=Background").warnings == ()
+    assert api.get(f"{jobs}/j").refusal == (404, "NotFound")
 
 
 @pytest.mark.parametrize(
@@ -785,5 +828,5 @@ def test_an_object_of_every_kind_goes_the_whole_way(api: Api, kind: ResourceType
     assert labelled["metadata"].get("generation") == made.ok["metadata"].get("generation")
     applied = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "labels": {"m": "2"}}}
     assert api.apply(f"{target}/{name}", applied).ok["metadata"]["labels"]["m"] == "2"
-    api.delete(f"{target}/{name}").done()
+    api.delete(f"{target}/{name}?propagationPolicy=Background").done()
     assert kind.kind == "Namespace" or api.get(f"{target}/{name}").refusal == (404, "NotFound")

@@ -17,6 +17,11 @@ from holdfast.meta.errors import Conflict
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
+NAMESPACES: Final = "/namespaces"
+PODS_STAY: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 
 RETURNED: Final = frozenset(
     {
@@ -54,10 +59,9 @@ def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: date
         obj = copy.deepcopy(obj)
         kind.on_delete(obj, now)
     meta = dict(obj["metadata"])
-    finalizers = _finalizers(list(meta.get("finalizers") or []), options.propagation)
+    finalizers = _finalizers(kind, list(meta.get("finalizers") or []), options.propagation)
     grace = _grace(kind, obj, options)
-    held = finalizers or grace or (obj.get("spec") or {}).get("finalizers")
-    if not held:
+    if not (finalizers or grace or waits(kind, obj)):
         return None
     if finalizers:
         meta["finalizers"] = finalizers
@@ -68,14 +72,31 @@ def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: date
         # Less time than was given counts from the same moment.
         since = now if before is None else times.parse(before) - timedelta(seconds=given)
         meta["deletionTimestamp"] = times.format(since + timedelta(seconds=grace))
-        meta["deletionGracePeriodSeconds"] = grace
+        if kind.key != NAMESPACES:
+            meta["deletionGracePeriodSeconds"] = grace
         if before is None and meta.get("generation"):
             meta["generation"] += 1
     return {**obj, "metadata": meta}
 
 
-def _finalizers(present: list[str], propagation: str) -> list[str]:
+def waits(kind: ResourceType, obj: Object) -> bool:
+    """Whether an object waits for more than its finalizers: a namespace does, for what is in it."""
+    return kind.key == NAMESPACES and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def advice(kind: ResourceType, options: DeleteOptions) -> tuple[str, ...]:
+    """What to warn of who deletes without a word about dependents."""
+    if kind.key != "batch/jobs" or options.propagation:
+        return ()
+    return (PODS_STAY,)
+
+
+def _finalizers(kind: ResourceType, present: list[str], propagation: str) -> list[str]:
     """The propagation policy is kept as a finalizer until the collector has obeyed it."""
+    if kind.dependents == "none":
+        return [name for name in present if name not in (ORPHAN, FOREGROUND)]
+    if kind.dependents == "orphan" and not propagation and FOREGROUND not in present:
+        propagation = "Orphan"
     if propagation in ("", "Background"):
         return [name for name in present if name not in (ORPHAN, FOREGROUND)] if propagation else present
     wanted, other = (ORPHAN, FOREGROUND) if propagation == "Orphan" else (FOREGROUND, ORPHAN)

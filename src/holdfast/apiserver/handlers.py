@@ -324,7 +324,7 @@ class Handlers:
             admission.check_deletable(entry)
             obj = shown(entry, kind)
             deletion.check_preconditions(kind, obj, options)
-            warnings = await self.writer.judge(writing, None, obj, "DELETE")
+            warnings = deletion.advice(kind, options) + await self.writer.judge(writing, None, obj, "DELETE")
             kept = deletion.marked(kind, obj, options, now=self.now())
             if options.dry_run or kept == obj:
                 return Removed(kept or obj, kept is None, warnings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import secrets
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ PATH_NAMES: Final = frozenset({"roles", "rolebindings", "clusterroles", "cluster
 
 LABEL_NAMES: Final = frozenset({"namespaces"})
 SERVICE_NAMES: Final = frozenset({"services"})
+STANDARD_FINALIZERS: Final = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
 
 
 def stamp_new(obj: Object, *, namespace: str, now: datetime) -> None:
@@ -79,31 +80,63 @@ def check_target(obj: Object, name: str, namespace: str) -> None:
 
 
 def problems(kind: ResourceType, obj: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the metadata of an object that is about to be written."""
-    meta = obj["metadata"]
+    """What is wrong with the metadata of an object that is about to be written, in the order Kubernetes looks at it."""
+    meta, finalizers = obj["metadata"], obj["metadata"].get("finalizers") or []
     found = list(_name_problems(kind, meta)) if old is None else []
     found += _label_problems(meta.get("labels") or {})
     found += _annotation_problems(meta.get("annotations") or {})
-    found += _finalizer_problems(meta.get("finalizers") or [], old)
     found += _owner_problems(meta.get("ownerReferences") or [])
+    found += _finalizer_problems(kind, finalizers)
+    if old is not None and old["metadata"].get("deletionTimestamp"):
+        found += _late_finalizer_problems(finalizers, old["metadata"].get("finalizers") or [])
     return found
 
 
+def warnings(kind: ResourceType, obj: Object, old: Object | None) -> tuple[str, ...]:
+    """What is allowed and not wise."""
+    if not kind.custom:
+        return ()
+    before = (old["metadata"].get("finalizers") or []) if old is not None else []
+    added = sorted(set(obj["metadata"].get("finalizers") or []) - set(before) - STANDARD_FINALIZERS)
+    advice = "prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other"
+    return tuple(f'metadata.finalizers: "{name}": {advice} finalizer writers' for name in added if "/" not in name)
+
+
+def drop_repeated_owners(obj: Object) -> tuple[str, ...]:
+    """Keep each owner reference once, and warn of the others."""
+    owners = obj["metadata"].get("ownerReferences") or []
+    kept = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    if len(kept) == len(owners):
+        return ()
+    obj["metadata"]["ownerReferences"] = kept
+    repeated = ", ".join(str(owner.get("uid", "")) for index, owner in enumerate(owners) if owner in owners[:index])
+    words = (
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
+        "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed"
+    )
+    return (f"{words}: {repeated}",)
+
+
 def _name_problems(kind: ResourceType, meta: Mapping[str, Any]) -> Iterable[FieldError]:
-    name = meta.get("name")
+    name, base, check = meta.get("name"), meta.get("generateName"), _name_check(kind)
+    if base:
+        # A dash at its end is followed by letters, once it is a name.
+        prefix = base[:-1] + "a" if len(base) > 1 and base.endswith("-") else base
+        for problem in check(prefix):
+            yield FieldError.invalid("metadata.generateName", base, detail=problem)
     if not name:
         yield FieldError.required("metadata.name", "name or generateName is required")
         return
-    if kind.plural in PATH_NAMES:
-        said = names.path_segment(name)
-    elif kind.plural in LABEL_NAMES:
-        said = names.dns_label(name)
-    elif kind.plural in SERVICE_NAMES:
-        said = names.dns_1035_label(name)
-    else:
-        said = names.dns_subdomain(name)
-    for problem in said:
+    for problem in check(name):
         yield FieldError.invalid("metadata.name", name, detail=problem)
+
+
+def _name_check(kind: ResourceType) -> Callable[[str], list[str]]:
+    if kind.plural in PATH_NAMES:
+        return names.path_segment
+    if kind.plural in LABEL_NAMES:
+        return names.dns_label
+    return names.dns_1035_label if kind.plural in SERVICE_NAMES else names.dns_subdomain
 
 
 def _label_problems(labels: Mapping[str, Any]) -> Iterable[FieldError]:
@@ -124,35 +157,46 @@ def _annotation_problems(annotations: Mapping[str, Any]) -> Iterable[FieldError]
         yield FieldError.too_long("metadata.annotations", MAX_ANNOTATIONS)
 
 
-def _finalizer_problems(finalizers: list[str], old: Object | None) -> Iterable[FieldError]:
-    for index, name in enumerate(finalizers):
+def _finalizer_problems(kind: ResourceType, finalizers: list[str]) -> Iterable[FieldError]:
+    path = "metadata.finalizers"
+    for name in finalizers:
         for problem in names.label_key(name):
-            yield FieldError.invalid(f"metadata.finalizers[{index}]", name, detail=problem)
-    if old is None or not old["metadata"].get("deletionTimestamp"):
-        return
-    before = set(old["metadata"].get("finalizers") or [])
-    added = [name for name in finalizers if name not in before]
+            yield FieldError.invalid(path, name, detail=problem)
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        yield FieldError.invalid(path, finalizers, detail=detail)
+    for index, name in enumerate(finalizers):
+        if not kind.custom and "/" not in name and name not in STANDARD_FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield FieldError.invalid(f"{path}[{index}]", name, detail=detail)
+
+
+def _late_finalizer_problems(finalizers: list[str], before: list[str]) -> Iterable[FieldError]:
+    added = sorted(set(finalizers) - set(before))
     if added:
         listed = ", ".join(f'"{name}"' for name in added)
-        detail = (
-            "no new finalizers can be added if the object is being deleted, found new finalizers []string{"
-            + listed
-            + "}"
-        )
-        yield FieldError.forbidden("metadata.finalizers", detail)
+        why = "no new finalizers can be added if the object is being deleted, found new finalizers"
+        yield FieldError.forbidden("metadata.finalizers", f"{why} []string{{{listed}}}")
 
 
 def _owner_problems(owners: list[dict[str, Any]]) -> Iterable[FieldError]:
-    controllers = 0
-    for index, owner in enumerate(owners):
-        path = f"metadata.ownerReferences[{index}]"
-        for name in ("apiVersion", "kind", "name", "uid"):
+    path, controller = "metadata.ownerReferences", ""
+    for owner in owners:
+        version, kind = str(owner.get("apiVersion") or ""), str(owner.get("kind") or "")
+        if not version or version.count("/") > 1 or version.endswith("/"):
+            yield FieldError.invalid(f"{path}.apiVersion", version, detail="version must not be empty")
+        for name in ("kind", "name", "uid"):
             if not owner.get(name):
-                yield FieldError.invalid(f"{path}.{name}", "", detail=f"{name} must not be empty")
-        controllers += bool(owner.get("controller"))
-    if controllers > 1:
-        detail = "Only one reference can have Controller set to true"
-        yield FieldError.invalid("metadata.ownerReferences", owners, detail=detail)
+                yield FieldError.invalid(f"{path}.{name}", "", detail="must not be empty")
+        if (version, kind) == ("v1", "Event"):
+            yield FieldError.invalid(path, owner, detail="/v1, Kind=Event is disallowed from being an owner")
+        if owner.get("controller"):
+            this = f"{kind}/{owner.get('name', '')}"
+            if controller:
+                what = f'Found "true" in references for {controller} and {this}'
+                detail = f"Only one reference can have Controller set to true. {what}"
+                yield FieldError.invalid(path, owners, detail=detail)
+            controller = controller or this
 
 
 def continue_token(rv: int, after: tuple[str, str]) -> str:

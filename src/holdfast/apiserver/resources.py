@@ -74,6 +74,7 @@ class ResourceType:
     created_by_update   an update creates what is missing
     unconditional       an update may leave out the version it was made from
     keeps_status  a status that comes with a new object is kept
+    dependents    what becomes of them when a deletion does not say so; of "none", it has none
     terminating   its definition is being deleted: objects go, and none is created
     status_leaves fields of the metadata that a write of the status leaves as they are
     status        has a status subresource (so spec writes ignore status and the other way round)
@@ -113,6 +114,7 @@ class ResourceType:
     unconditional: bool = True
     keeps_status: bool = False
     status_leaves: tuple[str, ...] = ()
+    dependents: Literal["delete", "orphan", "none"] = "delete"
     terminating: bool = False
     deprecation: str = ""
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.apiserver import apply as applying
-from holdfast.apiserver import bodies, metadata, patterns
+from holdfast.apiserver import bodies, deletion, metadata, patterns
 from holdfast.apiserver.exchange import User, encode
 from holdfast.apiserver.options import DeleteOptions, WriteOptions
 from holdfast.apiserver.resources import Object, ResourceType
@@ -105,6 +105,7 @@ class Writer:
             raise StatusError("resourceVersion should not be set on objects to be created", code=500, reason="")
         metadata.check_namespace(obj, writing.namespace)
         warnings = () if tracked else self.check_fields(writing, obj)
+        warnings += metadata.drop_repeated_owners(obj)
         now = self.now()
         if kind.status and not kind.keeps_status:
             obj.pop("status", None)
@@ -122,6 +123,7 @@ class Writer:
             self._default(kind, obj)
             kind.on_create(obj)
         self._validate(kind, obj, None)
+        said += metadata.warnings(kind, obj, None)
         said += await self.judge(writing, obj, None, "CREATE")
         name = obj["metadata"]["name"]
         if writing.options.dry_run:
@@ -181,6 +183,7 @@ class Writer:
         warnings: tuple[str, ...] = ()
         if operation != "Apply":
             warnings = self.check_fields(writing, obj)
+        warnings += metadata.drop_repeated_owners(obj)
         metadata.keep_server_owned(obj, old)
         if writing.subresource == "status":
             obj = {**old, "status": obj.get("status"), "metadata": self._status_metadata(kind, obj, old)}
@@ -193,16 +196,20 @@ class Writer:
         self._default(kind, obj)
         if operation != "Apply":
             self._track(writing, old, obj, now)
-        kind.on_update(obj, old)
+        checked = writing.subresource not in UNCHECKED
+        if checked:
+            kind.on_update(obj, old)
         admitted, said = await self.admit(writing, obj, old, "UPDATE")
         if admitted is not obj:
             obj = admitted
             self._default(kind, obj)
-            kind.on_update(obj, old)
-        if kind.generation and _spec(obj) != _spec(old):
+            if checked:
+                kind.on_update(obj, old)
+        if kind.generation and _counted(kind, obj) != _counted(kind, old):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        if writing.subresource not in UNCHECKED:
+        if checked:
             self._validate(kind, obj, old)
+        said += metadata.warnings(kind, obj, old)
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         said += await self.judge(writing, obj, old, "UPDATE")
         return obj, (*warnings, *said)
@@ -233,7 +240,7 @@ class Writer:
             meta.get("deletionTimestamp")
             and not meta.get("finalizers")
             and not meta.get("deletionGracePeriodSeconds")
-            and not (obj.get("spec") or {}).get("finalizers")
+            and not deletion.waits(kind, obj)
         )
         draft = Draft.of(kept(obj, kind))
         if gone:
@@ -310,5 +317,7 @@ def _without_times(obj: Object) -> Object:
     return {**obj, "metadata": {**meta, "managedFields": managed}}
 
 
-def _spec(obj: Object) -> Object:
-    return {name: value for name, value in obj.items() if name not in ("metadata", "status", "kind", "apiVersion")}
+def _counted(kind: ResourceType, obj: Object) -> Object:
+    """What the generation counts changes of: everything but metadata, and but a status that is written apart."""
+    apart = ("metadata", "kind", "apiVersion", "status") if kind.status else ("metadata", "kind", "apiVersion")
+    return {name: value for name, value in obj.items() if name not in apart}

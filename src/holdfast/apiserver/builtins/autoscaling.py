@@ -196,8 +196,8 @@ _AUTOSCALER: Final[dict[str, Any]] = {
 }
 _REPLICAS: Final = (
     field("MinPods", "spec", "minReplicas", default=UNSET),
-    number("MaxPods", "spec", "maxReplicas"),
-    number("Replicas", "status", "currentReplicas"),
+    field("MaxPods", "spec", "maxReplicas", default=0),
+    field("Replicas", "status", "currentReplicas", default=0),
     AGE,
 )
 AUTOSCALER: Final = builtin(

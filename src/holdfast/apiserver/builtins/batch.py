@@ -206,6 +206,7 @@ JOB: Final = builtin(
     default=_default_job,
     on_create=own_pods,
     validate=_validate_job,
+    dependents="orphan",
 )
 CRON_JOB: Final = builtin(
     "CronJob",

@@ -115,6 +115,7 @@ EVENT: Final = builtin(
     fields=(*(f"involvedObject.{name}" for name in _ABOUT), "reason", "reportingComponent", "source", "type"),
     validate=_validate_core,
     created_by_update=True,
+    dependents="none",
 )
 NEW_EVENT: Final = builtin(
     "Event",
@@ -126,5 +127,6 @@ NEW_EVENT: Final = builtin(
     fields=(*(f"regarding.{name}" for name in _ABOUT), "reason", "reportingController", "type"),
     validate=_validate_new,
     created_by_update=True,
+    dependents="none",
 )
 RESOURCES: Final[tuple[ResourceType, ...]] = (EVENT, NEW_EVENT)

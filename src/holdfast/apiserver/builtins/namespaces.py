@@ -42,6 +42,11 @@ def _new_namespace(obj: Object) -> None:
         finalizers.append(NAMESPACE_FINALIZER)
 
 
+def _keep_finalizers(obj: Object, old: Object) -> None:
+    """Only its own subresource changes what a namespace waits for."""
+    obj["spec"] = dict(old.get("spec") or {})
+
+
 def _end_namespace(obj: Object, now: datetime) -> None:
     obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
 
@@ -138,19 +143,20 @@ NAMESPACE: Final = builtin(
     fields=("status.phase",),
     default=_default_namespace,
     on_create=_new_namespace,
+    on_update=_keep_finalizers,
     on_delete=_end_namespace,
 )
 CONFIG_MAP: Final = builtin(
     "ConfigMap",
     short_names=("cm",),
     generation=False,
-    columns=(NAME, column("Data", lambda obj: _count(obj, "data", "binaryData"), type="integer"), AGE),
+    columns=(NAME, column("Data", lambda obj: _count(obj, "data", "binaryData")), AGE),
     validate=_validate_config_map,
 )
 SECRET: Final = builtin(
     "Secret",
     generation=False,
-    columns=(NAME, field("Type", "type"), column("Data", lambda obj: _count(obj, "data"), type="integer"), AGE),
+    columns=(NAME, field("Type", "type"), column("Data", lambda obj: _count(obj, "data")), AGE),
     fields=("type",),
     default=_default_secret,
     validate=_validate_secret,
@@ -160,7 +166,7 @@ SERVICE_ACCOUNT: Final = builtin(
     short_names=("sa",),
     generation=False,
     subresources=("token",),
-    columns=(NAME, column("Secrets", lambda obj: _count(obj, "secrets"), type="integer"), AGE),
+    columns=(NAME, column("Secrets", lambda obj: _count(obj, "secrets")), AGE),
 )
 LIMIT_RANGE: Final = builtin(
     "LimitRange", short_names=("limits",), generation=False, columns=(NAME, CREATED_AT), created_by_update=True

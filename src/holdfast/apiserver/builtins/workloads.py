@@ -277,8 +277,8 @@ DEPLOYMENT: Final = builtin(
     columns=(
         NAME,
         column("Ready", _ready, description="Pods that are ready, of those wanted."),
-        number("Up-to-date", "status", "updatedReplicas"),
-        number("Available", "status", "availableReplicas"),
+        field("Up-to-date", "status", "updatedReplicas", default=0),
+        field("Available", "status", "availableReplicas", default=0),
         AGE,
         *_WIDE,
     ),
@@ -339,6 +339,7 @@ REPLICATION_CONTROLLER: Final = builtin(
     fields=("status.replicas",),
     default=_default_replication_controller,
     validate=_validate_replication_controller,
+    dependents="orphan",
 )
 CONTROLLER_REVISION: Final = builtin(
     "ControllerRevision",
