@@ -456,7 +456,7 @@ def test_strict_validation_refuses_unknown_and_repeated_fields(api: Api) -> None
     repeated = b'{"metadata":{"name":"b"},"data":{"k":"1","k":"2"}}'
     answer = api.post(f"{CONFIGMAPS}?fieldValidation=Strict", repeated, headers={"content-type": "application/json"})
     assert answer.refusal == (400, "BadRequest")
-    assert "duplicate field" in answer.message
+    assert 'strict decoding error: duplicate field "data.k"' in answer.message
     assert api.names(CONFIGMAPS) == []
 
 
@@ -690,30 +690,47 @@ def test_a_strategic_patch_merges_lists_by_their_key(api: Api) -> None:
         ("merge", {"metadata": {"resourceVersion": "1"}, "data": {"k": "2"}}, (409, "Conflict")),
         ("merge", {"metadata": {"uid": "x"}}, (409, "Conflict")),
         ("merge", {"metadata": None}, (400, "BadRequest")),
-        ("merge", {"metadata": 5}, (400, "BadRequest")),
-        ("merge", {"kind": "Secret"}, (400, "BadRequest")),
-        ("merge", {"data": {"k": 5}}, (400, "BadRequest")),
+        ("merge", {"metadata": 5}, (422, "Invalid")),
+        ("merge", {"kind": "Secret"}, (422, "Invalid")),
+        ("merge", {"data": {"k": 5}}, (422, "Invalid")),
         ("merge", {"data": {"bad key!": "v"}}, (422, "Invalid")),
         ("json", {"op": "add"}, (400, "BadRequest")),
         ("json", [5], (400, "BadRequest")),
         ("json", [{"op": "fly", "path": "/data"}], (422, "Invalid")),
         ("json", [{"op": "remove", "path": "/none"}], (422, "Invalid")),
-        ("json", [{"op": "add", "path": "", "value": 5}], (400, "BadRequest")),
-        ("json", [{"op": "add", "path": "/data", "value": "text"}], (400, "BadRequest")),
+        ("json", [{"op": "add", "path": "", "value": 5}], (422, "Invalid")),
+        ("json", [{"op": "add", "path": "/data", "value": "text"}], (422, "Invalid")),
         ("strategic", [1], (400, "BadRequest")),
-        ("strategic", {"data": "text"}, (400, "BadRequest")),
+        ("strategic", {"data": "text"}, (422, "Invalid")),
         ("strategic", {"$patch": "fly"}, (400, "BadRequest")),
         ("apply", b"a: [", (400, "BadRequest")),
         ("apply", {"metadata": {"name": "a"}}, (400, "BadRequest")),
         ("apply", configmap("b"), (400, "BadRequest")),
         ("apply", configmap("a", metadata={"managedFields": []}), (400, "BadRequest")),
         ("apply", configmap("a", metadata={"resourceVersion": "1"}), (409, "Conflict")),
+        ("apply", configmap("a", bogus=1), (400, "BadRequest")),
     ],
 )
 def test_a_patch_is_refused_with_the_reason(api: Api, kind: str, patch: Any, refusal: tuple[int, str]) -> None:
     before = api.post(CONFIGMAPS, configmap("a", data={"k": "1"})).ok
     assert api.patch(f"{A}?fieldManager=m", patch, kind).refusal == refusal
     assert api.get(A).ok == before
+
+
+def test_a_patch_that_makes_its_object_unreadable_is_to_blame(api: Api) -> None:
+    api.post(CONFIGMAPS, configmap("a")).done()
+    answer = api.patch(A, {"data": {"k": 5}})
+    assert answer.causes == [("patch", "FieldValueInvalid")]
+    assert "cannot unmarshal number" in answer.message
+    strict = api.patch(f"{A}?fieldValidation=Strict", {"bogus": 1})
+    assert strict.causes == [("patch", "FieldValueInvalid")]
+    assert 'strict decoding error: unknown field "bogus"' in strict.message
+
+
+def test_an_applied_field_that_is_not_declared_can_be_nobodys(api: Api) -> None:
+    answer = api.apply(A, configmap("a", bogus=1))
+    where = "/a; /v1, Kind=ConfigMap"
+    assert answer.message == f"failed to create typed patch object ({where}): .bogus: field not declared in schema"
 
 
 def test_a_patch_of_what_is_missing_finds_nothing(api: Api) -> None:

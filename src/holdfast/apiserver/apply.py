@@ -211,12 +211,24 @@ def _checked(config: Object, structure: Structure, api_version: str) -> Object:
     try:
         merging.check(config, structure)
     except merging.UnmergeableError as error:
-        group, _, version = api_version.rpartition("/")
-        where = (
-            f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {group}/{version}, Kind={config.get('kind')}"
-        )
-        raise BadRequest(f"failed to create typed patch object ({where}): {error}") from error
+        raise _untyped(config, str(error), api_version=api_version) from error
     return config
+
+
+def check_declared(config: Object, unknown: Iterable[str], *, api_version: str) -> None:
+    """Refuse a configuration with fields that its kind does not have: nobody could own them."""
+    problems = [f".{path}: field not declared in schema" for path in unknown]
+    if problems:
+        said = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
+        raise _untyped(config, said, api_version=api_version)
+
+
+def _untyped(config: Object, why: str, *, api_version: str) -> BadRequest:
+    metadata = config.get("metadata") or {}
+    group, _, version = api_version.rpartition("/")
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    where = f"{name}; {group}/{version}, Kind={config.get('kind')}"
+    return BadRequest(f"failed to create typed patch object ({where}): {why}")
 
 
 def _scoped(config: Object, *, subresource: str, status: bool) -> Object:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ import yaml
 
 from holdfast.apiserver import protobuf, wire
 from holdfast.apiserver.exchange import Request
+from holdfast.apiserver.refusals import Undecodable
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta.errors import BadRequest, UnsupportedMediaType
 
@@ -140,16 +142,11 @@ def checked_object(value: Object, kind: ResourceType) -> Object:
     if not isinstance(given_kind, str) or not isinstance(given_version, str):
         raise refused(kind, "kind and apiVersion must be strings")
     if given_version != kind.api_version:
-        version = given_version
-        raise BadRequest(
-            f'{given_kind} in version "{version}" cannot be handled as a {kind.kind}: '
-            f'no kind "{given_kind}" is registered for version "{version}" in this server'
-        )
+        why = f'no kind "{given_kind}" is registered for version "{given_version}" in this server'
+        raise Undecodable(kind.kind, given_version, why=why, given=given_kind)
     if given_kind != kind.kind:
-        raise BadRequest(
-            f'{given_kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-            f"converting ({kind.version}.{given_kind}) to ({kind.kind}): unknown conversion"
-        )
+        why = f"converting ({kind.version}.{given_kind}) to ({kind.kind}): unknown conversion"
+        raise Undecodable(kind.kind, kind.version, why=why, given=given_kind)
     meta = value.get("metadata")
     if meta is None:
         meta = {}
@@ -185,27 +182,46 @@ def _check_metadata(kind: ResourceType, name: str, value: Any) -> None:
         raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} int64")
 
 
-def refused(kind: ResourceType, why: str) -> BadRequest:
-    return BadRequest(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
+def refused(kind: ResourceType, why: str) -> Undecodable:
+    return Undecodable(kind.kind, kind.version, why=why)
+
+
+class _Pairs(dict[str, Any]):
+    """An object that knows which of its keys were said more than once."""
+
+    repeated: tuple[str, ...] = ()
 
 
 def duplicate_keys(body: bytes) -> list[str]:
-    """The keys that a JSON object repeats, for strict field validation."""
-    found: list[str] = []
+    """The paths of the keys that a JSON object repeats, for strict field validation."""
+    found = False
 
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
-        for key, value in items:
-            if key in seen and key not in found:
-                found.append(key)
-            seen[key] = value
-        return seen
+    def pairs(items: list[tuple[str, Any]]) -> _Pairs:
+        nonlocal found
+        made = _Pairs(items)
+        if len(made) < len(items):
+            found = True
+            said = Counter(key for key, _ in items)
+            made.repeated = tuple(key for key in made if said[key] > 1)
+        return made
 
     try:
-        json.loads(body, object_pairs_hook=pairs)
+        value = json.loads(body, object_pairs_hook=pairs)
+        return list(_repeated(value, "")) if found else []
     except (ValueError, RecursionError):
         return []
-    return found
+
+
+def _repeated(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        for key, item in value.items():
+            at = f"{path}.{key}" if path else key
+            if key in value.repeated:
+                yield at
+            yield from _repeated(item, at)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _repeated(item, f"{path}[{index}]")
 
 
 def strict_problems(unknown: Iterable[str], duplicates: Iterable[str]) -> list[str]:

@@ -198,13 +198,15 @@ class Handlers:
         patches.check_options(writing.options, apply=apply, force_given=bool(request.param("force")))
         if apply:
             return self._written(request, kind, await self._apply(request, info, writing))
-        change = patches.change_of(given, request.body, kind)
-        return self._written(request, kind, await self.writer.update(writing, info.name, change))
+        with patches.refused_as_patch(request):
+            change = patches.change_of(given, request.body, kind)
+            written = await self.writer.update(writing, info.name, change)
+        return self._written(request, kind, written)
 
     async def _apply(self, request: Request, info: RequestInfo, writing: Writing) -> Written:
         kind, now = writing.kind, self.now()
         config = patches.applied(request, kind, info.name)
-        self.writer.check_fields(writing, config)
+        applying.check_declared(config, self.writer.prune(kind, config), api_version=kind.api_version)
 
         def merged(live: Object | None) -> Object:
             return applying.apply(

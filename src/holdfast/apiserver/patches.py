@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from holdfast.apiserver import bodies
 from holdfast.apiserver.exchange import Request
 from holdfast.apiserver.options import META, WriteOptions
+from holdfast.apiserver.refusals import Undecodable
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.writes import Change
 from holdfast.meta import jsonpatch, mergepatch, strategic
@@ -18,6 +21,7 @@ STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_YAML: Final = "application/apply-patch+yaml"
 APPLY_CBOR: Final = "application/apply-patch+cbor"
 
+LONGEST_SHOWN: Final = 500
 REJECTED: Final = "the server rejected our request due to an error in our request"
 
 
@@ -64,6 +68,17 @@ def change_of(given: str, body: bytes, kind: ResourceType) -> Change:
     return lambda obj: _object(_strategic(obj, patch, schema), kind)
 
 
+@contextmanager
+def refused_as_patch(request: Request) -> Iterator[None]:
+    """What makes an object unreadable is the fault of the patch, which is Invalid then."""
+    try:
+        yield
+    except Undecodable as error:
+        shown = request.body.decode(errors="replace")[:LONGEST_SHOWN]
+        problem = FieldError.invalid("patch", shown, detail=error.why)
+        raise Invalid.of("", "", problems=[problem]) from error
+
+
 def _check_operations(operations: list[Any]) -> None:
     """What a real API server reads of each operation before it looks at any object."""
     for each in operations:
@@ -93,7 +108,7 @@ def _strategic(obj: Object, patch: Object, schema: strategic.Schema) -> Any:
 
 def _object(value: Any, kind: ResourceType) -> Object:
     if not isinstance(value, dict):
-        raise BadRequest("error decoding patch: the result is not an object")
+        raise bodies.refused(kind, "the result is not an object")
     return bodies.checked_object(value, kind)
 
 

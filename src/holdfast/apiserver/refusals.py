@@ -1,9 +1,17 @@
-"""A refusal as a response."""
+"""Refusals: as responses, and those that mean something else to some of the verbs."""
 
 from __future__ import annotations
 
 from holdfast.apiserver.exchange import Response
-from holdfast.meta.errors import StatusError
+from holdfast.meta.errors import BadRequest, StatusError
+
+
+class Undecodable(BadRequest):
+    """An object that cannot be read as one of its kind; `why` says so alone."""
+
+    def __init__(self, kind: str, version: str, *, why: str, given: str = "") -> None:
+        super().__init__(f'{given or kind} in version "{version}" cannot be handled as a {kind}: {why}')
+        self.why = why
 
 
 def refusal(error: StatusError) -> Response:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
@@ -95,7 +96,8 @@ async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, k
             raise Conflict.of(kind.plural, info.name, group=kind.group)
         return scaled(obj, kind, target)
 
-    written = await handlers.writer.update(writing, info.name, change_scale)
+    with patches.refused_as_patch(request) if patching else nullcontext():
+        written = await handlers.writer.update(writing, info.name, change_scale)
     return Response.of(scale_of(bodies.read_json(written.value), scale))
 
 

@@ -250,7 +250,7 @@ class Writer:
     def check_fields(self, writing: Writing, obj: Object) -> tuple[str, ...]:
         """Drop fields that the kind does not have; say so, or refuse, as the client asked."""
         options = writing.options
-        unknown = self._schema(writing.kind).prune(obj) if writing.kind.prune else []
+        unknown = self.prune(writing.kind, obj)
         if options.field_validation == "Ignore":
             return ()
         duplicates = bodies.duplicate_keys(writing.body) if writing.body else []
@@ -261,9 +261,12 @@ class Writer:
 
     def reshape(self, kind: ResourceType, obj: Object) -> None:
         """Prune and default an object that somebody else has changed."""
-        if kind.prune:
-            self._schema(kind).prune(obj)
+        self.prune(kind, obj)
         self._default(kind, obj)
+
+    def prune(self, kind: ResourceType, obj: Object) -> list[str]:
+        """Drop fields that the kind does not have; their paths."""
+        return self._schema(kind).prune(obj) if kind.prune else []
 
     def _schema(self, kind: ResourceType) -> schemas.Schema:
         known = self._schemas.get(id(kind.schema))

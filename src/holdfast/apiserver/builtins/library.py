@@ -19,8 +19,8 @@ from holdfast.apiserver.builtins import (
 )
 from holdfast.apiserver.builtins.decoding import Decoder, Mistyped
 from holdfast.apiserver.builtins.notation import Types
+from holdfast.apiserver.refusals import Undecodable
 from holdfast.apiserver.resources import Object, ResourceType, nothing
-from holdfast.meta.errors import BadRequest
 
 TYPES: Final = Types(
     types_metadata.TEXT,
@@ -42,13 +42,12 @@ def builtin(
 ) -> ResourceType:
     """A built-in kind.  Its objects take the form of their type before its own default sees them."""
     type_name = type_name or kind
-    refusal = f'{kind} in version "{version}" cannot be handled as a {kind}'
 
     def settled(obj: Object) -> None:
         try:
             DECODER.settle(type_name, obj)
         except Mistyped as problem:
-            raise BadRequest(f"{refusal}: {problem}") from None
+            raise Undecodable(kind, version, why=str(problem)) from None
         default(obj)
 
     rest.setdefault("group", "")
