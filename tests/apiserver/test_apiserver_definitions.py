@@ -112,6 +112,14 @@ def test_objects_are_pruned_defaulted_and_judged(api: Api) -> None:
     assert {field for field, _ in bad.causes} >= {"spec.size", "spec.colour"}
 
 
+@pytest.mark.parametrize("missing", ["kind", "apiVersion"])
+def test_an_object_of_a_custom_kind_says_what_it_is(api: Api, missing: str) -> None:
+    install(api)
+    answer = api.post(WIDGETS, {name: value for name, value in widget().items() if name != missing})
+    assert answer.refusal == (400, "BadRequest")
+    assert "is missing" in answer.message
+
+
 def test_the_generation_counts_a_status_that_is_not_written_apart(api: Api) -> None:
     install(api)
     api.post(WIDGETS, widget()).done()

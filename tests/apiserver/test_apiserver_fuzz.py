@@ -102,6 +102,7 @@ WIDGET: dict[str, Any] = {
     },
 }
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+TYPE = {"apiVersion": "example.com/v1", "kind": "Widget"}
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +111,7 @@ def api() -> Any:
     for kind in {kind.key: kind for kind in BUILTINS if f"{kind.api_version} {kind.kind}" in VALID}.values():
         api.post(collection(kind), valid(kind, "a")).done()
     api.post(DEFINITIONS, definition("widgets", "Widget", WIDGET)).done()
-    api.post(WIDGETS, {"metadata": {"name": "a"}, "spec": {"size": 3, "ports": [{"port": 1}]}}).done()
+    api.post(WIDGETS, {**TYPE, "metadata": {"name": "a"}, "spec": {"size": 3, "ports": [{"port": 1}]}}).done()
     yield api
     api.close()
 
@@ -222,6 +223,10 @@ def objects(kind: ResourceType) -> SearchStrategy[Any]:
     )
 
 
+def with_type(value: Any, kind: ResourceType) -> Any:
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **value} if isinstance(value, dict) else value
+
+
 def encoded(value: Any) -> bytes:
     return json.dumps(value).encode("utf-8", "surrogatepass")
 
@@ -247,7 +252,7 @@ def test_any_object_of_any_kind_is_answered(api: Api, data: st.DataObject) -> No
     kinds = [kind for kind in api.server.registry if "update" in kind.verbs or "create" in kind.verbs]
     kind = data.draw(st.sampled_from(kinds))
     within = collection(kind)
-    body = encoded(data.draw(objects(kind)))
+    body = encoded(with_type(data.draw(objects(kind)), kind))
     method, target, media = data.draw(
         st.sampled_from(
             [
@@ -261,10 +266,6 @@ def test_any_object_of_any_kind_is_answered(api: Api, data: st.DataObject) -> No
             ]
         )
     )
-    if media == PATCHES["apply"]:
-        value = json.loads(body)
-        if isinstance(value, dict):
-            body = encoded({**value, "kind": kind.kind, "apiVersion": kind.api_version})
     ask(api, method, target, body, {"content-type": media})
 
 
@@ -558,6 +559,11 @@ def test_any_definition_is_answered(api: Api, schema: dict[str, Any], rest: dict
     body = definition("things", "Thing", schema)
     body["spec"] |= rest
     ask(api, "POST", DEFINITIONS, encoded(body), {"content-type": "application/json"})
-    ask(api, "POST", WIDGETS.replace("widgets", "things"), encoded({"metadata": {"name": "a"}, "spec": schema}))
+    ask(
+        api,
+        "POST",
+        WIDGETS.replace("widgets", "things"),
+        encoded({**TYPE, "kind": "Thing", "metadata": {"name": "a"}, "spec": schema}),
+    )
     ask(api, "DELETE", f"{DEFINITIONS}/things.example.com")
     api.run(api.server.store.write())

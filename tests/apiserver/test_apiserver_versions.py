@@ -141,8 +141,9 @@ def test_a_custom_object_is_updated_only_at_a_version() -> None:
         code, answer = await call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
         assert code == 201, answer
         path = "/apis/example.com/v1/namespaces/default/things"
-        _, thing = await call("POST", path, {"metadata": {"name": "a"}, "spec": {"x": 1}})
-        blind = {"metadata": {"name": "a"}, "spec": {"x": 2}}
+        kind = {"apiVersion": "example.com/v1", "kind": "Thing"}
+        _, thing = await call("POST", path, {**kind, "metadata": {"name": "a"}, "spec": {"x": 1}})
+        blind: dict[str, Any] = {**kind, "metadata": {"name": "a"}, "spec": {"x": 2}}
         code, answer = await call("PUT", f"{path}/a", blind)
         assert code == 422
         assert answer["details"]["causes"][0]["field"] == "metadata.resourceVersion"

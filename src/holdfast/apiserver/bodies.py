@@ -124,7 +124,7 @@ def read_body(request: Request, kind: ResourceType | None = None) -> Any:
 
 
 def read_object(request: Request, kind: ResourceType) -> Object:
-    """The object in the body, of `kind`; apiVersion and kind may be left out."""
+    """The object in the body, of `kind`; apiVersion and kind may be left out, but of custom kinds."""
     try:
         value = read_body(request, kind)
         if not isinstance(value, dict):
@@ -132,8 +132,16 @@ def read_object(request: Request, kind: ResourceType) -> Object:
     except ValueError as error:
         in_json = media_type(request) != protobuf.MEDIA_TYPE
         problem = f"couldn't get version/kind; json parse error: {error}" if in_json else str(error)
-        raise BadRequest(f"the object provided is unrecognized (must be of type {kind.kind}): {problem}") from None
+        raise _unrecognized(kind, problem) from None
+    if kind.custom and not value.get("kind"):
+        raise _unrecognized(kind, "Object 'Kind' is missing")
+    if kind.custom and not value.get("apiVersion"):
+        raise _unrecognized(kind, "Object 'apiVersion' is missing")
     return checked_object(value, kind)
+
+
+def _unrecognized(kind: ResourceType, why: str) -> BadRequest:
+    return BadRequest(f"the object provided is unrecognized (must be of type {kind.kind}): {why}")
 
 
 def checked_object(value: Object, kind: ResourceType) -> Object:

@@ -29,7 +29,6 @@ SCALE: Final = ResourceType(
     kind="Scale",
     plural="scales",
     singular="scale",
-    custom=True,
     schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 )
 
