@@ -29,6 +29,7 @@ from holdfast.meta.errors import (
     NotFound,
     StatusError,
 )
+from holdfast.meta.objects import GVK
 
 ATTEMPTS: Final = 8
 """How often a write without a version is tried again when others write in between."""
@@ -89,8 +90,8 @@ class Writer:
         self.now = now
         self.admit = admit
         self.judge = judge
-        # By the identity of the schema, which is kept with it: types come and go with their definitions.
-        self._schemas: dict[int, tuple[Mapping[str, Any], schemas.Schema]] = {}
+        # With the schema that was compiled: a definition that changes takes the place of what it was.
+        self._schemas: dict[GVK, tuple[Mapping[str, Any], schemas.Schema]] = {}
 
     async def create(self, writing: Writing, obj: Object, *, tracked: bool = False) -> Written:
         """Create `obj`; its managed fields are those it has when they are `tracked` already."""
@@ -269,9 +270,9 @@ class Writer:
         return self._schema(kind).prune(obj) if kind.prune else []
 
     def _schema(self, kind: ResourceType) -> schemas.Schema:
-        known = self._schemas.get(id(kind.schema))
+        known = self._schemas.get(kind.gvk)
         if known is None or known[0] is not kind.schema:
-            known = self._schemas[id(kind.schema)] = (
+            known = self._schemas[kind.gvk] = (
                 kind.schema,
                 schemas.compile(kind.schema, patterns=patterns.search),
             )
