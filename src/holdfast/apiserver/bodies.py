@@ -12,6 +12,7 @@ import msgspec
 import yaml
 
 from holdfast.apiserver import protobuf, wire
+from holdfast.apiserver.builtins.decoding import json_name
 from holdfast.apiserver.exchange import Request
 from holdfast.apiserver.refusals import Undecodable
 from holdfast.apiserver.resources import Object, ResourceType
@@ -128,7 +129,7 @@ def read_object(request: Request, kind: ResourceType) -> Object:
     try:
         value = read_body(request, kind)
         if not isinstance(value, dict):
-            raise ValueError(f"cannot unmarshal {_json_name(value)} into an object")
+            raise ValueError(f"cannot unmarshal {json_name(value)} into an object")
     except ValueError as error:
         in_json = media_type(request) != protobuf.MEDIA_TYPE
         problem = f"couldn't get version/kind; json parse error: {error}" if in_json else str(error)
@@ -159,7 +160,7 @@ def checked_object(value: Object, kind: ResourceType) -> Object:
     if meta is None:
         meta = {}
     if not isinstance(meta, dict):
-        raise refused(kind, f"json: cannot unmarshal {_json_name(meta)} into Go struct field {kind.kind}.metadata")
+        raise refused(kind, f"json: cannot unmarshal {json_name(meta)} into Go struct field {kind.kind}.metadata")
     for name, item in meta.items():
         _check_metadata(kind, name, item)
     rest = {name: item for name, item in value.items() if name not in ("kind", "apiVersion", "metadata")}
@@ -177,17 +178,17 @@ def _check_metadata(kind: ResourceType, name: str, value: Any) -> None:
         return
     where = f"Go struct field ObjectMeta.metadata.{name} of type"
     if name in _TEXTS and not isinstance(value, str):
-        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} string")
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} string")
     if name in _MAPS and not (isinstance(value, dict) and all(isinstance(item, str) for item in value.values())):
-        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} map[string]string")
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} map[string]string")
     if name == "finalizers" and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} []string")
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} []string")
     if name in ("ownerReferences", "managedFields") and not (
         isinstance(value, list) and all(isinstance(item, dict) for item in value)
     ):
-        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} []object")
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} []object")
     if name in ("generation", "deletionGracePeriodSeconds") and (isinstance(value, bool) or not isinstance(value, int)):
-        raise refused(kind, f"json: cannot unmarshal {_json_name(value)} into {where} int64")
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} int64")
 
 
 def refused(kind: ResourceType, why: str) -> Undecodable:
@@ -234,19 +235,3 @@ def _repeated(value: Any, path: str) -> Iterator[str]:
 
 def strict_problems(unknown: Iterable[str], duplicates: Iterable[str]) -> list[str]:
     return [f'duplicate field "{name}"' for name in duplicates] + [f'unknown field "{name}"' for name in unknown]
-
-
-def _json_name(value: Any) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case None:
-            return "null"
-        case _:
-            return "object"
