@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import selectors
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -23,9 +22,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from holdfast.apiserver import serve
 from holdfast.apiserver.access import close
-from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.resources import ResourceType
 from holdfast.apiserver.server import Server
+from holdfast.meta.exchange import Request, Response
+from holdfast.testing.loops import VirtualLoop
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -46,34 +46,6 @@ PODS = "/api/v1/namespaces/default/pods"
 NAMESPACES = "/api/v1/namespaces"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop on which waiting takes no time."""
-
-    def __init__(self) -> None:
-        self._elapsed = 0.0
-        super().__init__(_Jumping(self.advance))
-
-    def time(self) -> float:
-        return self._elapsed
-
-    def advance(self, seconds: float) -> None:
-        self._elapsed += seconds
-
-
-class _Jumping(selectors.DefaultSelector):
-    """Rather than wait for a timer, says that its time has come."""
-
-    def __init__(self, advance: Callable[[float], None]) -> None:
-        super().__init__()
-        self._advance = advance
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0 if timeout else timeout)
-        if not ready and timeout:
-            self._advance(timeout)
-        return ready
 
 
 @dataclass(frozen=True)

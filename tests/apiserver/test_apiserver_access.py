@@ -15,13 +15,13 @@ import pytest
 from holdfast.apiserver import certificates
 from holdfast.apiserver.access import PEER, Following, guarded
 from holdfast.apiserver.auth import Authenticator
-from holdfast.apiserver.exchange import Request, Response, User
 from holdfast.apiserver.limits import Bounds, Limits
 from holdfast.apiserver.metrics import Metrics
 from holdfast.apiserver.policy import bootstrap_objects
 from holdfast.apiserver.rbac import GROUP, Authorizer
 from holdfast.apiserver.tokens import Issuer
 from holdfast.meta.errors import NotFound
+from holdfast.meta.exchange import Request, Response, User
 
 NOW = datetime(2025, 1, 15, 10, 0, tzinfo=UTC)
 TOKEN = "an-admin-token-that-nobody-can-guess"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from holdfast.apiserver import certificates, reviews
 from holdfast.apiserver.auth import ADMIN, Authenticator, account_of, certificate_user, impersonation, is_open
-from holdfast.apiserver.exchange import ANONYMOUS, Request, User
 from holdfast.apiserver.tokens import ISSUER, Issuer, Reference, TokenError
 from holdfast.meta.errors import BadRequest, Conflict, Invalid, NotFound, Unauthorized
+from holdfast.meta.exchange import ANONYMOUS, Request, User
 
 NOW = datetime(2025, 1, 15, 10, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from holdfast.apiserver import discovery
-from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.resources import Registry, ResourceType, Scale
 from holdfast.meta.errors import MethodNotAllowed, NotAcceptable
+from holdfast.meta.exchange import Request, Response
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 KUBECTL = f"{AGGREGATED.format('v2')},{AGGREGATED.format('v2beta1')},application/json"

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import kinds
-from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.server import Server
 from holdfast.cli.documents import read
 from holdfast.kinds.crds import crd_of
+from holdfast.meta.exchange import Request, Response
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.yaml"))
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.apiserver import negotiation
-from holdfast.apiserver.exchange import JSON, Request, encode
 from holdfast.apiserver.negotiation import YAML, Form, form_of, respond
 from holdfast.meta.errors import NotAcceptable
+from holdfast.meta.exchange import JSON, Request, encode
 from holdfast.meta.objects import GVK
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

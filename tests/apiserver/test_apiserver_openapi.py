@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from holdfast.apiserver import discovery, openapi, openapi_protobuf, openapi_v2
 from holdfast.apiserver.builtins import BUILTINS
 from holdfast.apiserver.builtins.library import TYPES
-from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.resources import Registry, ResourceType, Scale
 from holdfast.meta.errors import MethodNotAllowed, NotAcceptable
+from holdfast.meta.exchange import Request, Response
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 COMPONENTS = "#/components/schemas/"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from holdfast.apiserver import protobuf
 from holdfast.apiserver.builtins import numbers
 from holdfast.apiserver.builtins.notation import NotationError, Types
-from holdfast.apiserver.exchange import encode
 from holdfast.apiserver.protobuf import MAX_DEPTH, Malformed
+from holdfast.meta.exchange import encode
 
 TYPES = Types("""
 Thing

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from holdfast.apiserver import reviews
 from holdfast.apiserver.escalation import check_escalation
-from holdfast.apiserver.exchange import ANONYMOUS, User
 from holdfast.apiserver.policy import bootstrap_objects
 from holdfast.apiserver.rbac import GROUP, Authorizer, Decision, Policy, Rule, aggregated, forbidden
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.routes import RequestInfo, parse
 from holdfast.meta.errors import BadRequest, Forbidden, Invalid
+from holdfast.meta.exchange import ANONYMOUS, User
 
 JANE = User("jane", ("dev", "system:authenticated"))
 MASTER = User("root", ("system:masters",))

@@ -16,10 +16,10 @@ import pytest
 
 from holdfast.apiserver import certificates, serve
 from holdfast.apiserver.access import PEER
-from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.identity import Identity, write_private
 from holdfast.apiserver.serve import Bounds, Listener
 from holdfast.meta.errors import NotFound, TooManyRequests
+from holdfast.meta.exchange import Request, Response
 
 NOW = datetime.now(UTC)
 IDENTITY = Identity.ephemeral("127.0.0.1", now=NOW)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from servers import DEPLOYMENTS, NAMESPACES, PODS, Answer, Api, deployment, pod
 
-from holdfast.apiserver.exchange import Request
+from holdfast.meta.exchange import Request
 
 D = f"{DEPLOYMENTS}/d"
 P = f"{PODS}/p"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast.apiserver import ages, tables
-from holdfast.apiserver.exchange import Request, encode
 from holdfast.apiserver.resources import Column, ResourceType
 from holdfast.meta.errors import BadRequest
+from holdfast.meta.exchange import Request, encode
 
 NOW = datetime(2025, 1, 15, 10, tzinfo=UTC).timestamp()
 COLUMNS = (

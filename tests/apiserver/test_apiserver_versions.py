@@ -7,8 +7,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from holdfast.apiserver.exchange import Request
 from holdfast.apiserver.server import Server
+from holdfast.meta.exchange import Request
 
 Call = Callable[..., Awaitable[tuple[int, Any]]]
 

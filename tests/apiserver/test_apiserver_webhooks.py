@@ -16,13 +16,13 @@ from aiohttp import web
 from servers import CONFIGMAPS, DEFINITIONS, DEPLOYMENTS, NAMESPACES, PODS, Answer, configmap, deployment, pod
 
 from holdfast.apiserver import webhook_matching
-from holdfast.apiserver.exchange import Request, User
 from holdfast.apiserver.identity import Identity
 from holdfast.apiserver.resources import ResourceType
 from holdfast.apiserver.server import Server
 from holdfast.apiserver.storage import Draft, Put
 from holdfast.apiserver.webhook_matching import Question, Rule
 from holdfast.apiserver.webhooks import MUTATING, VALIDATING
+from holdfast.meta.exchange import Request, User
 
 Object = dict[str, Any]
 Respond = Callable[[Object], Any]

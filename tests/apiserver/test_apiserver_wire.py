@@ -22,12 +22,12 @@ from holdfast.apiserver import bodies, protobuf, wire
 from holdfast.apiserver.builtins import BUILTINS
 from holdfast.apiserver.builtins.library import TYPES
 from holdfast.apiserver.builtins.notation import Field, Type
-from holdfast.apiserver.exchange import Request
 from holdfast.apiserver.openapi_types import COMMON
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.subresources import SCALE
 from holdfast.meta import times
 from holdfast.meta.errors import BadRequest, UnsupportedMediaType
+from holdfast.meta.exchange import Request
 
 KINDS: Mapping[tuple[str, str], ResourceType] = {(each.api_version, each.kind): each for each in BUILTINS}
 NAMES = sorted(wire.tables())

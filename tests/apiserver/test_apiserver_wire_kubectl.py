@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from holdfast.apiserver import protobuf, serve
-from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.server import Server
+from holdfast.meta.exchange import Request, Response
 
 FIRST_WITH_MESSAGES = 32
 """The minor version from which kubectl prefers messages."""

@@ -30,8 +30,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "profiler": frozenset({"meta", "kinds"}),
     "views": frozenset({"kernel", "meta", "kinds"}),
     "dashboard": frozenset({"client", "views", "meta"}),
-    # Its golden logs are the view of a simulation.
-    "testing": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views"}),
+    # Its golden logs are the view of a simulation; its contract suite runs controllers on the real server and cluster.
+    "testing": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views", "apiserver", "cluster"}),
     # The composition root: it may put everything together.
     "cli": EVERYTHING,
 }

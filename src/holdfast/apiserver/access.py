@@ -17,13 +17,13 @@ from typing import Any, Final
 
 from holdfast.apiserver import metrics as counting
 from holdfast.apiserver.auth import MASTERS, Authenticator, impersonation, is_open
-from holdfast.apiserver.exchange import Request, Response, User
 from holdfast.apiserver.limits import Limits
 from holdfast.apiserver.metrics import Metrics
 from holdfast.apiserver.rbac import Authorizer
 from holdfast.apiserver.refusals import refusal
 from holdfast.apiserver.routes import RequestInfo, parse
 from holdfast.meta.errors import InternalError, StatusError
+from holdfast.meta.exchange import Request, Response, User
 
 Handle = Callable[[Request], Awaitable[Response]]
 

@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote
 
-from holdfast.apiserver.exchange import ANONYMOUS, Request, User
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.tokens import Claims, Issuer, Reference, TokenError
 from holdfast.meta.errors import BadRequest, Unauthorized
+from holdfast.meta.exchange import ANONYMOUS, Request, User
 
 MASTERS: Final = "system:masters"
 AUTHENTICATED: Final = "system:authenticated"

@@ -13,10 +13,10 @@ import yaml
 
 from holdfast.apiserver import protobuf, wire
 from holdfast.apiserver.builtins.decoding import json_name
-from holdfast.apiserver.exchange import Request
 from holdfast.apiserver.refusals import Undecodable
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta.errors import BadRequest, UnsupportedMediaType
+from holdfast.meta.exchange import Request
 
 JSON_TYPES: Final = ("application/json", "")
 YAML_TYPES: Final = ("application/yaml",)

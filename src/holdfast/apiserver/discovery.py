@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.apiserver.documents import Document, accepted, must_read, page_not_found, per_revision
-from holdfast.apiserver.exchange import JSON, Request, Response, encode
 from holdfast.apiserver.negotiation import form_of, respond
 from holdfast.apiserver.resources import Registry, ResourceType
+from holdfast.meta.exchange import JSON, Request, Response, encode
 from holdfast.meta.objects import GVK
 
 GIT_VERSION: Final = "v1.36.0+holdfast"

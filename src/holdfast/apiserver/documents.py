@@ -13,10 +13,10 @@ from functools import wraps
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from holdfast.apiserver.exchange import JSON, Request, Response
 from holdfast.apiserver.negotiation import Clause, clauses
 from holdfast.apiserver.resources import Registry
 from holdfast.meta.errors import MethodNotAllowed
+from holdfast.meta.exchange import JSON, Request, Response
 
 T = TypeVar("T")
 

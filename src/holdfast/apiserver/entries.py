@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from holdfast.apiserver.exchange import encode
+from holdfast.meta.exchange import encode
 
 Key: TypeAlias = tuple[str, str, str]
 """Resource, namespace, name."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.apiserver.exchange import User
 from holdfast.apiserver.rbac import ALL, GROUP, Authorizer, Rule, key_of, quoted, rules_in
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.meta.errors import Forbidden
+from holdfast.meta.exchange import User
 
 EVERYTHING: Final = (Rule((ALL,), (ALL,), (ALL,)), Rule((ALL,), paths=(ALL,)))
 

@@ -26,7 +26,6 @@ from holdfast.apiserver import (
     versions,
 )
 from holdfast.apiserver import apply as applying
-from holdfast.apiserver.exchange import Request, Response, User, encode
 from holdfast.apiserver.options import (
     DeleteOptions,
     WriteOptions,
@@ -51,6 +50,7 @@ from holdfast.apiserver.writes import (
 )
 from holdfast.meta import times
 from holdfast.meta.errors import BadRequest, Conflict, NotFound
+from holdfast.meta.exchange import Request, Response, User, encode
 from holdfast.meta.selectors import FieldSelector, FieldTerm
 
 Subresource = Callable[["Handlers", Request, RequestInfo, ResourceType], Awaitable[Response]]

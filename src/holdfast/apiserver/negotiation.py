@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 import yaml
 
-from holdfast.apiserver.exchange import JSON, Request, Response
 from holdfast.meta.errors import NotAcceptable
+from holdfast.meta.exchange import JSON, Request, Response
 from holdfast.meta.objects import GVK
 
 YAML: Final = "application/yaml"

@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 from holdfast.apiserver import openapi_protobuf, openapi_v2
 from holdfast.apiserver.discovery import GIT_VERSION, Version, groups
 from holdfast.apiserver.documents import Document, accepted, must_read, page_not_found, per_revision
-from holdfast.apiserver.exchange import JSON, Request, Response, encode
 from holdfast.apiserver.openapi_paths import paths_of
 from holdfast.apiserver.openapi_schemas import Components, Names
 from holdfast.apiserver.resources import Registry, ResourceType
 from holdfast.meta.errors import NotAcceptable
+from holdfast.meta.exchange import JSON, Request, Response, encode
 
 _INFO: Final = {"title": "Kubernetes", "version": GIT_VERSION}
 _BEARER: Final = {

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from holdfast.apiserver.exchange import encode as json
+from holdfast.meta.exchange import encode as json
 
 MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 ASKED_AS: Final = MEDIA_TYPE.replace(".v1.0", "@v1.0")

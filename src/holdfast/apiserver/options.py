@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from holdfast.apiserver.exchange import Request
 from holdfast.meta.errors import BadRequest, FieldError, Invalid, StatusError
+from holdfast.meta.exchange import Request
 from holdfast.meta.selectors import FieldSelector, LabelSelector, SelectorError
 
 META: Final = "meta.k8s.io"

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from holdfast.apiserver import bodies
-from holdfast.apiserver.exchange import Request
 from holdfast.apiserver.options import META, WriteOptions
 from holdfast.apiserver.refusals import Undecodable
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.writes import Change
 from holdfast.meta import jsonpatch, mergepatch, strategic
 from holdfast.meta.errors import BadRequest, Details, FieldError, Invalid, UnsupportedMediaType
+from holdfast.meta.exchange import Request
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"

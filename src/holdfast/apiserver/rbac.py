@@ -13,11 +13,11 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from holdfast.apiserver.auth import MASTERS
-from holdfast.apiserver.exchange import User
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.tokens import subject
 from holdfast.meta.errors import Details, Forbidden
+from holdfast.meta.exchange import User
 from holdfast.meta.selectors import LabelSelector, SelectorError
 
 GROUP: Final = "rbac.authorization.k8s.io"

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.apiserver import metadata, tables
-from holdfast.apiserver.exchange import Response, encode
 from holdfast.apiserver.options import ListOptions
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage import Entry, Store
 from holdfast.apiserver.storage import Expired as StoreExpired
 from holdfast.apiserver.versions import head, shown, wire
 from holdfast.meta.errors import BadRequest, Cause, Details, Expired, StatusError, Timeout
+from holdfast.meta.exchange import Response, encode
 from holdfast.meta.selectors import FieldSelector, field_value
 
 

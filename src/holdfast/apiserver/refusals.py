@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.apiserver.exchange import Response
 from holdfast.meta.errors import BadRequest, StatusError
+from holdfast.meta.exchange import Response
 
 
 class Undecodable(BadRequest):

@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from holdfast.apiserver.auth import Authenticator, UidOf
-from holdfast.apiserver.exchange import User
 from holdfast.apiserver.rbac import Authorizer, Rule
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.tokens import BINDABLE, DEFAULT_LIFETIME, LONGEST, SHORTEST, Issuer, Reference, TokenError
 from holdfast.meta import times
 from holdfast.meta.errors import BadRequest, Conflict, FieldError, Invalid, NotFound
+from holdfast.meta.exchange import User
 
 AUTHENTICATION: Final = "authentication.k8s.io"
 AUTHORIZATION: Final = "authorization.k8s.io"

@@ -25,9 +25,9 @@ from multidict import CIMultiDict
 
 from holdfast.apiserver.access import PEER, Handle, close
 from holdfast.apiserver.auth import certificate_user
-from holdfast.apiserver.exchange import ANONYMOUS, Request, Response
 from holdfast.apiserver.refusals import refusal
 from holdfast.meta.errors import BadRequest, InternalError, RequestEntityTooLarge, StatusError, Timeout
+from holdfast.meta.exchange import ANONYMOUS, Request, Response
 
 _log: Final = logging.getLogger("holdfast.apiserver.serve")
 

@@ -20,7 +20,6 @@ from holdfast.apiserver.builtins import BUILTINS
 from holdfast.apiserver.definitions import KEY as DEFINITIONS
 from holdfast.apiserver.definitions import Definitions
 from holdfast.apiserver.documents import page_not_found
-from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.handlers import Handlers
 from holdfast.apiserver.identity import Identity
 from holdfast.apiserver.limits import Bounds, Limits
@@ -34,6 +33,7 @@ from holdfast.apiserver.tokens import Issuer
 from holdfast.apiserver.versions import shown
 from holdfast.apiserver.webhooks import Webhooks
 from holdfast.meta.errors import AlreadyExists, NotFound
+from holdfast.meta.exchange import Request, Response
 
 RBAC: Final = tuple(
     f"rbac.authorization.k8s.io/{plural}" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any, Final
 
 from holdfast.apiserver.bodies import read_json
-from holdfast.apiserver.exchange import encode
 from holdfast.apiserver.options import ListOptions
 from holdfast.apiserver.reads import Filter
 from holdfast.apiserver.resources import ResourceType
@@ -14,6 +13,7 @@ from holdfast.apiserver.storage import Ahead, Ended, Entry, Event, Overflow, Sto
 from holdfast.apiserver.storage import Expired as StoreExpired
 from holdfast.apiserver.versions import wire
 from holdfast.meta.errors import Expired
+from holdfast.meta.exchange import encode
 
 BOOKMARK_SECONDS: Final = 30.0
 LONGEST_SECONDS: Final = 3600.0

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.apiserver import bodies, metadata, patches
-from holdfast.apiserver.exchange import Request, Response
 from holdfast.apiserver.handlers import Handlers, Subresource
 from holdfast.apiserver.options import WriteOptions, delete_options
 from holdfast.apiserver.resources import Object, ResourceType, Scale
@@ -21,6 +20,7 @@ from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.versions import shown
 from holdfast.apiserver.writes import Change
 from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, FieldError, Invalid, NotFound, TooManyRequests
+from holdfast.meta.exchange import Request, Response
 from holdfast.meta.selectors import LabelSelector
 
 SCALE: Final = ResourceType(

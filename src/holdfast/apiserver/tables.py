@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from holdfast.apiserver.ages import age
-from holdfast.apiserver.exchange import Request, encode
 from holdfast.apiserver.resources import Column, Object, ResourceType
 from holdfast.meta import jsonpath
 from holdfast.meta.errors import BadRequest, FieldError
+from holdfast.meta.exchange import Request, encode
 
 META: Final = "meta.k8s.io/v1"
 INCLUDES: Final = ("Metadata", "Object", "None")

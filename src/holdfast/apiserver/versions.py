@@ -7,9 +7,9 @@ that differs in more brings functions for both ways.
 from __future__ import annotations
 
 from holdfast.apiserver.bodies import read_json
-from holdfast.apiserver.exchange import encode
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage import Entry
+from holdfast.meta.exchange import encode
 
 
 def shown(entry: Entry, kind: ResourceType) -> Object:

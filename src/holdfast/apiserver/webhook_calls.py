@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from holdfast.apiserver.exchange import JSON, encode
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.webhook_matching import Client, Hook, Question
 from holdfast.apiserver.webhook_services import Resolve, Unresolved
+from holdfast.meta.exchange import JSON, encode
 from holdfast.meta.objects import GVK
 
 VERSION: Final = "v1"

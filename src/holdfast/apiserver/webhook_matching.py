@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.apiserver.exchange import User
 from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.meta.exchange import User
 from holdfast.meta.selectors import EVERYTHING, LabelSelector, SelectorError
 
 NAMESPACES: Final = "/namespaces"

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.apiserver import bodies, metadata, subresources, webhook_matching
-from holdfast.apiserver.exchange import encode
 from holdfast.apiserver.options import META
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.storage import Store
@@ -26,6 +25,7 @@ from holdfast.apiserver.webhook_services import Resolve, resolver
 from holdfast.apiserver.writes import SERVER, Writing
 from holdfast.meta import jsonpatch
 from holdfast.meta.errors import BadRequest, Forbidden, InternalError, StatusError, from_status
+from holdfast.meta.exchange import encode
 from holdfast.meta.objects import GVK
 
 GROUP: Final = "admissionregistration.k8s.io"

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from holdfast.apiserver import apply as applying
 from holdfast.apiserver import bodies, deletion, metadata, patterns
-from holdfast.apiserver.exchange import User, encode
 from holdfast.apiserver.options import DeleteOptions, WriteOptions
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage import Draft, Entry, Put, Remove, Stale, Store
@@ -29,6 +28,7 @@ from holdfast.meta.errors import (
     NotFound,
     StatusError,
 )
+from holdfast.meta.exchange import User, encode
 from holdfast.meta.objects import GVK
 
 ATTEMPTS: Final = 8

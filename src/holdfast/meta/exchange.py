@@ -1,6 +1,7 @@
 """Requests and responses as values: what the core takes and gives, whoever carries it.
 
-Nothing here knows HTTP libraries or sockets.
+The API server answers these values; the client asks with them, over a socket or in the same process.  Nothing here
+knows HTTP libraries, sockets, or what a request means.
 """
 
 from __future__ import annotations

@@ -1,0 +1,123 @@
+"""Objects as they came: bytes, with the metadata decoded.
+
+Most of what a process holds is never read in full, so an object stays the bytes
+that the server sent.  Its metadata is decoded once, because selectors, indexes
+and owners need it; the rest is decoded by whoever reads it, into as small a type
+as that reader needs.  Nobody can change what another reader sees.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.client.resources import Resource
+from holdfast.meta.objects import Key, Ref
+
+T = TypeVar("T")
+
+
+class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """Who an object belongs to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+
+class Meta(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The metadata that all objects share."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: Meta = Meta()
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+class Object:
+    """One object of a resource at one version; immutable."""
+
+    __slots__ = ("meta", "raw", "resource")
+
+    def __init__(self, resource: Resource, raw: bytes, meta: Meta | None = None) -> None:
+        self.resource = resource
+        self.raw = raw
+        self.meta = _head.decode(raw).metadata if meta is None else meta
+
+    @classmethod
+    def of(cls, resource: Resource, wire: dict[str, Any]) -> Object:
+        """From a decoded object, as tests and builders write it."""
+        return cls(resource, msgspec.json.encode(wire))
+
+    @property
+    def key(self) -> Key:
+        return Key(self.meta.namespace, self.meta.name)
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(self.resource.gvk, self.key)
+
+    @property
+    def uid(self) -> str:
+        return self.meta.uid
+
+    @property
+    def version(self) -> str:
+        return self.meta.resource_version
+
+    @property
+    def deleting(self) -> bool:
+        return self.meta.deletion_timestamp is not None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The one owner that manages it, if any does."""
+        return next((owner for owner in self.meta.owner_references if owner.controller), None)
+
+    def decode(self, type: type[T]) -> T:
+        """The object, or as much of it as `type` declares."""
+        return decoder(type).decode(self.raw)
+
+    def wire(self) -> dict[str, Any]:
+        """The whole object as a mapping of the caller's own, with its kind, which items of lists leave out."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.raw)
+        if "kind" not in decoded:
+            decoded = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **decoded}
+        return decoded
+
+    def __repr__(self) -> str:
+        return f"<{self.ref} at {self.version}>"
+
+
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def decoder(type: type[T]) -> msgspec.json.Decoder[T]:
+    """The decoder of a type, made once."""
+    made = _decoders.get(type)
+    if made is None:
+        made = _decoders[type] = msgspec.json.Decoder(type)
+    return made

@@ -1,0 +1,184 @@
+"""Controllers as values: what to watch, how to see it, and how to decide.
+
+A `Controller` is a frozen value with pure functions; one driver runs any of them.
+Nothing is registered by being imported, and nothing is subclassed.
+
+    CONTROLLERS = (
+        Controller(
+            name="workload",
+            resource=WORKLOADS,
+            owns=(PODS, CONTROLLER_REVISIONS, SERVICES),
+            watches=(Watch(BUDGETS, keys=workloads_of_budget),),
+            observe=observe,
+            decide=decide,
+        ),
+    )
+
+`observe` reads the stores, which are in memory, so it does not wait, and what it
+sees is one consistent moment.  It returns None where nothing is to be done.
+`decide` is pure: world and time in, decision out.
+
+What the world outside the API is like (a hypervisor, a storage server) is asked by
+`survey`, and what is to be done there is done by `act`; only these two may wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from holdfast.client.objects import Object
+from holdfast.client.protocols import Client
+from holdfast.client.resources import Resource
+from holdfast.kernel.backoff import Backoff
+from holdfast.kernel.outcomes import Failure
+from holdfast.meta.objects import Key
+from holdfast.meta.selectors import LabelSelector
+from holdfast.runtime.decisions import Decision
+
+W = TypeVar("W")
+
+PAUSED = "holdfast.dev/paused"
+"""The annotation that makes controllers leave an object alone while it is ``true``."""
+
+
+BACKOFF: Final = Backoff(base=timedelta(milliseconds=50), cap=timedelta(minutes=5))
+"""The usual wait after failures: most are a conflict, over at once; a server that is away is not asked often."""
+
+
+class View(Protocol):
+    """What is known of the API now: read-only, in memory, one consistent moment.
+
+    Only resources that a controller names (its own, `owns`, `watches`, `reads`) can be asked for.
+    """
+
+    def get(self, resource: Resource, key: Key) -> Object | None: ...
+
+    def list(
+        self, resource: Resource, *, namespace: str = "", labels: LabelSelector | None = None
+    ) -> tuple[Object, ...]:
+        """Objects by namespace (all of them, if none is given) and labels, in the order of their keys."""
+        ...
+
+    def owned(self, resource: Resource, uid: str) -> tuple[Object, ...]:
+        """Objects that name the owner with `uid`, as their controller or not, in the order of their keys."""
+        ...
+
+    def indexed(self, resource: Resource, index: str, value: str) -> tuple[Object, ...]:
+        """Objects for which an `Index` of that name gives `value`, in the order of their keys."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Another resource whose changes concern ours.
+
+    `keys` says whose: it is asked for the object as it was and for the object as it is, so a changed
+    reference reaches both.
+    """
+
+    resource: Resource
+    keys: Callable[[Object, View], Iterable[Key]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """A look-up of objects by something that they say: `values` of one object, for `View.indexed`."""
+
+    resource: Resource
+    name: str
+    values: Callable[[Object], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller(Generic[W]):
+    """One controller.
+
+    resource    what it reconciles, one key at a time
+    owns        resources whose controller reference points at ours: their changes bring the owner's key, and
+                they are what `Decision.children` is compared with and pruned among
+    watches     other resources, with whose keys they concern
+    reads       resources that `observe` looks into, whose changes need no pass of their own
+    indexes     look-ups that `observe` needs
+    observe     (view, key) -> the world of one key; None where nothing is to be done
+    decide      (world, now) -> what to do
+    cleanup     the same for an object that is being deleted and has our finalizer
+    finalizer   the finalizer that is kept on objects while `cleanup` has work to do
+    survey      asks the world outside; returns a fuller world, or raises `Failure`
+    act         does what the decision wants outside; returns the decision with what came of it, or raises
+    explain     (world, failure, now) -> the status of a pass that failed; without it the decision's is written
+    workers     how many keys are worked on at a time
+    timeout     how long one pass may take
+    backoff     waits after failures in a row
+    """
+
+    name: str
+    resource: Resource
+    observe: Callable[[View, Key], W | None]
+    decide: Callable[[W, datetime], Decision]
+    owns: tuple[Resource, ...] = ()
+    watches: tuple[Watch, ...] = ()
+    reads: tuple[Resource, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    cleanup: Callable[[W, datetime], Decision] | None = None
+    finalizer: str = ""
+    survey: Callable[[W], Awaitable[W]] | None = None
+    act: Callable[[W, Decision], Awaitable[Decision]] | None = None
+    explain: Callable[[W, Failure, datetime], Mapping[str, Any] | None] | None = None
+    workers: int = 8
+    timeout: timedelta = timedelta(seconds=60)
+    backoff: Backoff = BACKOFF
+
+    def __post_init__(self) -> None:
+        if bool(self.finalizer) != (self.cleanup is not None):
+            raise ValueError(f"controller {self.name}: give finalizer and cleanup both, or neither")
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Everything that is watched for it, each once."""
+        watched = (watch.resource for watch in self.watches)
+        return tuple(dict.fromkeys((self.resource, *self.owns, *watched, *self.reads)))
+
+
+Change = Callable[[Object | None, Object | None], None]
+"""Told of one object: as it was (None if new) and as it is (None if gone)."""
+
+
+class Stores(View, Protocol):
+    """The stores of a process, for components: a view, and the changes of it."""
+
+    def subscribe(self, resource: Resource, change: Change, *, metadata_only: bool = False) -> Callable[[], None]:
+        """Be told of every change, beginning with what there is now; watched from now on.  Returns how to stop.
+
+        `metadata_only` is content with objects that have nothing but metadata.
+        """
+        ...
+
+    async def synced(self, *resources: Resource) -> None:
+        """Returns when what was listed first is in the stores; of all resources, if none is named."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What a component is given to live in."""
+
+    stores: Stores
+    client: Client
+    now: Callable[[], datetime]
+
+
+class Component(Protocol):
+    """What is not a controller of keys: a scheduler, a garbage collector, a node.  It runs until it is cancelled."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def reads(self) -> tuple[Resource, ...]:
+        """The resources that are watched for it from the start."""
+        ...
+
+    async def run(self, environment: Environment) -> None: ...

@@ -1,0 +1,122 @@
+"""What a controller decides, as values: children, writes, a status, notices, and when to look again.
+
+A `Decision` is all that a pass may want.  It is made by a pure function and
+carried out by the one driver, so that a test compares two values.  This module
+must not know how anything is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from holdfast.client.protocols import PatchType, Propagation
+from holdfast.client.resources import Resource
+from holdfast.kernel.children import Desired
+from holdfast.kernel.outcomes import Done, Outcome
+from holdfast.meta.objects import Key
+
+# --- writes: what is asked for once, and not a child that is to be kept as it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Write:
+    """
+    because  why, in words; it is logged, and nothing is written without a reason
+    wave     writes of one wave may run side by side; a wave begins when the one before it has succeeded
+    """
+
+    because: str
+    wave: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create(_Write):
+    """Create the manifest.  That it exists already means that we see an old world: the pass is run again."""
+
+    resource: Resource
+    manifest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch(_Write):
+    """Patch an object, on condition that it is still the one that was seen.
+
+    uid      the object must be this one; another of its name is not ours to change
+    version  the object must not have changed since; leave it empty where the patch holds whatever else changed
+    """
+
+    resource: Resource
+    key: Key
+    patch: Any
+    uid: str
+    version: str = ""
+    type: PatchType = PatchType.MERGE
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete(_Write):
+    """Delete an object, on condition that it is still the one with this UID; one that is gone is as wished."""
+
+    resource: Resource
+    key: Key
+    uid: str
+    version: str = ""
+    propagation: Propagation | None = None
+    grace_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post(_Write):
+    """Ask for a subresource that is created: a binding, an eviction, a token."""
+
+    resource: Resource
+    key: Key
+    subresource: str
+    body: Mapping[str, Any]
+
+
+Write: TypeAlias = Create | Patch | Delete | Post
+
+
+# --- notices: what people are told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What becomes an Event: of the object itself, unless `about` names another (with its ``metadata.uid``)."""
+
+    type: Literal["Normal", "Warning"] = "Normal"
+    reason: str
+    message: str
+    about: Mapping[str, Any] | None = None
+
+
+# --- the decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What one pass wants.  They are carried out in this order: children, writes, act, status, notices.
+
+    children  the children there should be, all of them, compared with those that are owned (`kernel.children`);
+              None leaves them alone, and () wants none
+    writes    what else is asked for, by wave
+    status    the whole status as it should be; None leaves it alone.  It is written once, and only if it differs
+    notices   told after the status has been written; the same one again within a while is counted, not repeated
+    outcome   when to look again if nothing changes
+    finalized of a `cleanup`: nothing is left to do, so the finalizer may go
+    """
+
+    children: tuple[Desired, ...] | None = None
+    writes: tuple[Write, ...] = ()
+    status: Mapping[str, Any] | None = None
+    notices: tuple[Notice, ...] = ()
+    outcome: Outcome = field(default_factory=Done)
+    finalized: bool = False
+
+
+NOTHING: Decision = Decision()
+"""The decision of a pass that finds everything as it should be."""
