@@ -27,6 +27,14 @@ class Unreachable(Exception):
     """No answer came: the server is away, or the connection broke.  A write may have been done or not."""
 
 
+class Unsent(Unreachable):
+    """No connection came about, so the request never left: a write surely did nothing."""
+
+
+class Untrusted(Unsent):
+    """The two ends do not trust each other's certificates, which no second attempt will change."""
+
+
 class PatchType(Enum):
     """How a patch is to be read."""
 
