@@ -1,0 +1,299 @@
+"""Runs one controller: changes in, passes out, one at a time for a key.
+
+A change of an object becomes keys (the object's own, its owner's, or those that a
+`Watch` says); keys are queued; a pass runs; and one switch turns the way it ended
+into a queue call, a metric and a log line.
+
+After a pass has written, its key is withheld until the stores have seen each of
+the writes, so no decision is made on a world without them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from functools import partial
+from time import perf_counter
+from typing import Any, Final, Generic, TypeVar, assert_never
+
+from holdfast.client.objects import Object
+from holdfast.client.resources import Resource
+from holdfast.kernel.outcomes import Again, Done, Failure, Permanent, Retry
+from holdfast.meta.objects import Key
+from holdfast.runtime.controllers import Controller, Stores, View
+from holdfast.runtime.failures import Stale
+from holdfast.runtime.metrics import Metrics
+from holdfast.runtime.passes import Ended, Pass, Paused
+from holdfast.runtime.queues import NEVER, Priority, Queue
+from holdfast.runtime.writing import Written, is_seen
+
+W = TypeVar("W")
+Keys = Callable[[Object, View], Iterable[Key]]
+
+_log: Final = logging.getLogger("holdfast.runtime")
+
+_REMEMBERED: Final = 8192
+"""How many of our own writes are remembered, to tell their echo from a change by somebody else."""
+
+_BLIND: Final = 15.0
+"""Seconds after which a write that no store shows is given up on: the object was there and gone between two lists."""
+
+
+class Driver(Generic[W]):
+    """The queue and the workers of one controller."""
+
+    def __init__(
+        self,
+        controller: Controller[W],
+        stores: Stores,
+        *,
+        passing: Pass[W],
+        metrics: Metrics,
+        spread: Callable[[], float],
+    ) -> None:
+        self.controller = controller
+        self.queue: Queue[Key] = Queue()
+        self._stores = stores
+        self._pass = passing
+        self._metrics = metrics
+        self._spread = spread
+        self._wake = asyncio.Event()
+        self._own: OrderedDict[tuple[Resource, str], None] = OrderedDict()
+        self._awaited: dict[tuple[Resource, Key], list[_Awaited]] = {}
+        self._echoes: dict[Key, list[tuple[Resource, str]]] = {}
+        self._synced = False
+        self._stopping = False
+        self._started: dict[Key, float] = {}
+        self._unsubscribe: list[Callable[[], None]] = []
+
+    # --- changes in
+
+    def listen(self) -> None:
+        """Begin to queue what changes; what there is already counts as changed."""
+        controller = self.controller
+        sources: dict[Resource, list[Keys]] = {controller.resource: [_itself]}
+        for owned in controller.owns:
+            sources.setdefault(owned, []).append(partial(_owner, controller.resource))
+        for watch in controller.watches:
+            sources.setdefault(watch.resource, []).append(watch.keys)
+        for resource in controller.resources:
+            change = partial(self._changed, resource, tuple(sources.get(resource, ())))
+            self._unsubscribe.append(self._stores.subscribe(resource, change))
+
+    def _changed(self, resource: Resource, sources: tuple[Keys, ...], old: Object | None, new: Object | None) -> None:
+        seen = new or old
+        assert seen is not None, "a change is of something"
+        self._release(resource, seen.key, old, new)
+        keys = {key for keys in sources for each in (old, new) if each is not None for key in keys(each, self._stores)}
+        if not keys:
+            return
+        now = asyncio.get_running_loop().time()
+        stamp = (resource, new.version if new is not None else "")
+        for key in keys:
+            if not self._synced:
+                self.queue.add(key, now, priority=Priority.LOOKED_AT)
+            elif key in self._started:
+                # Whether it is the echo of what this very run writes is known when the run has ended.
+                self._echoes.setdefault(key, []).append(stamp)
+            elif stamp in self._own:
+                self.queue.touched(key, now)
+            else:
+                self.queue.changed(key, now)
+        self._wake.set()
+
+    # --- passes out
+
+    async def run(self) -> None:
+        """Work until cancelled, or until `stop` and the end of what was running then."""
+        await self._stores.synced(*self.controller.resources)
+        self._synced = True
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.TaskGroup() as passes:
+                while not (self._stopping and not self.queue.running):
+                    self._wake.clear()
+                    while not self._stopping and self.queue.running < self.controller.workers:
+                        key = self.queue.take(loop.time())
+                        if key is None:
+                            break
+                        passes.create_task(self._work(key))
+                    await self._until_due(loop)
+        finally:
+            for unsubscribe in self._unsubscribe:
+                unsubscribe()
+
+    def stop(self) -> None:
+        """Take no more keys."""
+        self._stopping = True
+        self._wake.set()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing runs, and nothing can run now."""
+        now = asyncio.get_running_loop().time()
+        return self._synced and not self.queue.running and self.queue.next_due() > now
+
+    def stuck(self, now: float) -> str | None:
+        """Which key has been running for much longer than it may, if one has."""
+        limit = 2 * self.controller.timeout.total_seconds()
+        late = [key for key, since in self._started.items() if now - since > limit]
+        return f"{self.controller.name} {late[0]} has not ended" if late else None
+
+    async def _until_due(self, loop: asyncio.AbstractEventLoop) -> None:
+        full = self._stopping or self.queue.running >= self.controller.workers
+        due = NEVER if full else self.queue.next_due()
+        timer = None if due == NEVER else loop.call_at(due, self._wake.set)
+        await self._wake.wait()
+        if timer is not None:
+            timer.cancel()
+
+    async def _work(self, key: Key) -> None:
+        loop = asyncio.get_running_loop()
+        name, began = self.controller.name, perf_counter()
+        self._metrics.taken(name, waited=self.queue.waited(key, loop.time()))
+        self._started[key] = loop.time()
+        try:
+            ended = await self._isolated(key)
+        finally:
+            del self._started[key]
+        for written in ended.written:
+            self._remember(key, written)
+        result = self._conclude(key, ended, loop.time())
+        self._metrics.passed(name, result, seconds=perf_counter() - began)
+        for stamp in self._echoes.pop(key, ()):
+            (self.queue.touched if stamp in self._own else self.queue.changed)(key, loop.time())
+        self._wake.set()
+
+    async def _isolated(self, key: Key) -> Ended:
+        """A pass that ends: one that hangs is cut off, and a defect stops nothing but itself."""
+        timeout = self.controller.timeout
+        try:
+            async with asyncio.timeout(timeout.total_seconds()):
+                return await self._pass.run(key)
+        except TimeoutError:
+            return Ended(how=Retry("Timeout", f"the pass was cut off after {timeout.total_seconds():g} s"))
+        except Exception as defect:
+            _log.exception("pass crashed", extra={"fields": self._fields(key)})
+            return Ended(how=Retry("InternalError", f"{type(defect).__name__}; the log has it"))
+
+    def _conclude(self, key: Key, ended: Ended, now: float) -> str:
+        """The one switch: from how a pass ended to the queue, the log and the name of the result."""
+        how = ended.how
+        failures = self.queue.done(key, failed=isinstance(how, Retry))
+        match how:
+            case Done():
+                return "done"
+            case Again(after=after):
+                self.queue.add(key, now, at=now + after.total_seconds(), priority=Priority.LOOKED_AT)
+                return "again"
+            case Paused():
+                return "paused"
+            case Permanent():
+                self._log_failure(key, how, logging.WARNING)
+                return "permanent"
+            case Retry(after=after):
+                delay = after or self.controller.backoff.delay(failures, spread=self._spread())
+                self.queue.add(key, now, at=now + delay.total_seconds(), priority=Priority.LOOKED_AT)
+                if isinstance(how, Stale):
+                    return "stale"
+                self._log_failure(key, how, logging.WARNING, again_in=delay)
+                return "timeout" if how.reason == "Timeout" else "retry"
+            case Failure():
+                raise TypeError(f"raise Retry or Permanent, not {type(how).__name__}")
+            case _:
+                assert_never(how)
+
+    # --- our own writes
+
+    def _remember(self, key: Key, written: Written) -> None:
+        """Withhold the key until the stores show the write, and know its echo when it comes."""
+        self._metrics.wrote(self.controller.name, written.verb)
+        stamp = (written.resource, written.version)
+        if written.version:
+            self._own[stamp] = None
+            while len(self._own) > _REMEMBERED:
+                self._own.popitem(last=False)
+        if written.resource not in self.controller.resources:
+            return
+        if is_seen(written, self._stores.get(written.resource, written.key)):
+            return
+        self.queue.hold(key)
+        place = (written.resource, written.key)
+        awaited = _Awaited(key, written)
+        self._awaited.setdefault(place, []).append(awaited)
+        awaited.timer = asyncio.get_running_loop().call_later(_BLIND, self._give_up, place, awaited)
+
+    def _release(self, resource: Resource, key: Key, old: Object | None, new: Object | None) -> None:
+        place = (resource, key)
+        waiting = self._awaited.get(place)
+        if not waiting:
+            return
+        left = []
+        for awaited in waiting:
+            written = awaited.written
+            # What was seen and is gone again was seen.
+            if is_seen(written, new) or (new is None and old is not None and is_seen(written, old)):
+                awaited.end()
+                self.queue.release(awaited.key)
+            else:
+                left.append(awaited)
+        if left:
+            self._awaited[place] = left
+        else:
+            del self._awaited[place]
+        self._wake.set()
+
+    def _give_up(self, place: tuple[Resource, Key], awaited: _Awaited) -> None:
+        waiting = self._awaited.get(place, [])
+        if awaited in waiting:
+            waiting.remove(awaited)
+            if not waiting:
+                del self._awaited[place]
+            _log.warning(
+                "own write was never seen", extra={"fields": self._fields(awaited.key) | {"of": str(place[0])}}
+            )
+            self.queue.release(awaited.key)
+            self.queue.changed(awaited.key, asyncio.get_running_loop().time())
+            self._wake.set()
+
+    # --- what is told
+
+    def _log_failure(self, key: Key, failure: Failure, level: int, *, again_in: timedelta | None = None) -> None:
+        self._metrics.failed(self.controller.name, failure.reason)
+        fields = self._fields(key) | {"reason": failure.reason, "error": failure.message}
+        if again_in is not None:
+            fields["again_in"] = f"{again_in.total_seconds():.3g}s"
+        _log.log(level, "pass failed", extra={"fields": fields})
+
+    def _fields(self, key: Key) -> dict[str, Any]:
+        return {"controller": self.controller.name, "key": str(key)}
+
+
+class _Awaited:
+    """A key that waits for a write of its own to be seen."""
+
+    __slots__ = ("key", "timer", "written")
+
+    def __init__(self, key: Key, written: Written) -> None:
+        self.key = key
+        self.written = written
+        self.timer: asyncio.TimerHandle | None = None
+
+    def end(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+def _itself(obj: Object, view: View) -> Iterable[Key]:
+    return (obj.key,)
+
+
+def _owner(resource: Resource, obj: Object, view: View) -> Iterable[Key]:
+    """The key of the owner that manages an object, if it is of this resource."""
+    owner = obj.controller
+    if owner is None or owner.kind != resource.kind or owner.group != resource.group:
+        return ()
+    return (Key(obj.meta.namespace if resource.namespaced else "", owner.name),)

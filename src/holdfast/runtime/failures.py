@@ -1,0 +1,62 @@
+"""From what an API answers to what a pass does about it, in one table.
+
+    Failure (kernel.outcomes)
+    ├── Retry
+    │   └── Stale    the API is ahead of what we saw: nothing is wrong, look again
+    └── Permanent
+
+What is not in the table is a defect and is handled as one.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from holdfast.client.protocols import Unreachable
+from holdfast.kernel.outcomes import Failure, Permanent, Retry
+from holdfast.meta.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Invalid,
+    MethodNotAllowed,
+    NotAcceptable,
+    NotFound,
+    RequestEntityTooLarge,
+    StatusError,
+    UnsupportedMediaType,
+)
+
+
+class Stale(Retry):
+    """A decision was made on an old view of the world, and the API said so."""
+
+
+_STALE: Final = (Conflict, AlreadyExists, NotFound)
+"""The world has moved on since we looked."""
+
+_PERMANENT: Final = (
+    Invalid,
+    BadRequest,
+    MethodNotAllowed,
+    NotAcceptable,
+    UnsupportedMediaType,
+    RequestEntityTooLarge,
+)
+"""The same request will be refused again; all other refusals (permissions, quotas, a busy server) can end."""
+
+
+def failure_of(error: StatusError | Unreachable, doing: str) -> Failure:
+    """What a pass makes of an API's answer to what it was doing."""
+    message = f"{doing}: {error}"
+    match error:
+        case Unreachable():
+            return Retry("Unreachable", message)
+        case _ if isinstance(error, _STALE):
+            return Stale(error.reason, message)
+        case _ if isinstance(error, _PERMANENT):
+            return Permanent(error.reason, message)
+        case _:
+            seconds = error.retry_after_seconds
+            return Retry(error.reason or "Refused", message, after=timedelta(seconds=seconds) if seconds else None)

@@ -1,0 +1,214 @@
+"""An embedded cluster on virtual time: the real API server, the real runtime, and the controllers a test names.
+
+    def test_two_pods_are_made() -> None:
+        async def story(cluster: Cluster) -> None:
+            await cluster.create(REPLICA_SETS, replica_set("web", replicas=2))
+            await cluster.settle()
+            assert len(await cluster.list(PODS)) == 2
+
+        play(story, controllers=[replicasets.CONTROLLER])
+
+Nothing sleeps: `settle` returns when nobody has anything to do at this moment,
+`advance` lets time pass, and `until` does both until something is so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import Any, TypeVar
+
+from holdfast.apiserver.server import Server
+from holdfast.client.api import ApiClient
+from holdfast.client.inprocess import InProcess
+from holdfast.client.protocols import Client, Scope
+from holdfast.client.resources import DEFINITIONS, PODS, Resource
+from holdfast.kinds import crds
+from holdfast.kinds.model import Kind
+from holdfast.meta import times
+from holdfast.meta.errors import NotFound
+from holdfast.meta.objects import Key
+from holdfast.runtime.controllers import Component, Controller
+from holdfast.runtime.manager import Manager, Settings
+from holdfast.testing.loops import VirtualLoop, run
+
+T = TypeVar("T")
+Wire = dict[str, Any]
+
+_QUIET = 60
+"""Turns of the loop without a write after which nobody will write any more before time passes."""
+
+
+@dataclass(slots=True)
+class Cluster:
+    """A server with a manager on it, and a client for the test."""
+
+    loop: VirtualLoop
+    server: Server
+    client: Client
+    manager: Manager
+
+    # --- objects, as plain mappings
+
+    async def create(self, resource: Resource, manifest: Mapping[str, Any]) -> Wire:
+        return (await self.client.create(resource, _placed(resource, manifest))).wire()
+
+    async def apply(self, resource: Resource, manifest: Mapping[str, Any]) -> Wire:
+        return (await self.client.apply(resource, _placed(resource, manifest))).wire()
+
+    async def get(self, resource: Resource, name: str, namespace: str = "default") -> Wire:
+        return (await self.client.get(resource, _key(resource, name, namespace))).wire()
+
+    async def find(self, resource: Resource, name: str, namespace: str = "default") -> Wire | None:
+        """The object, or None."""
+        try:
+            return await self.get(resource, name, namespace)
+        except NotFound:
+            return None
+
+    async def list(self, resource: Resource, labels: str = "", *, namespace: str = "default") -> list[Wire]:
+        scope = Scope(namespace=namespace if resource.namespaced else "", labels=labels)
+        return [obj.wire() for obj in (await self.client.list(resource, scope)).objects]
+
+    async def patch(
+        self, resource: Resource, name: str, patch: Any, *, namespace: str = "default", subresource: str = ""
+    ) -> Wire:
+        """A merge patch."""
+        patched = await self.client.patch(resource, _key(resource, name, namespace), patch, subresource=subresource)
+        return patched.wire()
+
+    async def delete(self, resource: Resource, name: str, namespace: str = "default", **options: Any) -> None:
+        await self.client.delete(resource, _key(resource, name, namespace), **options)
+
+    # --- pods that nothing but the test moves
+
+    async def report(self, pod: str, *, ready: bool = True, phase: str = "Running", namespace: str = "default") -> Wire:
+        """Say of a pod, as its node would, that it runs and is ready or not."""
+        now = times.format(self.loop.now())
+        status = "True" if ready else "False"
+        condition = {"type": "Ready", "status": status, "lastTransitionTime": now}
+        patch = {"status": {"phase": phase, "conditions": [condition]}}
+        return await self.patch(PODS, pod, patch, namespace=namespace, subresource="status")
+
+    async def report_all(self, labels: str = "", *, ready: bool = True, namespace: str = "default") -> None:
+        """Say the same of all pods that are not on their way out."""
+        for pod in await self.list(PODS, labels, namespace=namespace):
+            if "deletionTimestamp" not in pod["metadata"]:
+                await self.report(pod["metadata"]["name"], ready=ready, namespace=namespace)
+
+    # --- time
+
+    def now(self) -> datetime:
+        return self.loop.now()
+
+    async def settle(self) -> None:
+        """Until nobody has anything to do before time passes."""
+        quiet, revision = 0, -1
+        while quiet < _QUIET:
+            await asyncio.sleep(0)
+            moved = self.server.store.revision != revision or not self.manager.idle
+            quiet = 0 if moved else quiet + 1
+            revision = self.server.store.revision
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, and then everybody react."""
+        await asyncio.sleep(seconds)
+        await self.settle()
+
+    async def until(
+        self, holds: Callable[[], Awaitable[Any] | Any], *, within: float = 600.0, step: float = 0.5
+    ) -> None:
+        """Let time pass until something holds; fails when it does not within so many virtual seconds."""
+        deadline = self.loop.time() + within
+        while True:
+            await self.settle()
+            answer = holds()
+            if inspect.isawaitable(answer):
+                answer = await answer
+            if answer:
+                return
+            assert self.loop.time() < deadline, f"it did not come about within {within:g} virtual seconds"
+            await asyncio.sleep(step)
+
+
+@asynccontextmanager
+async def opened(
+    loop: VirtualLoop,
+    *,
+    controllers: Sequence[Controller[Any]] = (),
+    components: Sequence[Component] = (),
+    kinds: Sequence[Kind] = (),
+    settings: Settings | None = None,
+    seed: int = 1,
+) -> AsyncIterator[Cluster]:
+    """A cluster that works, with the definitions of `kinds` installed."""
+    server = await Server.open(None, now=loop.now)
+    client = connected(server, seed=seed)
+    for kind in kinds:
+        await client.create(DEFINITIONS, crds.definition(kind))
+    worker = connected(server, seed=seed)
+    manager = Manager(
+        worker, controllers=controllers, components=components, now=loop.now, settings=settings, seed=seed
+    )
+    working = asyncio.ensure_future(manager.run())
+    cluster = Cluster(loop=loop, server=server, client=client, manager=manager)
+    try:
+        await _begun(manager, working)
+        await cluster.settle()
+        yield cluster
+    finally:
+        manager.stop()
+        await working
+        await worker.close()
+        await client.close()
+        await server.close()
+
+
+def play(
+    story: Callable[[Cluster], Awaitable[T]],
+    *,
+    controllers: Sequence[Controller[Any]] = (),
+    components: Sequence[Component] = (),
+    kinds: Sequence[Kind] = (),
+    settings: Settings | None = None,
+    seed: int = 1,
+) -> T:
+    """Play a story on a cluster of its own."""
+
+    async def played(loop: VirtualLoop) -> T:
+        async with opened(
+            loop, controllers=controllers, components=components, kinds=kinds, settings=settings, seed=seed
+        ) as cluster:
+            return await story(cluster)
+
+    return run(played)
+
+
+def connected(server: Server, *, seed: int = 1) -> ApiClient:
+    """A client of a server in the same process, as its admin."""
+    return ApiClient(InProcess(server.handle, server.identity.admin_token), random=Random(seed))
+
+
+async def _begun(manager: Manager, working: asyncio.Future[None]) -> None:
+    begun = asyncio.ensure_future(manager.working.wait())
+    await asyncio.wait({begun, working}, return_when=asyncio.FIRST_COMPLETED)
+    if not begun.done():
+        begun.cancel()
+        working.result()
+
+
+def _placed(resource: Resource, manifest: Mapping[str, Any]) -> Wire:
+    """The manifest with what every one of its kind says, so that tests need not."""
+    metadata = dict(manifest["metadata"])
+    if resource.namespaced:
+        metadata.setdefault("namespace", "default")
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **manifest, "metadata": metadata}
+
+
+def _key(resource: Resource, name: str, namespace: str) -> Key:
+    return Key(namespace if resource.namespaced else "", name)
