@@ -28,7 +28,7 @@ from holdfast.runtime.failures import Stale
 from holdfast.runtime.metrics import Metrics
 from holdfast.runtime.passes import Ended, Pass, Paused
 from holdfast.runtime.queues import NEVER, Priority, Queue
-from holdfast.runtime.writing import Written, is_seen
+from holdfast.runtime.writing import Written
 
 W = TypeVar("W")
 Keys = Callable[[Object, View], Iterable[Key]]
@@ -37,9 +37,6 @@ _log: Final = logging.getLogger("holdfast.runtime")
 
 _REMEMBERED: Final = 8192
 """How many of our own writes are remembered, to tell their echo from a change by somebody else."""
-
-_BLIND: Final = 15.0
-"""Seconds after which a write that no store shows is given up on: the object was there and gone between two lists."""
 
 
 class Driver(Generic[W]):
@@ -62,7 +59,6 @@ class Driver(Generic[W]):
         self._spread = spread
         self._wake = asyncio.Event()
         self._own: OrderedDict[tuple[Resource, str], None] = OrderedDict()
-        self._awaited: dict[tuple[Resource, Key], list[_Awaited]] = {}
         self._echoes: dict[Key, list[tuple[Resource, str]]] = {}
         self._synced = False
         self._stopping = False
@@ -84,9 +80,6 @@ class Driver(Generic[W]):
             self._unsubscribe.append(self._stores.subscribe(resource, change))
 
     def _changed(self, resource: Resource, sources: tuple[Keys, ...], old: Object | None, new: Object | None) -> None:
-        seen = new or old
-        assert seen is not None, "a change is of something"
-        self._release(resource, seen.key, old, new)
         keys = {key for keys in sources for each in (old, new) if each is not None for key in keys(each, self._stores)}
         if not keys:
             return
@@ -218,46 +211,16 @@ class Driver(Generic[W]):
                 self._own.popitem(last=False)
         if written.resource not in self.controller.resources:
             return
-        if is_seen(written, self._stores.get(written.resource, written.key)):
-            return
         self.queue.hold(key)
-        place = (written.resource, written.key)
-        awaited = _Awaited(key, written)
-        self._awaited.setdefault(place, []).append(awaited)
-        awaited.timer = asyncio.get_running_loop().call_later(_BLIND, self._give_up, place, awaited)
-
-    def _release(self, resource: Resource, key: Key, old: Object | None, new: Object | None) -> None:
-        place = (resource, key)
-        waiting = self._awaited.get(place)
-        if not waiting:
-            return
-        left = []
-        for awaited in waiting:
-            written = awaited.written
-            # What was seen and is gone again was seen.
-            if is_seen(written, new) or (new is None and old is not None and is_seen(written, old)):
-                awaited.end()
-                self.queue.release(awaited.key)
-            else:
-                left.append(awaited)
-        if left:
-            self._awaited[place] = left
+        release = partial(self._release, key)
+        if written.version:
+            self._stores.when_seen(written.resource, written.key, written.version, release)
         else:
-            del self._awaited[place]
-        self._wake.set()
+            self._stores.when_gone(written.resource, written.key, written.uid, release)
 
-    def _give_up(self, place: tuple[Resource, Key], awaited: _Awaited) -> None:
-        waiting = self._awaited.get(place, [])
-        if awaited in waiting:
-            waiting.remove(awaited)
-            if not waiting:
-                del self._awaited[place]
-            _log.warning(
-                "own write was never seen", extra={"fields": self._fields(awaited.key) | {"of": str(place[0])}}
-            )
-            self.queue.release(awaited.key)
-            self.queue.changed(awaited.key, asyncio.get_running_loop().time())
-            self._wake.set()
+    def _release(self, key: Key) -> None:
+        self.queue.release(key)
+        self._wake.set()
 
     # --- what is told
 
@@ -270,21 +233,6 @@ class Driver(Generic[W]):
 
     def _fields(self, key: Key) -> dict[str, Any]:
         return {"controller": self.controller.name, "key": str(key)}
-
-
-class _Awaited:
-    """A key that waits for a write of its own to be seen."""
-
-    __slots__ = ("key", "timer", "written")
-
-    def __init__(self, key: Key, written: Written) -> None:
-        self.key = key
-        self.written = written
-        self.timer: asyncio.TimerHandle | None = None
-
-    def end(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
 
 
 def _itself(obj: Object, view: View) -> Iterable[Key]:

@@ -63,7 +63,7 @@ class Manager:
         self._now = now
         self._random = random.Random(seed)
         self._components = tuple(components)
-        self.caches = Caches(client, spread=self._random.random, namespaces=self.settings.namespaces)
+        self.caches = Caches(client, random=self._random.random, namespaces=self.settings.namespaces)
         for resource in _needed(controllers, components):
             indexes = tuple(
                 index for controller in controllers for index in controller.indexes if index.resource == resource

@@ -42,24 +42,6 @@ class Written:
         return cls(verb=verb, resource=obj.resource, key=obj.key, uid=obj.uid, version=obj.version)
 
 
-def is_seen(written: Written, held: Object | None) -> bool:
-    """Whether a store that holds this (or nothing) under the written key has seen the write.
-
-    Nothing there is no proof for what was just created or changed, but it is for what was deleted.
-    """
-    if held is None:
-        return not written.version
-    if held.uid != written.uid:
-        return not written.version or _number(held.version) > _number(written.version)
-    if not written.version:
-        return held.deleting
-    return held.version == written.version or _number(held.version) >= _number(written.version)
-
-
-def _number(version: str) -> int:
-    return int(version) if version.isdigit() else -1
-
-
 class Scribe:
     """Writes for one pass, and keeps what it wrote even when a later write fails."""
 

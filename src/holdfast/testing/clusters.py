@@ -150,7 +150,7 @@ async def opened(
     server = await Server.open(None, now=loop.now)
     client = connected(server, seed=seed)
     for kind in kinds:
-        await client.create(DEFINITIONS, crds.definition(kind))
+        await client.create(DEFINITIONS, crds.crd_of(kind))
     worker = connected(server, seed=seed)
     manager = Manager(
         worker, controllers=controllers, components=components, now=loop.now, settings=settings, seed=seed

@@ -1,0 +1,50 @@
+"""What a pass makes of what an API answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from holdfast.client.protocols import Unreachable
+from holdfast.kernel.outcomes import Failure, Permanent, Retry
+from holdfast.meta import errors
+from holdfast.runtime.failures import Stale, failure_of
+
+STALE = (errors.Conflict, errors.AlreadyExists, errors.NotFound)
+PERMANENT = (
+    errors.BadRequest,
+    errors.Invalid,
+    errors.MethodNotAllowed,
+    errors.NotAcceptable,
+    errors.UnsupportedMediaType,
+    errors.RequestEntityTooLarge,
+)
+ANSWERS = [
+    cls
+    for cls in vars(errors).values()
+    if isinstance(cls, type) and issubclass(cls, errors.StatusError) and cls is not errors.StatusError
+]
+
+
+def expected(answer: type[errors.StatusError]) -> type[Failure]:
+    if answer in STALE:
+        return Stale
+    return Permanent if answer in PERMANENT else Retry
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_every_answer_of_an_api_is_stale_or_permanent_or_worth_another_try(answer: type[errors.StatusError]) -> None:
+    assert type(failure_of(answer("no"), "patching Pod a")) is expected(answer)
+
+
+def test_an_api_that_did_not_answer_is_asked_again() -> None:
+    failure = failure_of(Unreachable("connection refused"), "creating Pod a")
+    assert (type(failure), failure.reason) == (Retry, "Unreachable")
+    assert failure.message == "creating Pod a: connection refused"
+
+
+def test_a_server_that_says_when_to_come_back_is_obeyed() -> None:
+    failure = failure_of(errors.TooManyRequests.of("busy", retry_after_seconds=7), "evicting Pod a")
+    assert isinstance(failure, Retry)
+    assert failure.after == timedelta(seconds=7)
