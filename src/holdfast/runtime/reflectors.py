@@ -1,0 +1,179 @@
+"""Reflectors: keep a store like the server, by doing what the watch's state machine asks for.
+
+The decisions are those of `watching`; here is only the I/O: lists, streams, waits, and the
+silence after which a stream is dead.  This module must not know what objects mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Final, Protocol, assert_never
+
+from holdfast.client.objects import Object
+from holdfast.client.protocols import EVERYTHING, Event, Reader, Scope, Unreachable, Watcher
+from holdfast.client.resources import Resource
+from holdfast.meta.errors import StatusError
+from holdfast.meta.objects import Key
+from holdfast.runtime import watching
+from holdfast.runtime.stores import Writer
+from holdfast.runtime.watching import Ask, Change, Input, Reason
+
+log: Final = logging.getLogger(__name__)
+
+SILENCE: Final = 100.0
+"""Seconds without a word, not even a bookmark, which servers send every minute, after which a stream is dead."""
+
+_PRECISION: Final = 1.0
+"""Seconds by which silence may be counted short, so that not every event moves a timer."""
+
+_BREATH: Final = 100
+"""Events after which others get a turn; a stream that has much to say must not keep the loop for itself."""
+
+Restarted = Callable[[Resource, Reason], None]
+"""Told whenever something must be asked for again, and why."""
+
+
+class Source(Reader, Watcher, Protocol):
+    """What a reflector needs of a client."""
+
+
+class Reflector:
+    """Follows the objects of one resource in one scope.
+
+    synced     called after every list that is in the store
+    random     gives numbers in [0, 1), which spread waits
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        resource: Resource,
+        *,
+        writer: Writer,
+        random: Callable[[], float],
+        scope: Scope = EVERYTHING,
+        metadata_only: bool = False,
+        synced: Callable[[], None] = lambda: None,
+        restarted: Restarted = lambda resource, reason: None,
+    ) -> None:
+        self.resource = resource
+        self.scope = scope
+        self._source = source
+        self._metadata_only = metadata_only
+        self._writer = writer
+        self._random = random
+        self._synced = synced
+        self._restarted = restarted
+        self._staged: dict[Key, Object] = {}
+        self._step = watching.begin()
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong; empty while all is well."""
+        return self._step.state.setbacks.trouble
+
+    async def run(self) -> None:
+        """Follow the server until cancelled."""
+        self._step = watching.begin()
+        while True:
+            began = self._clock()
+            input: Input
+            try:
+                input = await self._answer(self._step.ask)
+            except (StatusError, Unreachable) as error:
+                input = watching.Failed(error, self._since(began))
+            except Exception as error:
+                # A defect of ours, or of what came: this watch is begun again, and the others go on.
+                log.exception("a watch broke", extra=self._extra())
+                input = watching.Failed(error, self._since(began))
+            self._take(input)
+
+    def _take(self, input: Input) -> None:
+        self._step = watching.step(self._step.state, input, spread=self._random())
+        if self._step.change is not None:
+            self._tell(self._step.change)
+        if self._step.reason is not None:
+            self._restarted(self.resource, self._step.reason)
+            if self.trouble:
+                log.warning("a watch is in trouble", extra=self._extra() | {"trouble": self.trouble})
+
+    def _tell(self, change: Change) -> None:
+        match change:
+            case watching.Put(obj):
+                self._writer.put(obj)
+            case watching.Remove(obj):
+                self._writer.remove(obj)
+            case watching.Advance(version):
+                self._writer.advance(version)
+            case watching.Stage(obj):
+                self._staged[obj.key] = obj
+            case watching.Unstage(obj):
+                self._staged.pop(obj.key, None)
+            case watching.Commit(version):
+                staged, self._staged = self._staged, {}
+                self._writer.replace(staged.values(), version)
+                self._synced()
+            case watching.Replace(listed):
+                self._writer.replace(listed.objects, listed.version)
+                self._synced()
+            case _:
+                assert_never(change)
+
+    async def _answer(self, ask: Ask | None) -> Input:
+        """What comes of a question; of a stream, what came last."""
+        match ask:
+            case watching.Wait(delay):
+                await asyncio.sleep(delay.total_seconds())
+                return watching.Due()
+            case watching.List():
+                return await self._source.list(self.resource, self.scope, metadata_only=self._metadata_only)
+            case watching.Collect():
+                self._staged = {}
+                return await self._stream(initial=True)
+            case watching.Watch(since):
+                return await self._stream(since=since)
+            case None:
+                raise RuntimeError("a stream is over, and nothing else was asked for")
+            case _:
+                assert_never(ask)
+
+    async def _stream(self, *, since: str = "", initial: bool = False) -> Input:
+        began = self._clock()
+        stream = self._source.watch(
+            self.resource, self.scope, since=since, initial=initial, metadata_only=self._metadata_only
+        )
+        async with stream as events:
+            self._take(watching.Opened())
+            silent = await self._listen(events)
+        return watching.Ended(self._since(began), silent=silent)
+
+    async def _listen(self, events: AsyncIterator[Event]) -> bool:
+        """Take what a stream says until it ends; whether it had to be ended for its silence."""
+        heard, count = self._clock(), 0
+        try:
+            async with asyncio.timeout(SILENCE) as silence:
+                async for event in events:
+                    self._take(event)
+                    count += 1
+                    if count % _BREATH == 0:
+                        await asyncio.sleep(0)
+                    if self._clock() - heard > _PRECISION:
+                        heard = self._clock()
+                        silence.reschedule(heard + SILENCE)
+        except TimeoutError:
+            if not silence.expired():
+                raise
+            return True
+        return False
+
+    def _clock(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _since(self, began: float) -> timedelta:
+        return timedelta(seconds=self._clock() - began)
+
+    def _extra(self) -> dict[str, str]:
+        return {"resource": str(self.resource), "scope": str(self.scope)}
