@@ -1,9 +1,9 @@
 """Caches: the stores of a process, one list and watch for each resource and scope, shared by everybody.
 
-What is required is followed from then on; several namespaces are followed each for
-itself and read as one.  Whoever is content with metadata reads what others need in
-full, and where nobody does, only metadata is fetched.  Reading never waits and
-never asks the server.
+What is required is followed for good, and what is subscribed to for as long as
+somebody is.  Several namespaces are followed each for itself and read as one.
+Whoever is content with metadata reads what others need in full, and where nobody
+does, only metadata is fetched.  Reading never waits and never asks the server.
 
 This module must not know controllers, nor what objects mean.
 """
@@ -22,7 +22,7 @@ from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.controllers import Change, Index
-from holdfast.runtime.reflectors import Reflector, Restarted, Source
+from holdfast.runtime.reflectors import Reflector, Restarted, Source, ignore
 from holdfast.runtime.stores import Store, Writer
 from holdfast.runtime.watermarks import Callback
 
@@ -54,7 +54,7 @@ class Caches:
         random: Callable[[], float],
         namespaces: Iterable[str] = (),
         scopes: Mapping[Resource, Scope] | None = None,
-        restarted: Restarted = lambda resource, reason: None,
+        restarted: Restarted = ignore,
     ) -> None:
         self._source = source
         self._random = random
@@ -62,25 +62,45 @@ class Caches:
         self._scopes = dict(scopes or {})
         self._restarted = restarted
         self._caches: dict[Resource, Cache] = {}
+        self._required: set[Resource] = set()
         self._group: asyncio.TaskGroup | None = None
 
     # What is followed.
 
     async def run(self) -> None:
-        """Follow everything that is or will be required, until cancelled."""
+        """Follow everything that is or will be wanted, until cancelled."""
         if self._group is not None:
-            raise RuntimeError("the caches run already; one run follows everything that is required")
-        try:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
+            raise RuntimeError("the caches run already; one run follows everything that is wanted")
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
                 for cache in self._caches.values():
                     cache.follow(group)
                 await asyncio.get_running_loop().create_future()
-        finally:
-            self._group = None
+            finally:
+                self._group = None
 
-    def require(self, resource: Resource, *, indexes: Iterable[Index] = (), metadata_only: bool = False) -> None:
-        """Have a resource followed from now on, with these indexes; what is followed already is shared."""
+    def require(self, resource: Resource, *, indexes: Iterable[Index] = ()) -> None:
+        """Have a resource followed from now on and for good, whole and with these indexes."""
+        self._required.add(resource)
+        cache = self._want(resource)
+        for index in indexes:
+            cache.index(index)
+
+    def subscribe(self, resource: Resource, change: Change, *, metadata_only: bool = False) -> Callable[[], None]:
+        cache = self._want(resource, metadata_only=metadata_only)
+        cache.subscribe(change, metadata_only=metadata_only)
+        return partial(self._unsubscribe, resource, cache, change)
+
+    def _unsubscribe(self, resource: Resource, cache: Cache, change: Change) -> None:
+        """Tell somebody no more, and follow no longer what nobody wants; the kind may be gone."""
+        cache.unsubscribe(change)
+        if not cache.heard and resource not in self._required and self._caches.get(resource) is cache:
+            del self._caches[resource]
+            cache.close()
+
+    def _want(self, resource: Resource, *, metadata_only: bool = False) -> Cache:
+        """What follows a resource, which is shared by all who want it."""
         cache = self._caches.get(resource)
         if cache is None:
             reflector = partial(Reflector, self._source, resource, random=self._random, restarted=self._restarted)
@@ -90,20 +110,7 @@ class Caches:
                 cache.follow(self._group)
         elif not metadata_only:
             cache.complete(self._group)
-        for index in indexes:
-            cache.index(index)
-
-    def drop(self, resource: Resource) -> None:
-        """Follow a resource no longer, because its kind is gone: subscribers are told that its objects are, too."""
-        cache = self._caches.pop(resource, None)
-        if cache is not None:
-            cache.close()
-
-    def subscribe(self, resource: Resource, change: Change, *, metadata_only: bool = False) -> Callable[[], None]:
-        self.require(resource, metadata_only=metadata_only)
-        cache = self._caches[resource]
-        cache.subscribe(change, metadata_only=metadata_only)
-        return partial(cache.unsubscribe, change)
+        return cache
 
     async def synced(self, *resources: Resource) -> None:
         caches = [self._cache(resource) for resource in resources or self._caches]
@@ -146,21 +153,16 @@ class Caches:
     def indexed(self, resource: Resource, index: str, value: str) -> tuple[Object, ...]:
         return _joined(store.indexed(index, value) for store in self._cache(resource).among())
 
-    # Own writes.
+    # Own writes.  Where nobody watches an object, nobody can be misled by what is not seen, and there is no wait.
 
-    def when_seen(self, resource: Resource, key: Key, *, version: str, callback: Callback) -> None:
-        """Call back once a write of an object, which made this version of it, has been seen.
-
-        It is called at once if that is so already, and where nobody watches the object, who cannot be misled by it.
-        """
+    def when_seen(self, resource: Resource, key: Key, version: str, callback: Callback) -> None:
         store = self._watching(resource, key)
         if store is None:
             callback()
         else:
             store.when_seen(key, version, callback)
 
-    def when_gone(self, resource: Resource, key: Key, *, uid: str, callback: Callback) -> None:
-        """Call back once the object with this UID is seen no more; at once, where nobody watches it."""
+    def when_gone(self, resource: Resource, key: Key, uid: str, callback: Callback) -> None:
         store = self._watching(resource, key)
         if store is None:
             callback()
@@ -251,6 +253,11 @@ class Cache:
         for store in self.among():
             store.unsubscribe(change)
 
+    @property
+    def heard(self) -> bool:
+        """Whether anybody is told of changes."""
+        return bool(self._waiting) or any(store.heard for store in self.among())
+
     # Following.
 
     def follow(self, group: asyncio.TaskGroup) -> None:
@@ -277,7 +284,7 @@ class Cache:
             self.follow(group)
 
     def close(self) -> None:
-        """Follow it no longer; its objects are gone, and nobody needs to wait for anything."""
+        """Follow it no longer; nobody needs to wait for anything that it would have shown."""
         for part in self._parts.values():
             part.stop()
             part.writer.replace((), "")

@@ -19,9 +19,9 @@ from holdfast.meta.errors import StatusError
 from holdfast.meta.objects import Key
 from holdfast.runtime import watching
 from holdfast.runtime.stores import Writer
-from holdfast.runtime.watching import Ask, Change, Input, Reason
+from holdfast.runtime.watching import Ask, Change, Input
 
-log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("holdfast.runtime")
 
 SILENCE: Final = 100.0
 """Seconds without a word, not even a bookmark, which servers send every minute, after which a stream is dead."""
@@ -32,8 +32,12 @@ _PRECISION: Final = 1.0
 _BREATH: Final = 100
 """Events after which others get a turn; a stream that has much to say must not keep the loop for itself."""
 
-Restarted = Callable[[Resource, Reason], None]
-"""Told whenever something must be asked for again, and why."""
+Restarted = Callable[[str, str], None]
+"""Told whenever a watch must be begun again: its resource (``deployments.apps``), and the `watching.Reason`."""
+
+
+def ignore(resource: str, reason: str) -> None:
+    """Nobody counts how often watches are begun again."""
 
 
 class Source(Reader, Watcher, Protocol):
@@ -57,7 +61,7 @@ class Reflector:
         scope: Scope = EVERYTHING,
         metadata_only: bool = False,
         synced: Callable[[], None] = lambda: None,
-        restarted: Restarted = lambda resource, reason: None,
+        restarted: Restarted = ignore,
     ) -> None:
         self.resource = resource
         self.scope = scope
@@ -87,18 +91,26 @@ class Reflector:
                 input = watching.Failed(error, self._since(began))
             except Exception as error:
                 # A defect of ours, or of what came: this watch is begun again, and the others go on.
-                log.exception("a watch broke", extra=self._extra())
+                _log.exception("watch broke", extra={"fields": self._fields()})
                 input = watching.Failed(error, self._since(began))
             self._take(input)
 
     def _take(self, input: Input) -> None:
+        before = self.trouble
         self._step = watching.step(self._step.state, input, spread=self._random())
         if self._step.change is not None:
             self._tell(self._step.change)
         if self._step.reason is not None:
-            self._restarted(self.resource, self._step.reason)
-            if self.trouble:
-                log.warning("a watch is in trouble", extra=self._extra() | {"trouble": self.trouble})
+            self._restarted(self.resource.group_resource, self._step.reason.value)
+        if self.trouble != before:
+            self._log_trouble()
+
+    def _log_trouble(self) -> None:
+        """Trouble is told when it begins, changes or ends, and not at every attempt."""
+        if self.trouble:
+            _log.warning("watch in trouble", extra={"fields": self._fields() | {"trouble": self.trouble}})
+        else:
+            _log.info("watch recovered", extra={"fields": self._fields()})
 
     def _tell(self, change: Change) -> None:
         match change:
@@ -175,5 +187,5 @@ class Reflector:
     def _since(self, began: float) -> timedelta:
         return timedelta(seconds=self._clock() - began)
 
-    def _extra(self) -> dict[str, str]:
-        return {"resource": str(self.resource), "scope": str(self.scope)}
+    def _fields(self) -> dict[str, str]:
+        return {"resource": str(self.resource), "namespace": self.scope.namespace}

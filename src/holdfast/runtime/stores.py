@@ -23,7 +23,7 @@ from holdfast.runtime.controllers import Change, Index
 from holdfast.runtime.postings import Postings
 from holdfast.runtime.watermarks import Callback, Watermarks, number
 
-log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("holdfast.runtime")
 
 Difference: TypeAlias = tuple[Object | None, Object | None]
 """One object as it was and as it is."""
@@ -131,6 +131,11 @@ class Store:
         if change in self._listeners:
             self._listeners.remove(change)
 
+    @property
+    def heard(self) -> bool:
+        """Whether anybody is told of changes."""
+        return bool(self._listeners)
+
     def _announce(self, differences: Iterable[Difference]) -> None:
         for old, new in differences:
             for change in tuple(self._listeners):
@@ -141,9 +146,7 @@ class Store:
             change(old, new)
         except Exception:
             # The other listeners must hear of it all the same, and the watch must go on.
-            log.exception(
-                "a listener failed on a change", extra={"resource": str(self.resource), "object": str(new or old)}
-            )
+            _log.exception("a listener failed on a change", extra={"fields": {"object": str(new or old)}})
 
     # Versions.
 
@@ -171,10 +174,10 @@ class Store:
             self._marks.await_object(key, lambda held: held is None or held.version == version, callback)
 
     def when_gone(self, key: Key, uid: str, callback: Callback) -> None:
-        """Call back once the object with this UID is not held; at once, if it is not."""
+        """Call back once the object with this UID is seen to be gone, or on its way out; at once, if it is."""
 
         def gone(held: Object | None) -> bool:
-            return held is None or held.uid != uid
+            return held is None or held.uid != uid or held.deleting
 
         if gone(self.get(key)):
             callback()
@@ -301,7 +304,7 @@ def _values(index: Index, obj: Object) -> frozenset[str]:
         return frozenset(index.values(obj))
     except Exception:
         # One object that an index cannot read must not keep all others from being found.
-        log.exception("an index failed on an object", extra={"index": index.name, "object": str(obj)})
+        _log.exception("an index failed on an object", extra={"fields": {"index": index.name, "object": str(obj)}})
         return frozenset()
 
 
