@@ -156,11 +156,11 @@ class Stores(View, Protocol):
         """
         ...
 
-    def when_seen(self, resource: Resource, key: Key, version: str, callback: Callable[[], None]) -> None:
+    def when_seen(self, resource: Resource, key: Key, *, version: str, callback: Callable[[], None]) -> None:
         """Call back, once, as soon as an object is known as it was at a version, or later; at once if it is."""
         ...
 
-    def when_gone(self, resource: Resource, key: Key, uid: str, callback: Callable[[], None]) -> None:
+    def when_gone(self, resource: Resource, key: Key, *, uid: str, callback: Callable[[], None]) -> None:
         """Call back, once, as soon as the object with this UID is known to be gone or on its way out."""
         ...
 

@@ -25,7 +25,7 @@ from holdfast.kernel.outcomes import Again, Done, Failure, Permanent, Retry
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, Stores, View
 from holdfast.runtime.failures import Stale
-from holdfast.runtime.metrics import Metrics
+from holdfast.runtime.metrics import Backlog, Metrics
 from holdfast.runtime.passes import Ended, Pass, Paused
 from holdfast.runtime.queues import NEVER, Priority, Queue
 from holdfast.runtime.writing import Written
@@ -34,6 +34,9 @@ W = TypeVar("W")
 Keys = Callable[[Object, View], Iterable[Key]]
 
 _log: Final = logging.getLogger("holdfast.runtime")
+
+_TIMEOUT: Final = "Timeout"
+_DEFECT: Final = "InternalError"
 
 _REMEMBERED: Final = 8192
 """How many of our own writes are remembered, to tell their echo from a change by somebody else."""
@@ -124,10 +127,12 @@ class Driver(Generic[W]):
         self._wake.set()
 
     @property
-    def idle(self) -> bool:
-        """Nothing runs, and nothing can run now."""
-        now = asyncio.get_running_loop().time()
-        return self._synced and not self.queue.running and self.queue.next_due() > now
+    def quiet(self) -> bool:
+        """No key is due; those that run may wait for something."""
+        return self._synced and self.queue.next_due() > asyncio.get_running_loop().time()
+
+    def backlog(self, now: float) -> Backlog:
+        return Backlog(self.queue.depth(now), tuple(now - since for since in self._started.values()))
 
     def stuck(self, now: float) -> str | None:
         """Which key has been running for much longer than it may, if one has."""
@@ -167,10 +172,10 @@ class Driver(Generic[W]):
             async with asyncio.timeout(timeout.total_seconds()):
                 return await self._pass.run(key)
         except TimeoutError:
-            return Ended(how=Retry("Timeout", f"the pass was cut off after {timeout.total_seconds():g} s"))
+            return Ended(how=Retry(_TIMEOUT, f"the pass was cut off after {timeout.total_seconds():g} s"))
         except Exception as defect:
             _log.exception("pass crashed", extra={"fields": self._fields(key)})
-            return Ended(how=Retry("InternalError", f"{type(defect).__name__}; the log has it"))
+            return Ended(how=Retry(_DEFECT, f"{type(defect).__name__}; the log has it"))
 
     def _conclude(self, key: Key, ended: Ended, now: float) -> str:
         """The one switch: from how a pass ended to the queue, the log and the name of the result."""
@@ -193,7 +198,7 @@ class Driver(Generic[W]):
                 if isinstance(how, Stale):
                     return "stale"
                 self._log_failure(key, how, logging.WARNING, again_in=delay)
-                return "timeout" if how.reason == "Timeout" else "retry"
+                return {_TIMEOUT: "timeout", _DEFECT: "panic"}.get(how.reason, "retry")
             case Failure():
                 raise TypeError(f"raise Retry or Permanent, not {type(how).__name__}")
             case _:
@@ -214,9 +219,9 @@ class Driver(Generic[W]):
         self.queue.hold(key)
         release = partial(self._release, key)
         if written.version:
-            self._stores.when_seen(written.resource, written.key, written.version, release)
+            self._stores.when_seen(written.resource, written.key, version=written.version, callback=release)
         else:
-            self._stores.when_gone(written.resource, written.key, written.uid, release)
+            self._stores.when_gone(written.resource, written.key, uid=written.uid, callback=release)
 
     def _release(self, key: Key) -> None:
         self.queue.release(key)

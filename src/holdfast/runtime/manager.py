@@ -23,7 +23,7 @@ from holdfast.runtime.controllers import Component, Controller, Environment
 from holdfast.runtime.decisions import Notice
 from holdfast.runtime.drivers import Driver
 from holdfast.runtime.events import Events
-from holdfast.runtime.metrics import Metrics
+from holdfast.runtime.metrics import Backlog, Metrics
 from holdfast.runtime.passes import Pass, Tell
 
 GRACE: Final = 20.0
@@ -63,13 +63,21 @@ class Manager:
         self._now = now
         self._random = random.Random(seed)
         self._components = tuple(components)
-        self.caches = Caches(client, random=self._random.random, namespaces=self.settings.namespaces)
+        self.caches = Caches(
+            client,
+            random=self._random.random,
+            namespaces=self.settings.namespaces,
+            restarted=lambda resource, reason: self.metrics.watch_restarted(str(resource), reason),
+        )
         for resource in _needed(controllers, components):
             indexes = tuple(
                 index for controller in controllers for index in controller.indexes if index.resource == resource
             )
             self.caches.require(resource, indexes=indexes)
         self._drivers = tuple(self._driver(controller) for controller in controllers)
+        for driver in self._drivers:
+            self.metrics.expect(driver.controller.name)
+        self.metrics.ask(queues=self._backlogs)
         self._stop = asyncio.Event()
         self.working = asyncio.Event()
         """Set once everything was seen and work has begun."""
@@ -108,9 +116,9 @@ class Manager:
         self._stop.set()
 
     @property
-    def idle(self) -> bool:
-        """No controller has anything to do now."""
-        return self.working.is_set() and all(driver.idle for driver in self._drivers)
+    def quiet(self) -> bool:
+        """No controller has a key that is due."""
+        return self.working.is_set() and all(driver.quiet for driver in self._drivers)
 
     @property
     def drivers(self) -> tuple[Driver[Any], ...]:
@@ -139,6 +147,10 @@ class Manager:
         if not self.settings.events:
             return _keep_quiet
         return Events(self._client, f"holdfast-{controller.name}", now=self._now, metrics=self.metrics).emit
+
+    def _backlogs(self) -> Mapping[str, Backlog]:
+        now = asyncio.get_running_loop().time()
+        return {driver.controller.name: driver.backlog(now) for driver in self._drivers}
 
     def _stores_trouble(self) -> str | None:
         trouble = self.caches.trouble()

@@ -161,7 +161,7 @@ class Scribe:
 
     async def _delete(self, write: Delete) -> None:
         try:
-            await self._writer.delete(
+            left = await self._writer.delete(
                 write.resource,
                 write.key,
                 uid=write.uid,
@@ -173,7 +173,10 @@ class Scribe:
             return
         except (StatusError, Unreachable) as error:
             raise failure_of(error, f"deleting {Ref(write.resource.gvk, write.key)}") from error
-        self.written.append(Written(verb="delete", resource=write.resource, key=write.key, uid=write.uid))
+        version = "" if left is None else left.version
+        self.written.append(
+            Written(verb="delete", resource=write.resource, key=write.key, uid=write.uid, version=version)
+        )
 
     async def _post(self, write: Post) -> None:
         try:

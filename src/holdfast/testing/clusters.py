@@ -15,10 +15,10 @@ Nothing sleeps: `settle` returns when nobody has anything to do at this moment,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 from typing import Any, TypeVar
@@ -44,14 +44,50 @@ _QUIET = 60
 """Turns of the loop without a write after which nobody will write any more before time passes."""
 
 
-@dataclass(slots=True)
+Employ = Callable[[Server], Manager]
+"""Makes a manager with a client of its own, as a new process would."""
+
+
 class Cluster:
     """A server with a manager on it, and a client for the test."""
 
-    loop: VirtualLoop
-    server: Server
-    client: Client
-    manager: Manager
+    def __init__(self, loop: VirtualLoop, server: Server, *, employ: Employ, seed: int = 1) -> None:
+        self.loop = loop
+        self.server = server
+        self.client: Client = connected(server, seed=seed)
+        self._employ = employ
+        self._working: asyncio.Task[None] | None = None
+        self.manager = employ(server)
+
+    async def start(self) -> None:
+        """Have the manager work, and wait until it does."""
+        self._working = asyncio.create_task(self.manager.run())
+        begun = asyncio.create_task(_waited(self.manager.working))
+        await asyncio.wait({begun, self._working}, return_when=asyncio.FIRST_COMPLETED)
+        if not begun.done():
+            begun.cancel()
+            self._working.result()
+
+    async def stop(self) -> None:
+        """Have the manager end what it does."""
+        self.manager.stop()
+        if self._working is not None:
+            await self._working
+        self._working = None
+
+    async def kill(self) -> None:
+        """End the manager in the middle of whatever it does."""
+        if self._working is not None:
+            self._working.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._working
+        self._working = None
+
+    async def restart(self) -> None:
+        """Put a new manager in the place of the one that is killed; it knows nothing but what the server has."""
+        await self.kill()
+        self.manager = self._employ(self.server)
+        await self.start()
 
     # --- objects, as plain mappings
 
@@ -111,7 +147,7 @@ class Cluster:
         quiet, revision = 0, -1
         while quiet < _QUIET:
             await asyncio.sleep(0)
-            moved = self.server.store.revision != revision or not self.manager.idle
+            moved = self.server.store.revision != revision or not self.manager.quiet
             quiet = 0 if moved else quiet + 1
             revision = self.server.store.revision
 
@@ -138,34 +174,21 @@ class Cluster:
 
 @asynccontextmanager
 async def opened(
-    loop: VirtualLoop,
-    *,
-    controllers: Sequence[Controller[Any]] = (),
-    components: Sequence[Component] = (),
-    kinds: Sequence[Kind] = (),
-    settings: Settings | None = None,
-    seed: int = 1,
+    loop: VirtualLoop, *, employ: Employ, kinds: Sequence[Kind] = (), seed: int = 1
 ) -> AsyncIterator[Cluster]:
     """A cluster that works, with the definitions of `kinds` installed."""
     server = await Server.open(None, now=loop.now)
-    client = connected(server, seed=seed)
-    for kind in kinds:
-        await client.create(DEFINITIONS, crds.crd_of(kind))
-    worker = connected(server, seed=seed)
-    manager = Manager(
-        worker, controllers=controllers, components=components, now=loop.now, settings=settings, seed=seed
-    )
-    working = asyncio.ensure_future(manager.run())
-    cluster = Cluster(loop=loop, server=server, client=client, manager=manager)
+    cluster = Cluster(loop, server, employ=employ, seed=seed)
     try:
-        await _begun(manager, working)
+        for kind in kinds:
+            await cluster.client.create(DEFINITIONS, crds.crd_of(kind))
+        await cluster.start()
         await cluster.settle()
         yield cluster
+        await cluster.stop()
     finally:
-        manager.stop()
-        await working
-        await worker.close()
-        await client.close()
+        await cluster.kill()
+        await cluster.client.close()
         await server.close()
 
 
@@ -181,9 +204,17 @@ def play(
     """Play a story on a cluster of its own."""
 
     async def played(loop: VirtualLoop) -> T:
-        async with opened(
-            loop, controllers=controllers, components=components, kinds=kinds, settings=settings, seed=seed
-        ) as cluster:
+        def employ(server: Server) -> Manager:
+            return Manager(
+                connected(server, seed=seed),
+                controllers=controllers,
+                components=components,
+                now=loop.now,
+                settings=settings,
+                seed=seed,
+            )
+
+        async with opened(loop, employ=employ, kinds=kinds, seed=seed) as cluster:
             return await story(cluster)
 
     return run(played)
@@ -194,12 +225,8 @@ def connected(server: Server, *, seed: int = 1) -> ApiClient:
     return ApiClient(InProcess(server.handle, server.identity.admin_token), random=Random(seed))
 
 
-async def _begun(manager: Manager, working: asyncio.Future[None]) -> None:
-    begun = asyncio.ensure_future(manager.working.wait())
-    await asyncio.wait({begun, working}, return_when=asyncio.FIRST_COMPLETED)
-    if not begun.done():
-        begun.cancel()
-        working.result()
+async def _waited(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 def _placed(resource: Resource, manifest: Mapping[str, Any]) -> Wire:

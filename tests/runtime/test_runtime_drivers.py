@@ -1,0 +1,272 @@
+"""A controller run by the runtime on the real server: changes in, passes out, and what failures do."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from holdfast.client.objects import Object
+from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
+from holdfast.kernel.children import Desired
+from holdfast.kernel.outcomes import Again, Permanent, Retry
+from holdfast.meta.objects import Key
+from holdfast.runtime.controllers import PAUSED, Controller, View, Watch
+from holdfast.runtime.decisions import NOTHING, Create, Decision, Notice
+from holdfast.testing.clusters import Cluster, play
+
+
+@dataclass(frozen=True)
+class World:
+    owner: Object
+    copies: tuple[Object, ...]
+
+
+def observe(view: View, key: Key) -> World | None:
+    owner = view.get(CONFIG_MAPS, key)
+    if owner is None or "copies" not in owner.wire().get("data", {}):
+        return None
+    return World(owner, view.owned(SECRETS, owner.uid))
+
+
+def secret(name: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {}}
+
+
+def copies(world: World, now: datetime) -> Decision:
+    """As many Secrets as the ConfigMap says."""
+    wanted = int(world.owner.wire()["data"]["copies"])
+    return Decision(children=tuple(Desired(secret(f"{world.owner.key.name}-{n}")) for n in range(wanted)))
+
+
+def controller(**changes: Any) -> Controller[World]:
+    given = {"name": "copies", "resource": CONFIG_MAPS, "observe": observe, "decide": copies, "owns": (SECRETS,)}
+    return Controller(**(given | changes))
+
+
+def config(name: str = "a", **data: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "data": data}
+
+
+async def names(cluster: Cluster, resource: Resource) -> list[str]:
+    return [obj["metadata"]["name"] for obj in await cluster.list(resource)]
+
+
+def test_children_follow_their_owner_and_come_back_when_somebody_deletes_them() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="2"))
+        await cluster.settle()
+        assert await names(cluster, SECRETS) == ["a-0", "a-1"]
+        await cluster.delete(SECRETS, "a-1")
+        await cluster.settle()
+        assert await names(cluster, SECRETS) == ["a-0", "a-1"]
+        await cluster.patch(CONFIG_MAPS, "a", {"data": {"copies": "1"}})
+        await cluster.settle()
+        assert await names(cluster, SECRETS) == ["a-0"]
+
+    play(story, controllers=[controller()])
+
+
+def test_what_was_there_before_the_start_is_looked_at() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        await cluster.restart()
+        await cluster.settle()
+        assert await names(cluster, SECRETS) == ["a-0"]
+
+    play(story, controllers=[controller()])
+
+
+def test_nothing_is_decided_before_the_pass_sees_what_it_wrote() -> None:
+    seen: list[int] = []
+
+    def decide(world: World, now: datetime) -> Decision:
+        seen.append(len(world.copies))
+        if world.copies:
+            return NOTHING
+        # Without a name of its own a second one would be made, if the first had not been seen.
+        manifest = secret("x") | {
+            "metadata": {
+                "generateName": "x-",
+                "namespace": "default",
+                "ownerReferences": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "ConfigMap",
+                        "name": world.owner.key.name,
+                        "uid": world.owner.uid,
+                        "controller": True,
+                    }
+                ],
+            }
+        }
+        return Decision(writes=(Create(because="none there", resource=SECRETS, manifest=manifest),))
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        for n in range(20):
+            await cluster.patch(CONFIG_MAPS, "a", {"data": {"touched": str(n)}})
+        await cluster.settle()
+        assert len(await names(cluster, SECRETS)) == 1
+        assert seen.count(0) == 1
+
+    play(story, controllers=[controller(decide=decide)])
+
+
+def test_a_paused_object_is_left_alone_until_it_is_resumed() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(
+            CONFIG_MAPS, {"metadata": {"name": "a", "annotations": {PAUSED: "true"}}, "data": {"copies": "1"}}
+        )
+        await cluster.settle()
+        assert await names(cluster, SECRETS) == []
+        await cluster.patch(CONFIG_MAPS, "a", {"metadata": {"annotations": {PAUSED: None}}})
+        await cluster.settle()
+        assert await names(cluster, SECRETS) == ["a-0"]
+
+    play(story, controllers=[controller()])
+
+
+def test_a_finalizer_is_there_before_anything_is_done_and_goes_when_the_cleanup_is_done() -> None:
+    left = {"work": 2}
+
+    def cleanup(world: World, now: datetime) -> Decision:
+        left["work"] -= 1
+        if left["work"]:
+            return Decision(outcome=Again(timedelta(seconds=5), "the other side is slow"))
+        return Decision(finalized=True)
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        await cluster.settle()
+        held = await cluster.get(CONFIG_MAPS, "a")
+        assert held["metadata"]["finalizers"] == ["test/copies"]
+        assert await names(cluster, SECRETS) == ["a-0"]
+        await cluster.delete(CONFIG_MAPS, "a")
+        await cluster.settle()
+        assert await cluster.find(CONFIG_MAPS, "a") is not None
+        await cluster.advance(5)
+        assert await cluster.find(CONFIG_MAPS, "a") is None
+
+    play(story, controllers=[controller(finalizer="test/copies", cleanup=cleanup)])
+
+
+@pytest.mark.parametrize(
+    ("failure", "passes"),
+    [
+        (Retry("Away", "the other side is away"), 5),
+        (Retry("Away", "the other side is away", after=timedelta(seconds=10)), 2),
+        (Permanent("Wrong", "change it"), 1),
+        (ZeroDivisionError("a defect"), 5),
+    ],
+)
+def test_failures_are_tried_again_as_their_type_says(failure: Exception, passes: int) -> None:
+    tried: list[float] = []
+
+    async def story(cluster: Cluster) -> None:
+        def decide(world: World, now: datetime) -> Decision:
+            tried.append(cluster.loop.time())
+            raise failure
+
+        nonlocal chosen
+        chosen = decide
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        # 50 ms, doubling, with up to a tenth less.
+        await cluster.advance(1.2)
+        if isinstance(failure, Retry) and failure.after:
+            await cluster.advance(10)
+        assert len(tried) == passes
+
+    chosen: Any = None
+    play(story, controllers=[controller(decide=lambda world, now: chosen(world, now))])
+
+
+def test_a_permanent_failure_is_told_and_tried_again_after_a_change() -> None:
+    def decide(world: World, now: datetime) -> Decision:
+        if world.owner.wire()["data"]["copies"] == "many":
+            raise Permanent("NotANumber", "data.copies: write a number")
+        return copies(world, now)
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="many"))
+        await cluster.settle()
+        (event,) = await cluster.list(EVENTS)
+        assert (event["type"], event["reason"], event["message"]) == (
+            "Warning",
+            "NotANumber",
+            "data.copies: write a number",
+        )
+        await cluster.patch(CONFIG_MAPS, "a", {"data": {"copies": "1"}})
+        await cluster.settle()
+        assert await names(cluster, SECRETS) == ["a-0"]
+
+    play(story, controllers=[controller(decide=decide)])
+
+
+def test_a_pass_that_hangs_is_cut_off_and_others_go_on_meanwhile() -> None:
+    async def hang(world: World) -> World:
+        if world.owner.key.name == "stuck":
+            await asyncio.sleep(3600)
+        return world
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config("stuck", copies="1"))
+        await cluster.create(CONFIG_MAPS, config("other", copies="1"))
+        await cluster.advance(1)
+        assert await names(cluster, SECRETS) == ["other-0"]
+        await cluster.advance(60)
+        text = cluster.manager.metrics.render().decode()
+        assert 'holdfast_reconcile_total{controller="copies",result="timeout"} 1.0' in text
+
+    play(story, controllers=[controller(survey=hang)])
+
+
+def test_a_watch_brings_the_keys_it_says_for_what_was_and_what_is() -> None:
+    def named(obj: Object, view: View) -> list[Key]:
+        target = obj.meta.annotations.get("for")
+        return [Key(obj.meta.namespace, target)] if target else []
+
+    looked: list[str] = []
+
+    def decide(world: World, now: datetime) -> Decision:
+        looked.append(world.owner.key.name)
+        return NOTHING
+
+    async def story(cluster: Cluster) -> None:
+        for name in ("a", "b"):
+            await cluster.create(CONFIG_MAPS, config(name, copies="0"))
+        await cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": "s", "annotations": {"for": "a"}}})
+        await cluster.settle()
+        looked.clear()
+        await cluster.patch(SERVICE_ACCOUNTS, "s", {"metadata": {"annotations": {"for": "b"}}})
+        await cluster.settle()
+        assert sorted(looked) == ["a", "b"]
+
+    play(story, controllers=[controller(decide=decide, watches=(Watch(resource=SERVICE_ACCOUNTS, keys=named),))])
+
+
+def test_a_status_is_written_once_and_notices_are_told_after_it() -> None:
+    def observe_pod(view: View, key: Key) -> Object | None:
+        return view.get(PODS, key)
+
+    def decide(pod: Object, now: datetime) -> Decision:
+        return Decision(
+            status={"phase": "Running", "message": "seen"}, notices=(Notice(reason="Seen", message="It was seen."),)
+        )
+
+    async def story(cluster: Cluster) -> None:
+        spec = {"containers": [{"name": "c", "image": "i"}]}
+        await cluster.create(PODS, {"metadata": {"name": "p"}, "spec": spec})
+        await cluster.settle()
+        pod = await cluster.get(PODS, "p")
+        assert pod["status"] == {"phase": "Running", "message": "seen"}
+        text = cluster.manager.metrics.render().decode()
+        assert 'holdfast_writes_total{controller="seen",verb="patch"} 1.0' in text
+        assert [event["reason"] for event in await cluster.list(EVENTS)] == ["Seen"]
+
+    seen = Controller(name="seen", resource=PODS, observe=observe_pod, decide=decide)
+    play(story, controllers=[seen])
