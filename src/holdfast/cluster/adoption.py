@@ -1,0 +1,95 @@
+"""Whose an object is: adopted by the owner whose selector matches it, let go when it no longer does.
+
+Ownership is the controller reference and nothing else.  An object without one is taken
+by the owner that it fits; one of ours that fits no longer is given up, and lives on.
+An owner that is going away takes nothing.  This module must not know kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from holdfast.client.objects import Meta, Object, OwnerReference
+from holdfast.client.resources import Resource
+from holdfast.meta.objects import Key, owner_reference
+from holdfast.meta.selectors import LabelSelector
+from holdfast.runtime.controllers import View
+from holdfast.runtime.decisions import Patch, Write
+
+
+def candidates(view: View, resource: Resource, owner: Object, *, selector: LabelSelector) -> tuple[Object, ...]:
+    """What an owner selects in its namespace, and what is its own already, in the order of their keys."""
+    selected = view.list(resource, namespace=owner.meta.namespace, labels=selector)
+    found = {each.key: each for each in (*selected, *view.owned(resource, owner.uid))}
+    return tuple(found[key] for key in sorted(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Which objects are the owner's, by UID, and what makes it so."""
+
+    uids: frozenset[str]
+    writes: tuple[Write, ...] = ()
+
+
+def claim(
+    owner: Mapping[str, Any],
+    metas: Iterable[Meta],
+    *,
+    resource: Resource,
+    fits: Callable[[Meta], bool],
+    finalizer: str = "",
+) -> Claimed:
+    """Sort out candidates: those that are the owner's, those to adopt (with a finalizer, if given), those to let go."""
+    uid, going = owner["metadata"]["uid"], bool(owner["metadata"].get("deletionTimestamp"))
+    ours: set[str] = set()
+    writes: list[Write] = []
+    for meta in metas:
+        controller = next((each for each in meta.owner_references if each.controller), None)
+        if controller is not None:
+            if controller.uid != uid:
+                continue
+            if fits(meta):
+                ours.add(meta.uid)
+            elif not going:
+                writes.append(_released(meta, uid, resource))
+        elif fits(meta) and not going and meta.deletion_timestamp is None:
+            ours.add(meta.uid)
+            writes.append(_adopted(meta, owner, resource=resource, finalizer=finalizer))
+    return Claimed(frozenset(ours), tuple(writes))
+
+
+def _adopted(meta: Meta, owner: Mapping[str, Any], *, resource: Resource, finalizer: str) -> Patch:
+    change: dict[str, Any] = {"ownerReferences": [*wired(meta.owner_references), owner_reference(owner)]}
+    if finalizer and finalizer not in meta.finalizers:
+        change["finalizers"] = [*meta.finalizers, finalizer]
+    because = f"it has no controller, and {owner['kind']} {owner['metadata']['name']} selects it"
+    return _patched(meta, change, resource=resource, because=because)
+
+
+def _released(meta: Meta, uid: str, resource: Resource) -> Patch:
+    kept = wired(each for each in meta.owner_references if each.uid != uid)
+    because = "its controller does not select it any more"
+    return _patched(meta, {"ownerReferences": kept or None}, resource=resource, because=because)
+
+
+def _patched(meta: Meta, change: Mapping[str, Any], *, resource: Resource, because: str) -> Patch:
+    # A merge patch replaces lists whole, so it holds for the version that was seen and for no other.
+    return Patch(
+        because=because,
+        resource=resource,
+        key=Key(meta.namespace, meta.name),
+        patch={"metadata": change},
+        uid=meta.uid,
+        version=meta.resource_version,
+    )
+
+
+def wired(references: Iterable[OwnerReference]) -> list[dict[str, Any]]:
+    """Owner references as they are written, without what they leave open."""
+    plain: list[dict[str, Any]] = msgspec.to_builtins(list(references))
+    return [{field: value for field, value in each.items() if value is not None} for each in plain]
