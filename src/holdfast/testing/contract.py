@@ -1,0 +1,283 @@
+"""The contract every controller keeps, tried by force.
+
+A `Scenario` is what somebody does to a cluster and what must be so in the end.
+It is played once undisturbed, and then again and again with one fault at a time
+(`faults`); each time the end must be the same (`Ending`), but for what no two runs
+have in common: identities, times, generated names.
+
+    SCENARIO = Scenario(name="two replicas", controllers=(CONTROLLER,), story=story)
+
+    @pytest.mark.parametrize("faults", FAULTS)
+    def test_the_contract_holds(faults: str) -> None:
+        check(SCENARIO, faults)
+
+What is tried: a second look writes nothing; the process dies with any one of its
+writes; any one change is lost; every read is one version old; changes of different
+kinds come in another order; a write is refused; deletion leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.apiserver.server import Server
+from holdfast.client.resources import Resource
+from holdfast.kernel.children import APPLIED_HASH
+from holdfast.kinds.model import Kind
+from holdfast.runtime.controllers import Component, Controller
+from holdfast.runtime.manager import Manager, Settings
+from holdfast.testing.clusters import Cluster, connected, opened
+from holdfast.testing.faults import Crash, Disorder, Fault, Faulty, Lag, Loss, Refusal
+from holdfast.testing.loops import VirtualLoop, run
+
+Story = Callable[[Cluster], Awaitable[None]]
+
+_TIME: Final = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+_UID: Final = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_NEVER_SAME: Final = frozenset(
+    {
+        "uid",
+        "resourceVersion",
+        "managedFields",
+        "podIP",
+        "podIPs",
+        "hostIP",
+        "hostIPs",
+        "nodeName",
+        "containerID",
+        APPLIED_HASH,
+    }
+)
+_IGNORED: Final = frozenset({"/events", "events.k8s.io/events", "coordination.k8s.io/leases", "/namespaces", "/nodes"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """
+    controllers  what is put to the test
+    components   made anew for every process, because they may keep something in memory
+    kinds        whose definitions are installed first
+    story        what somebody does; it waits with `until`, never for a fixed number of passes
+    deleted      what is deleted at the end, after which nothing that it owned may be left; None skips that
+    patience     virtual seconds after which everything has come to rest
+    ignored      fields that may differ from run to run, beside those that always may
+    """
+
+    name: str
+    controllers: tuple[Controller[Any], ...]
+    story: Story
+    components: Callable[[], Sequence[Component]] = tuple
+    kinds: tuple[Kind, ...] = ()
+    deleted: tuple[Resource, str] | None = None
+    patience: float = 120.0
+    ignored: frozenset[str] = field(default_factory=frozenset)
+
+
+Ending = Counter[str]
+"""The objects there are, each as its canonical text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undisturbed:
+    """How a scenario goes when nothing fails."""
+
+    ending: Ending
+    writes: int
+    changes: int
+
+
+def _crashes(known: Undisturbed) -> Iterator[tuple[str, Fault]]:
+    for n in range(1, known.writes + 1):
+        yield f"it dies with write {n}", Crash(n)
+
+
+def _losses(known: Undisturbed) -> Iterator[tuple[str, Fault]]:
+    for n in range(1, known.changes + 1):
+        yield f"change {n} is lost", Loss(n)
+
+
+def _refusals(known: Undisturbed) -> Iterator[tuple[str, Fault]]:
+    for n in range(1, known.writes + 1):
+        yield f"write {n} is refused", Refusal(n)
+
+
+def _lags(known: Undisturbed) -> Iterator[tuple[str, Fault]]:
+    yield "every read is one version old", Lag()
+
+
+def _disorders(known: Undisturbed) -> Iterator[tuple[str, Fault]]:
+    for seed in (1, 2, 3):
+        yield f"changes come in another order, seed {seed}", Disorder(seed)
+
+
+FAULTS: Final[Mapping[str, Callable[[Undisturbed], Iterator[tuple[str, Fault]]]]] = {
+    "dying with any write": _crashes,
+    "losing any change": _losses,
+    "any write refused": _refusals,
+    "stale reads": _lags,
+    "changes out of order": _disorders,
+}
+"""What is tried, by name, for `pytest.mark.parametrize`."""
+
+
+def check(scenario: Scenario, faults: str) -> None:
+    """Try every fault of one kind; fails with the differences of the runs that ended otherwise."""
+    known = undisturbed(scenario)
+    failed = [
+        difference
+        for name, fault in FAULTS[faults](known)
+        if (difference := _tried(scenario, name, fault=fault, expected=known.ending))
+    ]
+    assert not failed, "\n\n".join(failed[:3]) + (f"\n\nand {len(failed) - 3} more" if len(failed) > 3 else "")
+
+
+def _tried(scenario: Scenario, name: str, *, fault: Fault, expected: Ending) -> str:
+    ending = run(lambda loop: _played(loop, scenario, fault))
+    missing, surplus = expected - ending, ending - expected
+    return _difference(f"{scenario.name}, when {name},", missing, surplus) if missing or surplus else ""
+
+
+@cache
+def undisturbed(scenario: Scenario) -> Undisturbed:
+    """The run that all others are compared with; it also shows that a second look writes nothing."""
+
+    async def played(loop: VirtualLoop) -> Undisturbed:
+        fault = Fault()
+        ending = await _played(loop, scenario, fault)
+        return Undisturbed(ending=ending, writes=fault.writes, changes=fault.changes)
+
+    return run(played)
+
+
+def check_second_look(scenario: Scenario) -> None:
+    """A controller that starts anew and looks at everything again finds nothing to write."""
+
+    async def played(loop: VirtualLoop) -> None:
+        fault = Fault()
+        async with opened(loop, employ=_employer(loop, scenario, fault), kinds=scenario.kinds) as cluster:
+            await scenario.story(cluster)
+            await cluster.advance(scenario.patience)
+            before, revision = fault.writes, cluster.server.store.revision
+            await cluster.restart()
+            await cluster.settle()
+            assert fault.writes == before, f"{fault.writes - before} writes although nothing had changed"
+            assert cluster.server.store.revision == revision, "something was written although nothing had changed"
+
+    run(played)
+
+
+def check_deletion(scenario: Scenario, *, components: Callable[[], Sequence[Component]]) -> None:
+    """When its owner is deleted, nothing is left of what was made for it; `components` has the garbage collector."""
+    assert scenario.deleted is not None, f"{scenario.name} says nothing about deletion"
+    resource, name = scenario.deleted
+
+    async def played(loop: VirtualLoop) -> None:
+        employ = _employer(loop, scenario, Fault(), components=components)
+        async with opened(loop, employ=employ, kinds=scenario.kinds) as cluster:
+            await scenario.story(cluster)
+            await cluster.settle()
+            await cluster.delete(resource, name)
+            await cluster.advance(scenario.patience)
+            left = [text for text in _ending(cluster.server, scenario) if '"ownerReferences"' in text]
+            assert await cluster.find(resource, name) is None, f"{name} is still there"
+            assert not left, "left behind:\n" + "\n".join(left)
+
+    run(played)
+
+
+async def _played(loop: VirtualLoop, scenario: Scenario, fault: Fault) -> Ending:
+    """Play to the end, with a new process in the place of one that dies."""
+    async with opened(loop, employ=_employer(loop, scenario, fault), kinds=scenario.kinds) as cluster:
+        undertaker = asyncio.create_task(_revive(cluster, fault))
+        try:
+            await scenario.story(cluster)
+            await cluster.advance(scenario.patience)
+        finally:
+            undertaker.cancel()
+        return _ending(cluster.server, scenario)
+
+
+async def _revive(cluster: Cluster, fault: Fault) -> None:
+    if isinstance(fault, Crash):
+        await fault.dead.wait()
+        await cluster.restart()
+
+
+def _employer(
+    loop: VirtualLoop, scenario: Scenario, fault: Fault, *, components: Callable[[], Sequence[Component]] | None = None
+) -> Callable[[Server], Manager]:
+    """The first process has the fault; those after a crash are sound, and go on counting where it is none."""
+    made = 0
+
+    def employ(server: Server) -> Manager:
+        nonlocal made
+        made += 1
+        sound = made > 1 and isinstance(fault, Crash)
+        return Manager(
+            Faulty(connected(server), Fault() if sound else fault),
+            controllers=scenario.controllers,
+            components=(*scenario.components(), *(components() if components is not None else ())),
+            now=loop.now,
+            # One write after the other, so that the n-th is the same one in every run.
+            settings=Settings(side_by_side=1),
+            seed=1,
+        )
+
+    return employ
+
+
+def _ending(server: Server, scenario: Scenario) -> Ending:
+    ending: Ending = Counter()
+    for kind in server.registry:
+        if kind.key in _IGNORED or kind.stored_key:
+            continue
+        for entry in server.store.list(kind.key):
+            obj = msgspec.json.decode(entry.value)
+            if not _is_furniture(obj):
+                ending[_canonical(_plain(obj, scenario.ignored))] += 1
+    return ending
+
+
+def _is_furniture(obj: Mapping[str, Any]) -> bool:
+    """What every cluster has, whatever the scenario."""
+    metadata = obj["metadata"]
+    return metadata.get("namespace", "") in ("kube-system", "kube-public", "kube-node-lease") or (
+        not metadata.get("namespace") and not metadata.get("ownerReferences") and obj["kind"] != "PersistentVolume"
+    )
+
+
+def _plain(value: Any, ignored: frozenset[str]) -> Any:
+    """What must be equal of two runs."""
+    if isinstance(value, dict):
+        plain = {
+            name: _plain(item, ignored)
+            for name, item in value.items()
+            if name not in _NEVER_SAME and name not in ignored
+        }
+        if "generateName" in value and "name" in value:
+            plain["name"] = value["generateName"] + "…"
+        return plain
+    if isinstance(value, list):
+        return [_plain(item, ignored) for item in value]
+    if isinstance(value, str) and (_TIME.match(value) or _UID.match(value)):
+        return "…"
+    return value
+
+
+def _canonical(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _difference(name: str, missing: Ending, surplus: Ending) -> str:
+    lines = [f"{name} ends otherwise than undisturbed"]
+    lines += [f"  missing ({number}): {text}" for text, number in missing.items()]
+    lines += [f"  surplus ({number}): {text}" for text, number in surplus.items()]
+    return "\n".join(lines)
