@@ -267,7 +267,7 @@ class Cache:
                 scope=part.scope,
                 writer=part.writer,
                 metadata_only=not self._wants_all,
-                synced=partial(self._arrived, part),
+                synced=partial(self._arrived, part, whole=self._wants_all),
             )
             part.task = group.create_task(part.reflector.run(), name=f"watch {self.resource} {part.scope.namespace}")
 
@@ -290,12 +290,14 @@ class Cache:
             part.writer.replace((), "")
         self.synced.set()
 
-    def _arrived(self, part: _Part) -> None:
-        part.synced = True
+    def _arrived(self, part: _Part, *, whole: bool) -> None:
+        """A list is in the store of a part."""
+        # Whoever asked for whole objects while told of this very list has made it outdated.
+        part.synced = whole == self._wants_all
         if not all(part.synced for part in self._parts.values()):
             return
-        self._has_all = self._wants_all
-        if self._has_all:
+        self._has_all = whole
+        if whole:
             waiting, self._waiting = self._waiting, []
             for change in waiting:
                 self.subscribe(change, metadata_only=False)

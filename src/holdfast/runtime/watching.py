@@ -70,6 +70,11 @@ class Setbacks:
     count: int = 0
     trouble: str = ""
 
+    @property
+    def eased(self) -> Setbacks:
+        """The server answers; whether that lasts is still to be seen."""
+        return Setbacks(self.count)
+
 
 NONE: Final = Setbacks()
 
@@ -257,10 +262,12 @@ def step(state: State, input: Input, *, spread: float = 0.0) -> Step:
             return Step(state, Stage(obj))
         case Collecting(), Deleted(obj):
             return Step(state, Unstage(obj))
-        case Collecting(), Bookmark(version, initial):
-            return Step(Watching(version, collects=True), Commit(version)) if initial else Step(state)
+        case Collecting(setbacks), Bookmark(version, initial=True):
+            return Step(Watching(version, collects=True, setbacks=setbacks.eased), Commit(version))
+        case Collecting(), Bookmark():
+            return Step(state)
         case Watching(), Opened():
-            return Step(replace(state, setbacks=replace(state.setbacks, trouble="")))
+            return Step(replace(state, setbacks=state.setbacks.eased))
         case Watching(), Added() | Modified() | Deleted() | Bookmark():
             return _follow(state, input)
         case ((Listing() | Collecting() | Watching()), (Ended() | Failed())):
