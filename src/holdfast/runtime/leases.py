@@ -7,6 +7,8 @@ A holder stops by its own clock: `until` is counted from when the renewal was *s
 The others take over by theirs: a lease is over when its record has stood unchanged
 for its whole duration since they first *saw* it.  Clocks are never compared, so skew
 does not matter, and the one has stopped `duration - deadline` before another begins.
+Writes name the version they follow, so whatever is lost, late or sent by a process
+that slept for an hour, two never hold one lease, unless somebody deletes it.
 
     Following ── the lease is free, ours, or over; our write was accepted ──> Leading
     Leading   ── not renewed in time, or another's name stands in it ───────> Following
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 import msgspec
 
@@ -229,13 +231,8 @@ def step(state: State, happened: Happening, *, me: Contender, at: float, now: da
 def _stood(
     seen: Seen | None, record: Record | None, *, me: Contender, at: float, now: datetime
 ) -> tuple[State, Action]:
-    """Stand for a lease that was just read: take it, or leave it to its holder.
-
-    A lease that we saw and that was deleted is honoured all the same; only who comes new to a deleted one, while its
-    holder has not noticed yet, cannot know.
-    """
-    if record is not None and (seen is None or seen.record.spec != record.spec):
-        seen = Seen(record, at)
+    """Stand for a lease that was just read: take it, or leave it to its holder."""
+    seen = _seen(seen, record, at)
     if seen is None:
         return Following(), Put(_taken(None, me, now), "")
     left = _left(seen, me, at)
@@ -246,11 +243,30 @@ def _stood(
     return Following(seen), Put(spec, record.version if record else "")
 
 
+def _seen(seen: Seen | None, record: Record | None, at: float) -> Seen | None:
+    """What we have seen after a look at the lease.
+
+    A lease that was there and is gone may have a holder who has not noticed, so its end counts as news.  That is a
+    kindness to who deletes one by mistake, and no more: who comes new to a deleted lease cannot know, and takes it.
+    """
+    match seen, record:
+        case Seen(Record(spec, version), since), None:
+            return Seen(Record(spec, ""), at if version else since)
+        case _, None:
+            return None
+        case Seen(Record(spec), since), Record() if record.spec == spec:
+            return Seen(record, since)
+        case _, Record():
+            return Seen(record, at)
+        case _:
+            assert_never(record)
+
+
 def _left(seen: Seen, me: Contender, at: float) -> float:
-    """For how long a record is to be honoured, by whoever did not write it."""
-    if seen.record.holder in ("", me.identity):
+    """For how long what we have seen is to be honoured; what is ours or nobody's need not be, while it is there."""
+    if seen.record.version and seen.record.holder in ("", me.identity):
         return 0
-    return seen.since + (seen.record.spec.lease_duration_seconds or me.terms.duration) - at
+    return seen.since + max(seen.record.spec.lease_duration_seconds or 0, me.terms.duration) - at
 
 
 def _taken(record: Record | None, me: Contender, now: datetime) -> Spec:
