@@ -362,20 +362,21 @@ class Trial:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._given: list[Key] = []
+        self.given: list[Key] = []
+        """Who has a place for the moment, in the order in which they got it."""
 
     def put(self, claim: Claim, node: str) -> None:
         self._cluster.put(claim, node)
-        self._given.append(claim.key)
+        self.given.append(claim.key)
 
     def mark(self) -> int:
         """How far it has come, for `undo`."""
-        return len(self._given)
+        return len(self.given)
 
     def undo(self, to: int = 0) -> None:
         """Take back what was given since a mark."""
-        while len(self._given) > to:
-            self._cluster.remove(self._given.pop())
+        while len(self.given) > to:
+            self._cluster.remove(self.given.pop())
 
 
 def resolved(
