@@ -95,7 +95,7 @@ def test_a_new_dependent_of_an_owner_that_waits_goes_with_it() -> None:
 
 def test_an_owner_that_orphans_is_told_once() -> None:
     known = graph(thing("a"), thing("b", "a"))
-    assert known.put(thing("a", **going(ORPHAN))) == Doubts(orphan=("a",))
+    assert known.put(thing("a", **going(ORPHAN))) == Doubts(examine=("a",))
     assert known.put(thing("a", labels={"x": "y"}, **going(ORPHAN))) == Doubts()
 
 
@@ -158,6 +158,11 @@ def test_two_references_to_one_owner_count_once() -> None:
     known = graph(thing("a"), thing("b", "a", "a"))
     assert known.remove("b") == Doubts()
     assert known.remove("a") == Doubts()
+
+
+def test_the_objects_of_a_kind_can_be_found() -> None:
+    known = graph(thing("a"), thing("n", resource=NODES), thing("b"))
+    assert known.of(CONFIG_MAPS) == ("a", "b")
 
 
 def test_the_work_of_a_change_does_not_grow_with_the_graph() -> None:

@@ -25,6 +25,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.client.objects import Object, OwnerReference
 from holdfast.client.protocols import Propagation
+from holdfast.client.resources import Resource
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
@@ -47,13 +48,11 @@ def orphaning(obj: Object) -> bool:
 class Doubts:
     """What a change makes worth a look.
 
-    examine  objects that may have to go, or may go now, by UID
-    orphan   owners whose dependents are to be let go, by UID
+    examine  objects by UID: they may have to go, or have something to finish before they go
     strays   objects that name an owner which lives in another namespace, with the references that do
     """
 
     examine: tuple[str, ...] = ()
-    orphan: tuple[str, ...] = ()
     strays: tuple[tuple[Object, OwnerReference], ...] = ()
 
 
@@ -69,6 +68,10 @@ class Graph:
 
     def get(self, uid: str) -> Object | None:
         return self._objects.get(uid)
+
+    def of(self, resource: Resource) -> tuple[str, ...]:
+        """The objects of a resource, by UID; all are looked through, so this is for the end of a kind."""
+        return tuple(uid for uid, obj in self._objects.items() if obj.resource == resource)
 
     def dependents(self, uid: str) -> tuple[Object, ...]:
         """Every object that names the owner with `uid`."""
@@ -96,6 +99,8 @@ class Graph:
         for uid in joined:
             self._dependents.setdefault(uid, {})[obj.uid] = None
         self._unlink(obj.uid, before.keys() - after.keys())
+        begins_to_wait = in_foreground(obj) and not (old and in_foreground(old))
+        begins_to_orphan = orphaning(obj) and not (old and orphaning(old))
         wrong = (*self._misnamed(obj, joined), *(self._misnaming(obj) if old is None else ()))
         return Doubts(
             examine=_unique(
@@ -103,10 +108,10 @@ class Graph:
                     *(each.uid for each, _, _ in wrong),
                     *([obj.uid] if self._doubtful(joined) else ()),
                     *self._unblocked(before, after),
-                    *(self._waiting(obj) if in_foreground(obj) and not (old and in_foreground(old)) else ()),
+                    *(self._dependents.get(obj.uid, ()) if begins_to_wait else ()),
+                    *([obj.uid] if begins_to_wait or begins_to_orphan else ()),
                 )
             ),
-            orphan=(obj.uid,) if orphaning(obj) and not (old and orphaning(old)) else (),
             strays=tuple((each, reference) for each, reference, owner in wrong if not _reachable(each, owner)),
         )
 
@@ -138,10 +143,6 @@ class Graph:
             freed = owner.block_owner_deletion and not (uid in after and after[uid].block_owner_deletion)
             if freed and self._in_foreground(uid):
                 yield uid
-
-    def _waiting(self, obj: Object) -> tuple[str, ...]:
-        """An owner that begins to wait, after the dependents that it waits for."""
-        return (*self._dependents.get(obj.uid, ()), obj.uid)
 
     def _misnamed(self, obj: Object, uids: Collection[str]) -> Iterator[tuple[Object, OwnerReference, Object]]:
         """The references of an object to these owners that say another place than where the owner is seen."""
