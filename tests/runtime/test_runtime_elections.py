@@ -30,12 +30,13 @@ DEADLINE = 10.0
 
 
 class Line:
-    """The way from one process to the server, that can be cut, or hold requests back."""
+    """The way from one process to the server, that can be cut, hold requests back, or lose one answer."""
 
     def __init__(self, server: Server) -> None:
         self._inner = InProcess(server.handle, server.identity.admin_token)
         self.cut = False
         self.hangs = False
+        self.answers = True
         self.requests = 0
 
     async def send(self, request: Request) -> Response:
@@ -44,7 +45,11 @@ class Line:
             await asyncio.Event().wait()
         if self.cut:
             raise Unreachable("the line is cut")
-        return await self._inner.send(request)
+        response = await self._inner.send(request)
+        if not self.answers:
+            self.answers = True
+            await asyncio.Event().wait()
+        return response
 
     async def close(self) -> None:
         await self._inner.close()
@@ -189,6 +194,18 @@ async def test_a_process_that_stops_gives_the_lease_up_and_the_next_takes_over_a
     assert world.when("two begins") - world.when("one ends") <= 2.4
     spec = await world.lease()
     assert (spec["holderIdentity"], spec["leaseTransitions"], spec["leaseDurationSeconds"]) == ("two", 1, 15)
+
+
+@on_a_cluster
+async def test_a_lease_is_given_up_although_a_renewal_was_under_way(world: Cluster) -> None:
+    one = world.process("one").start()
+    await one.working.wait()
+    before = await world.lease()
+    one.line.answers = False
+    await asyncio.sleep(2.5)
+    assert (await world.lease())["renewTime"] > before["renewTime"], "done, and not answered"
+    await one.stop()
+    assert (await world.lease())["holderIdentity"] == ""
 
 
 @on_a_cluster

@@ -196,9 +196,17 @@ class Election:
         return await self._client.create(LEASES, {"metadata": metadata, "spec": spec})
 
     async def _release(self) -> None:
-        if isinstance(self._state, Leading) and self.held():
-            record, self._state, self._action = self._state.record, Following(), Look()
-            await self._asked(self._put(released(record, self._now())))
+        """Give the lease up, so that the next one need not wait until it is over."""
+        if not isinstance(self._state, Leading) or not self.held():
+            return
+        record, self._state, self._action = self._state.record, Following(), Look()
+        if isinstance(await self._asked(self._put(released(record, self._now()))), Refused):
+            # A renewal may have been under way when it was cancelled, and have been done all the same.
+            match await self._asked(self._look()):
+                case Found(Record(holder=self._me.identity) as newer):
+                    await self._asked(self._put(released(newer, self._now())))
+                case _:
+                    pass
 
 
 async def _ended(task: asyncio.Task[None]) -> BaseException | None:
