@@ -117,7 +117,9 @@ class Chaos:
             case "refused":
                 raise Unsent("connection refused")
             case "lost":  # it arrives, and the answer does not
-                await self._beneath.send(request)
+                response = await self._beneath.send(request)
+                if response.stream is not None:
+                    await close(response.stream)
                 raise Unreachable("connection reset")
             case "cut":  # a stream that breaks within its first event
                 response = await self._beneath.send(request)
@@ -133,10 +135,12 @@ class Chaos:
 
 
 async def _cut(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async for chunk in stream:
-        yield chunk[: len(chunk) // 2]
+    try:
+        async for chunk in stream:
+            yield chunk[: len(chunk) // 2]
+            raise Unreachable("connection reset")
+    finally:
         await close(stream)
-        raise Unreachable("connection reset")
 
 
 class Scripted:

@@ -75,12 +75,13 @@ def connect(
 
 
 def in_cluster(
-    directory: Path = SERVICE_ACCOUNT,
+    directory: Path | None = None,
     *,
     environment: Mapping[str, str] | None = None,
     observed: Observed | None = None,
 ) -> Connection:
     """A connection as the service account of the pod that we are in."""
+    directory = directory or SERVICE_ACCOUNT
     environment = os.environ if environment is None else environment
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     token = directory / "token"
