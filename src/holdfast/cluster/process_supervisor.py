@@ -1,0 +1,376 @@
+"""A program that runs one command, keeps its log, and takes everything with it when it ends.
+
+It is started for every container, in a session of its own, and told what to run
+through its standard input, which is a socket: nothing stands in its arguments or
+its environment.  It ends when the command has ended, or when the socket is closed,
+which is what happens when whoever started it is killed, however suddenly.  Then it
+kills whatever the command has left behind.  On Linux it adopts orphans, so that not
+even a daemon escapes; elsewhere it kills the command's process group.
+
+The conversation is lines of JSON.  To the supervisor:
+
+    {"argv": [...], "env": {...}, "directory": "...", "log": "...", "log_bytes": n}    first, and once
+    {"signal": 15}                                                                     send it to the command
+    {"execute": id, "argv": [...], "timeout": seconds}                                 run another beside it
+
+From it:
+
+    {"pid": n}    or    {"failed": "why"}                 the command runs, or could not be started
+    {"executed": id, "code": n, "output": "..."}          or "failed": "why", or "timeout": true
+    {"code": n, "signal": n}                              the command has ended, and its log is complete
+
+It is run by its path with an isolated interpreter, so it imports the standard
+library alone, and must stay quick to start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+LONGEST_LINE = 16 * 1024
+"""A longer line is logged in pieces."""
+
+LONGEST_OUTPUT = 10 * 1024
+"""What is kept of the output of a command that is run beside."""
+
+_CHUNK = 64 * 1024
+_SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
+
+
+class Log:
+    """The log of one run: a line for each that was written, with its time and where it came from.
+
+    The file is set aside when it is full, and the one that was set aside before is dropped, so that a log is never
+    larger than twice `limit`.
+    """
+
+    def __init__(self, path: str, limit: int) -> None:
+        self._path, self._limit = path, limit
+        self._file = self._open()
+        self._size = 0
+
+    def write(self, stream: str, pieces: list[tuple[bytes, bool]]) -> None:
+        """Lines, each with whether it is whole."""
+        stamp = _stamp(time.time_ns())
+        data = b"".join(
+            b"%s %s %s %s\n" % (stamp, stream.encode(), b"F" if whole else b"P", line) for line, whole in pieces
+        )
+        # A full disk must not end the command.
+        with contextlib.suppress(OSError):
+            if self._size and self._size + len(data) > self._limit:
+                self._rotate()
+            os.write(self._file, data)
+            self._size += len(data)
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def _rotate(self) -> None:
+        os.replace(self._path, f"{self._path}.1")
+        os.close(self._file)
+        self._file, self._size = self._open(), 0
+
+
+def _stamp(nanoseconds: int) -> bytes:
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:09d}Z".encode()
+
+
+class Lines:
+    """Bytes as they come, to whole lines."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[tuple[bytes, bool]]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        found = [piece for line in lines for piece in _pieces(line)]
+        while len(self._rest) >= LONGEST_LINE:
+            found.append((self._rest[:LONGEST_LINE], False))
+            self._rest = self._rest[LONGEST_LINE:]
+        return found
+
+    def end(self) -> list[tuple[bytes, bool]]:
+        """The last line, if nothing ended it."""
+        rest, self._rest = self._rest, b""
+        return [(rest, True)] if rest else []
+
+
+def _pieces(line: bytes) -> list[tuple[bytes, bool]]:
+    starts = range(0, max(len(line), 1), LONGEST_LINE)
+    return [(line[start : start + LONGEST_LINE], start + LONGEST_LINE >= len(line)) for start in starts]
+
+
+class Beside:
+    """A command that is run beside the container's own: a probe, or a hook."""
+
+    def __init__(self, id: int, process: subprocess.Popen[bytes], deadline: float) -> None:
+        self.id, self.process, self.deadline = id, process, deadline
+        self.output = b""
+
+    def keep(self, data: bytes) -> None:
+        self.output = (self.output + data)[:LONGEST_OUTPUT]
+
+
+class Supervisor:
+    """One command, and everything that comes of it."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._received = b""
+        self._selector = selectors.DefaultSelector()
+        self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+        self._main: subprocess.Popen[bytes] | None = None
+        self._spec: dict[str, Any] = {}
+        self._beside: dict[int, Beside] = {}
+        self._open_outputs = 0
+        self._over = False
+        self._waking, waking = os.pipe()
+        for fd in (self._waking, waking):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+
+    def run(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        # A handler, and not SIG_IGN, which the command would inherit.
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self._end())
+        if self._libc is not None:
+            self._libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
+        self._selector.register(self._channel, selectors.EVENT_READ, self._hear)
+        self._selector.register(self._waking, selectors.EVENT_READ, self._reap)
+        try:
+            while not self._over:
+                self._turn()
+        finally:
+            self._kill_all()
+
+    def _turn(self) -> None:
+        soonest = min((each.deadline for each in self._beside.values()), default=None)
+        timeout = None if soonest is None else max(0.0, soonest - time.monotonic())
+        for key, _ in self._selector.select(timeout):
+            # One that came before may have had the last word on it.
+            if not self._over and key.fd in self._selector.get_map():
+                key.data()
+        for each in [each for each in self._beside.values() if each.deadline <= time.monotonic()]:
+            self._forget(each, {"timeout": True})
+
+    def _end(self) -> None:
+        self._over = True
+
+    # --- the conversation
+
+    def _hear(self) -> None:
+        data = self._channel.recv(_CHUNK)
+        if not data:
+            self._end()
+            return
+        *lines, self._received = (self._received + data).split(b"\n")
+        for line in lines:
+            self._told(json.loads(line))
+
+    def _told(self, said: dict[str, Any]) -> None:
+        if "signal" in said:
+            if self._main is not None:
+                _send(os.kill, self._pid, said["signal"])
+        elif "execute" in said:
+            self._execute(said["execute"], said["argv"], timeout=said["timeout"])
+        else:
+            self._start(said)
+
+    def _say(self, said: dict[str, Any]) -> None:
+        try:
+            self._channel.sendall(json.dumps(said).encode() + b"\n")
+        except OSError:
+            self._end()
+
+    # --- the command
+
+    @property
+    def _pid(self) -> int:
+        assert self._main is not None
+        return self._main.pid
+
+    def _start(self, spec: dict[str, Any]) -> None:
+        self._spec = spec
+        log = Log(spec["log"], spec["log_bytes"])
+        try:
+            self._main = self._spawn(spec["argv"], stderr=subprocess.PIPE)
+        except (OSError, ValueError) as error:
+            self._say({"failed": _why(error, spec)})
+            self._end()
+            return
+        for stream, pipe in (("stdout", self._main.stdout), ("stderr", self._main.stderr)):
+            assert pipe is not None
+            self._log(stream, pipe.fileno(), log)
+        self._say({"pid": self._pid})
+
+    def _spawn(self, argv: list[str], *, stderr: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=self._spec["env"],
+            cwd=self._spec["directory"],
+            start_new_session=True,
+            preexec_fn=self._die_with_us if self._libc is not None else None,
+        )
+
+    def _die_with_us(self) -> None:
+        """In the child: even if this program is killed, the command does not outlive it."""
+        assert self._libc is not None
+        self._libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+
+    def _log(self, stream: str, fd: int, log: Log) -> None:
+        lines = Lines()
+        self._open_outputs += 1
+
+        def read() -> None:
+            data = os.read(fd, _CHUNK)
+            if data:
+                log.write(stream, lines.feed(data))
+                return
+            log.write(stream, lines.end())
+            self._selector.unregister(fd)
+            self._open_outputs -= 1
+
+        self._selector.register(fd, selectors.EVENT_READ, read)
+
+    # --- commands beside it
+
+    def _execute(self, id: int, argv: list[str], *, timeout: float) -> None:
+        try:
+            process = self._spawn(argv, stderr=subprocess.STDOUT)
+        except (OSError, ValueError) as error:
+            self._say({"executed": id, "failed": _why(error, {**self._spec, "argv": argv})})
+            return
+        assert process.stdout is not None
+        each = Beside(id, process, time.monotonic() + timeout)
+        self._beside[process.pid] = each
+        fd = process.stdout.fileno()
+        os.set_blocking(fd, False)
+        self._selector.register(fd, selectors.EVENT_READ, lambda: self._overhear(each))
+
+    def _overhear(self, each: Beside) -> bool:
+        """Take what a command beside has written; whether there was anything."""
+        stdout = each.process.stdout
+        assert stdout is not None
+        try:
+            data = os.read(stdout.fileno(), _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data and stdout.fileno() in self._selector.get_map():
+            self._selector.unregister(stdout)
+        each.keep(data)
+        return bool(data)
+
+    def _forget(self, each: Beside, said: dict[str, Any]) -> None:
+        del self._beside[each.process.pid]
+        _send(os.killpg, each.process.pid)
+        stdout = each.process.stdout
+        assert stdout is not None
+        if stdout.fileno() in self._selector.get_map():
+            self._selector.unregister(stdout)
+        stdout.close()
+        self._say({"executed": each.id, "output": each.output.decode(errors="replace"), **said})
+
+    # --- ends
+
+    def _reap(self) -> None:
+        """Children that have ended: the command, one beside it, or an orphan that was adopted."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._waking, _CHUNK)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            self._reaped(pid, os.waitstatus_to_exitcode(status))
+
+    def _reaped(self, pid: int, code: int) -> None:
+        if self._main is not None and pid == self._main.pid:
+            self._main.returncode = code
+            self._finish(code)
+        elif pid in self._beside:
+            each = self._beside[pid]
+            each.process.returncode = code
+            while self._overhear(each):
+                pass
+            self._forget(each, {"code": code if code >= 0 else 128 - code})
+
+    def _finish(self, code: int) -> None:
+        """The command has ended, and with it ends all that it started; then its log is complete."""
+        self._kill_all()
+        patience = time.monotonic() + 1
+        while self._open_outputs and (left := patience - time.monotonic()) > 0:
+            for key, _ in self._selector.select(left):
+                if key.data not in (self._hear, self._reap):
+                    key.data()
+        self._say({"code": code if code >= 0 else 128 - code, "signal": -code if code < 0 else 0})
+        self._end()
+
+    def _kill_all(self) -> None:
+        """Kill what is left.  Orphans are adopted as their parents go, so nothing is left when no child is."""
+        groups = [each.process.pid for each in self._beside.values()]
+        if self._main is not None:
+            groups.append(self._main.pid)
+        for group in groups:
+            _send(os.killpg, group)
+        if sys.platform != "linux":
+            return
+        while children := _children():
+            for child in children:
+                _send(os.kill, child)
+            try:
+                pid, status = os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+            if self._main is not None and pid == self._main.pid:
+                self._main.returncode = os.waitstatus_to_exitcode(status)
+
+
+def _children() -> list[int]:
+    """The children of this process, those that have ended and were not waited for among them."""
+    found, me = [], os.getpid()
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                # The name of the program stands in brackets, and may hold anything.
+                if int(file.read().rpartition(b")")[2].split()[1]) == me:
+                    found.append(int(name))
+    return found
+
+
+def _send(kill: Callable[[int, int], None], target: int, number: int = signal.SIGKILL) -> None:
+    """Signal a process or a group that may be gone already."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        kill(target, number)
+
+
+def _why(error: Exception, spec: dict[str, Any]) -> str:
+    if isinstance(error, FileNotFoundError) and not os.path.isdir(spec["directory"]):
+        return f"the working directory {spec['directory']} does not exist"
+    if isinstance(error, FileNotFoundError):
+        return f"{spec['argv'][0]}: no such executable on this machine; give its full path, or install it"
+    if isinstance(error, OSError):
+        return f"{spec['argv'][0]}: {error.strerror}"
+    return f"{spec['argv'][0]}: {error}"
+
+
+if __name__ == "__main__":
+    Supervisor(socket.socket(fileno=0)).run()

@@ -1,0 +1,371 @@
+"""One pod on this node: performs what is decided about it, and reports what comes of it.
+
+The thin part between the decisions (`process_state`) and the machine: it begins
+actions, collects news, and writes the status when it differs.  Reporting is a task of
+its own, so that an API that is slow or away delays no deadline; only the newest status
+is written.  Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import signal
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import aiohttp
+
+from holdfast.client.objects import Object
+from holdfast.client.pods import FINISHED
+from holdfast.client.protocols import Client, PatchType, Unreachable
+from holdfast.client.resources import PODS
+from holdfast.cluster import process_facts as known
+from holdfast.cluster import process_notices as notices
+from holdfast.cluster import process_state as state
+from holdfast.cluster import process_status as statuses
+from holdfast.cluster.process_checks import Asker
+from holdfast.cluster.process_containers import ContainerRun, Exit, StartFailed
+from holdfast.cluster.process_env import Lookup, Refused, Surroundings
+from holdfast.cluster.process_files import make_private, publish, read_tail
+from holdfast.cluster.process_logs import last_words
+from holdfast.cluster.process_places import Places
+from holdfast.cluster.process_pods import Container, Pod, Referred, referred
+from holdfast.cluster.process_probes import Kind
+from holdfast.cluster.process_specs import Launch, launch
+from holdfast.cluster.process_volumes import contents, located
+from holdfast.meta.errors import Conflict, NotFound, StatusError
+from holdfast.runtime.controllers import BACKOFF
+from holdfast.runtime.decisions import Notice
+from holdfast.runtime.events import Events
+
+_log: Final = logging.getLogger("holdfast.cluster.process")
+
+FAREWELL: Final = 5.0
+"""Seconds that containers have to end when the node itself ends; nothing may outlive it for longer."""
+
+_MESSAGE_BYTES: Final = 4096
+_START_FAILED: Final = 128
+_HOOK_PATIENCE: Final = 3600.0
+"""A hook that nobody waits for may not run for ever."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What all pods of a node share.
+
+    machine  the variables of the machine that every process is given
+    """
+
+    places: Places
+    lookup: Lookup
+    client: Client
+    events: Events
+    http: aiohttp.ClientSession
+    machine: Mapping[str, str]
+    now: Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """A container that runs."""
+
+    run: ContainerRun
+    launch: Launch
+
+
+_Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class Worker:
+    """Runs one pod, from when it is bound to the node until its object is gone."""
+
+    def __init__(self, obj: Object, site: Site, *, around: Surroundings) -> None:
+        self._site, self._around = site, around
+        self._object = obj
+        self.pod = Pod.of(obj)
+        self.facts = known.begun(self.pod, site.now())
+        self.refers: frozenset[Referred] = referred(self.pod)
+        self._processes: dict[str, _Process] = {}
+        self._news: list[known.News] = []
+        self._wake = asyncio.Event()
+        self._wanted: dict[str, Any] | None = None
+        self._over = False
+        self._changed = asyncio.Event()
+        self._told: list[Notice] = []
+
+    # --- what it is told
+
+    def tell(self, news: known.News) -> None:
+        self._news.append(news)
+        self._told += notices.of_news(news)
+        self._wake.set()
+
+    def update(self, obj: Object) -> None:
+        """The pod has changed: its labels, perhaps, or it is to be deleted."""
+        before = self.pod.metadata
+        self._object, self.pod = obj, Pod.of(obj)
+        if (before.labels, before.annotations) != (self.pod.metadata.labels, self.pod.metadata.annotations):
+            self._refresh()
+        self._wake.set()
+
+    def reconsider(self) -> None:
+        """Something that the pod refers to has changed."""
+        self._refresh()
+        self.tell(known.SourcesChanged())
+
+    @property
+    def ip(self) -> str:
+        return self._around.ip
+
+    # --- the loop
+
+    async def run(self) -> None:
+        """Work until the object is gone and nothing runs any more; then nothing of the pod is left."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = {group.create_task(self._report())}
+
+                def spawn(doing: Coroutine[Any, Any, None]) -> None:
+                    task = group.create_task(doing)
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+
+                await self._work(spawn)
+                for task in tasks:
+                    task.cancel()
+        finally:
+            await self._bid_farewell()
+        shutil.rmtree(self._site.places.pod(self.pod.uid), ignore_errors=True)
+
+    async def _work(self, spawn: _Spawn) -> None:
+        # What had finished when the node was started is not looked at again; only its logs are still there.
+        settled = self.pod.status.phase in FINISHED
+        while True:
+            self._wake.clear()
+            self._take_news()
+            wake = None if settled else self._look(spawn)
+            if self.facts.gone and (settled or self._over):
+                return
+            await self._until(wake)
+
+    async def _until(self, moment: datetime | None) -> None:
+        """Until there is news, or the moment has come."""
+        delay = None if moment is None else max((moment - self._site.now()).total_seconds(), 0.0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await self._wake.wait()
+
+    def _take_news(self) -> None:
+        news, self._news = self._news, []
+        for each in news:
+            self.facts = known.observed(self.pod, self.facts, each)
+
+    def _look(self, spawn: _Spawn) -> datetime | None:
+        now = self._site.now()
+        step = state.step(self.pod, self.facts, now)
+        self.facts, self._over = step.facts, step.over
+        for action in step.actions:
+            self._told += notices.of_action(action)
+            self._perform(action, spawn)
+        reported = statuses.status(self.pod, self.facts, now, around=self._around, last=self._wanted)
+        self._told += notices.of_status(self._wanted, reported)
+        if reported != self._wanted or self._told or self._over:
+            self._wanted = reported
+            self._changed.set()
+        return step.wake
+
+    def _perform(self, action: state.Action, spawn: _Spawn) -> None:
+        match action:
+            case state.Start(name, number):
+                spawn(self._live(self.pod.container(name), number))
+            case state.Ask(name, pid, kind):
+                spawn(self._ask(name, pid, kind))
+            case state.RunHook():
+                spawn(self._hook(action))
+            case state.Terminate(name):
+                self._signal(name, signal.SIGTERM)
+            case state.Kill(name):
+                self._signal(name, signal.SIGKILL)
+
+    def _signal(self, name: str, number: signal.Signals) -> None:
+        process = self._processes.get(name)
+        if process is not None:
+            process.run.signal(number)
+
+    # --- a container
+
+    async def _live(self, container: Container, number: int) -> None:
+        """One run of a container, from its preparation to its end."""
+        name, places, now = container.name, self._site.places, self._site.now
+        log = places.log(self.pod.uid, name, number)
+        try:
+            prepared = self._prepare(container)
+            make_private(log.parent)
+            _drop_old_logs(log.parent, number)
+            run = await ContainerRun.start(prepared.argv, env=prepared.env, directory=prepared.directory, log=log)
+        except Refused as refused:
+            self.tell(known.Unstartable(name, known.Refused(refused.reason, refused.message)))
+            return
+        except (StartFailed, OSError) as error:
+            failed = known.Ended(
+                exit_code=_START_FAILED, reason=notices.START_ERROR, message=str(error), finished_at=now()
+            )
+            self.tell(known.Exited(name, failed))
+            return
+        started = now()
+        self._processes[name] = _Process(run, prepared)
+        self.tell(known.Started(name, run.pid, started))
+        exit = await run.ended()
+        del self._processes[name]
+        ended = known.Ended(
+            exit_code=exit.code,
+            signal=exit.signal,
+            reason="Completed" if exit.code == 0 else "Error",
+            message=self._message(container, exit, number=number),
+            started_at=started,
+            finished_at=now(),
+            pid=run.pid,
+        )
+        self.tell(known.Exited(name, ended))
+
+    def _prepare(self, container: Container) -> Launch:
+        """Everything that a container needs before it is started."""
+        site, places = self._site, self._site.places
+        prepared = launch(
+            self.pod,
+            container,
+            places=places,
+            lookup=site.lookup,
+            around=self._around,
+            machine=site.machine,
+        )
+        for directory in prepared.needed:
+            make_private(directory)
+        self._publish(mount.name for mount in container.volume_mounts)
+        places.message(self.pod.uid, container.name).unlink(missing_ok=True)
+        return prepared
+
+    def _publish(self, names: Iterable[str]) -> None:
+        site = self._site
+        for volume in self.pod.spec.volumes:
+            if volume.name in names:
+                files = contents(self.pod, volume, lookup=site.lookup, around=self._around)
+                if files is not None:
+                    publish(located(self.pod, volume, places=site.places, lookup=site.lookup), files)
+
+    def _refresh(self) -> None:
+        """Bring the files of volumes that are in use up to date; what is missing now is left as it was."""
+        for name in self._processes:
+            for mount in self.pod.container(name).volume_mounts:
+                with contextlib.suppress(Refused, OSError):
+                    self._publish((mount.name,))
+
+    def _message(self, container: Container, exit: Exit, *, number: int) -> str:
+        """Why a container ended, in its own words."""
+        if exit.message:
+            return exit.message
+        places = self._site.places
+        said = read_tail(places.message(self.pod.uid, container.name), _MESSAGE_BYTES)
+        if not said and exit.code and container.termination_message_policy == "FallbackToLogsOnError":
+            said = last_words(places.log(self.pod.uid, container.name, number))
+        return said
+
+    async def _ask(self, name: str, pid: int, kind: Kind) -> None:
+        live = self.facts.containers[name].run
+        if name not in self._processes or not isinstance(live, known.Live):
+            return
+        probe = live.probes[kind].probe
+        answer = await self._asker(name).ask(probe, timeout=probe.timeout_seconds)
+        self.tell(known.Probed(name, pid, kind, answer, self._site.now()))
+
+    async def _hook(self, action: state.RunHook) -> None:
+        lifecycle = self.pod.container(action.container).lifecycle
+        handler = lifecycle.post_start if action.hook is known.Hook.POST_START else lifecycle.pre_stop
+        if handler is None or action.container not in self._processes:
+            return
+        timeout = _HOOK_PATIENCE if action.timeout is None else max(action.timeout.total_seconds(), 0.0)
+        answer = await self._asker(action.container).ask(handler, timeout=timeout)
+        failure = "" if answer.good else answer.message or "it gave no reason"
+        self.tell(known.Hooked(action.container, action.pid, action.hook, self._site.now(), failure))
+
+    def _asker(self, name: str) -> Asker:
+        process = self._processes[name]
+        return Asker(
+            container=self.pod.container(name),
+            run=process.run,
+            launch=process.launch,
+            ip=self.ip,
+            http=self._site.http,
+        )
+
+    async def _bid_farewell(self) -> None:
+        """End what still runs, because the node ends: it is asked to, and soon after it is made to."""
+        runs = [process.run for process in self._processes.values()]
+        if not runs:
+            return
+        for run in runs:
+            run.signal(signal.SIGTERM)
+        grace = min(FAREWELL, self.pod.grace.total_seconds())
+        try:
+            async with asyncio.timeout(grace):
+                await asyncio.gather(*(run.ended() for run in runs))
+        except TimeoutError:
+            await asyncio.gather(*(run.kill() for run in runs))
+
+    # --- reporting
+
+    async def _report(self) -> None:
+        """Write the newest status whenever it differs from what was written, and at the end remove the pod."""
+        written: dict[str, Any] | None = None
+        removed = False
+        failures = 0
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            wanted, over = self._wanted, self._over
+            try:
+                if wanted is not None and wanted != written:
+                    await self._write(wanted)
+                    written = wanted
+                if over and wanted is self._wanted and self.pod.deleting and not removed:
+                    await self._remove()
+                    removed = True
+            except (NotFound, Conflict):
+                # There is no such pod any more; the stores will say so.
+                written, removed = wanted, True
+            except (StatusError, Unreachable) as error:
+                failures += 1
+                fields = {"pod": str(self._object.key), "error": str(error)}
+                _log.warning("status not written", extra={"fields": fields})
+                await asyncio.sleep(BACKOFF.delay(failures).total_seconds())
+                self._changed.set()
+                continue
+            failures = 0
+            told, self._told = self._told, []
+            await self._site.events.emit(self._object, told)
+
+    async def _write(self, wanted: Mapping[str, Any]) -> None:
+        await self._site.client.patch(
+            PODS,
+            self._object.key,
+            statuses.patch(wanted, uid=self.pod.uid),
+            type=PatchType.STRATEGIC,
+            subresource="status",
+        )
+
+    async def _remove(self) -> None:
+        await self._site.client.delete(PODS, self._object.key, uid=self.pod.uid, grace_seconds=0)
+
+
+def _drop_old_logs(directory: Path, number: int) -> None:
+    """Keep the log of the run before this one, and no older."""
+    for path in directory.iterdir():
+        run = path.name.partition(".")[0]
+        if run.isdecimal() and int(run) < number - 1:
+            path.unlink(missing_ok=True)
