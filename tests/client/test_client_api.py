@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -459,12 +460,13 @@ def test_the_error_says_how_long_the_head_of_the_answer_asked_to_wait() -> None:
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"metadata": 5}', b""])
 def test_answers_that_no_api_server_gives_are_as_good_as_none(body: bytes) -> None:
     async def test(loop: loops.VirtualLoop) -> None:
-        for ask in (
+        asks: tuple[Callable[[ApiClient], Awaitable[Any]], ...] = (
             lambda client: client.get(CONFIG_MAPS, ONE),
             lambda client: client.list(CONFIG_MAPS),
             lambda client: client.create(CONFIG_MAPS, configmap("one")),
             lambda client: client.delete(CONFIG_MAPS, ONE),
-        ):
+        )
+        for ask in asks:
             with pytest.raises(Unreachable):
                 await ask(ApiClient(Scripted(Response(200, body))))
 

@@ -118,7 +118,7 @@ def test_users_show_what_they_have(tmp_path: Path, user: dict[str, Any], authori
 
 def test_clusters_say_how_to_reach_them(tmp_path: Path) -> None:
     cluster = {"server": f"{SERVER}/", "tls-server-name": "api", "insecure-skip-tls-verify": True}
-    user = {"as": "jane", "as-uid": "5", "as-groups": ["a", "b"], "as-user-extra": {"reason": ["x"]}}
+    user = {"as": "jane", "as-uid": "5", "as-groups": ["a", "b"], "as-user-extra": {"example.com/why": ["x"]}}
     choice = settings.load([written(tmp_path / "config", config(cluster=cluster, user=user))]).choose()
     endpoint = endpoint_of(choice, {"HTTPS_PROXY": "http://proxy:3128"})
     assert (endpoint.url, endpoint.server_name, endpoint.insecure) == (SERVER, "api", True)
@@ -128,7 +128,7 @@ def test_clusters_say_how_to_reach_them(tmp_path: Path) -> None:
         ("Impersonate-Uid", "5"),
         ("Impersonate-Group", "a"),
         ("Impersonate-Group", "b"),
-        ("Impersonate-Extra-reason", "x"),
+        ("Impersonate-Extra-example.com%2Fwhy", "x"),
     )
 
 
@@ -156,6 +156,7 @@ WRONG: list[tuple[Any, str]] = [
     (config(cluster={"proxy-url": "socks5://user:SECRET@proxy"}), "neither http nor https"),
     (config(user={"auth-provider": {"name": "gcp"}}), "auth-provider 'gcp'.*under exec"),
     (config(user={"username": "u", "token": "SECRET"}), "a username and a token"),
+    (config(user={"token": "SECRET\n1"}), "user 'main': the token has characters"),
     (config(user={"token": ["SECRET"]}), r"at `\$.users\[0\].user.token`"),
     (config(user={"client-key-data": "bm8="}), "it has no client-certificate; write client-certificate or"),
     (config(user={"client-certificate-data": "bm8="}), "it has no client-key"),

@@ -48,6 +48,9 @@ class Credentials(Protocol):
 
 
 def bearer(token: str) -> str:
+    """A token as a header carries it; raises `Untrusted` where none can."""
+    if not (token.isascii() and token.isprintable()):
+        raise Untrusted("the token has characters that no header can carry; was it cut or copied wrongly?")
     return f"Bearer {token}"
 
 

@@ -29,12 +29,11 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
-from holdfast import __version__
 from holdfast.client.credentials import Credentials, Fixed, KeyPair, Proof
 from holdfast.client.protocols import Unreachable, Unsent, Untrusted
 from holdfast.meta.exchange import JSON, Request, Response
 
-USER_AGENT: Final = f"holdfast/{__version__}"
+USER_AGENT: Final = "holdfast"
 
 _KEPT_SECONDS: Final = 60.0
 """How long an unused connection is kept; less than servers do, so that they seldom close one as we use it."""

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from holdfast.client import settings
 from holdfast.client.api import ApiClient, Observed
 from holdfast.client.credentials import Credentials, Fixed, KeyPair, Proof, TokenFile, basic, bearer
 from holdfast.client.http import Endpoint, Http, show
 from holdfast.client.plugins import VERSIONS, Command, Plugin
-from holdfast.client.protocols import Client
+from holdfast.client.protocols import Client, Untrusted
 from holdfast.client.proxies import proxy_for
 from holdfast.client.settings import Choice, Cluster, Entry, KubeconfigError, User
 
@@ -30,6 +30,9 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _CLUSTER_CONFIG: Final = "client.authentication.k8s.io/exec"
 """The extension of a cluster that is meant for credential plugins."""
+
+_IN_NAMES: Final = "!#$&'*+^`|"
+"""What the name of a header may hold besides what `quote` leaves anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def _impersonation(entry: Entry[User]) -> tuple[tuple[str, str], ...]:
     rest = [("Impersonate-Uid", user.as_uid)] if user.as_uid else []
     rest += [("Impersonate-Group", group) for group in user.as_groups or ()]
     extra = sorted((user.as_user_extra or {}).items())
-    rest += [(f"Impersonate-Extra-{key}", value) for key, values in extra for value in values]
+    rest += [(f"Impersonate-Extra-{quote(key, safe=_IN_NAMES)}", value) for key, values in extra for value in values]
     if rest and not user.as_:
         raise entry.wrong("it has as-uid, as-groups or as-user-extra without as", "write as: USER with them")
     return (("Impersonate-User", user.as_), *rest) if user.as_ else ()
@@ -169,7 +172,10 @@ def credentials_of(choice: Choice) -> Credentials:
     if user.token_file:
         return TokenFile(entry.beside(user.token_file), pair=pair)
     if user.token:
-        return Fixed(Proof(authorization=bearer(user.token), pair=pair))
+        try:
+            return Fixed(Proof(authorization=bearer(user.token), pair=pair))
+        except Untrusted as error:
+            raise entry.wrong(str(error), "write it again") from None
     if user.username:
         return Fixed(Proof(authorization=basic(user.username, user.password), pair=pair))
     if user.exec is not None:
