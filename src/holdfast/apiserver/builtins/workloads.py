@@ -17,21 +17,7 @@ from holdfast.meta.errors import FieldError
 from holdfast.meta.objects import controller_of
 
 MISMATCH: Final = "`selector` does not match template `labels`"
-STATEFULSET_FORBIDDEN: Final = (
-    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
-    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-)
-_STATEFULSET_MUTABLE: Final = frozenset(
-    {
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    }
-)
+_STATEFULSET_FIXED: Final = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy")
 SCALE: Final = Scale(selector=".spec.selector")
 _TEMPLATE: Final = ("spec", "template")
 _SELECTOR: Final = ("spec", "selector")
@@ -165,13 +151,9 @@ def _validate_replica_set(obj: Object, old: Object | None) -> list[FieldError]:
 def _validate_stateful_set(obj: Object, old: Object | None) -> list[FieldError]:
     problems = list(_stateful_set_problems(obj["spec"]))
     if old is not None:
-        fixed, before = _fixed(obj["spec"]), _fixed(old["spec"])
-        problems += [FieldError.forbidden("spec", STATEFULSET_FORBIDDEN)] if fixed != before else []
+        for name in _STATEFULSET_FIXED:
+            problems += checks.unchanged(obj["spec"].get(name), old["spec"].get(name), path=f"spec.{name}")
     return problems
-
-
-def _fixed(spec: Object) -> Object:
-    return {name: value for name, value in spec.items() if name not in _STATEFULSET_MUTABLE}
 
 
 def _stateful_set_problems(spec: Object) -> Problems:
