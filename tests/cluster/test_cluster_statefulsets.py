@@ -1,4 +1,4 @@
-"""Stateful sets: one pass at a time, from a world to a decision."""
+"""Stateful sets: one pass at a time, from a world to a decision; then whole stories on an embedded cluster."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from holdfast.client.protocols import PatchType
+from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, EVENTS, PODS, STATEFUL_SETS
 from holdfast.cluster import revisions
+from holdfast.cluster.collector import GarbageCollector
 from holdfast.cluster.revisions import Revision
 from holdfast.cluster.statefulsets import CONTROLLER, decide, observe
 from holdfast.kernel.outcomes import Again, Done
 from holdfast.meta import times
 from holdfast.meta.objects import Key, owner_reference
 from holdfast.runtime.decisions import Create, Decision, Delete, Patch
+from holdfast.testing.clusters import Cluster, play
 from holdfast.testing.snapshots import Snapshot
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -484,3 +487,130 @@ def test_a_revision_name_that_another_owner_has_is_avoided() -> None:
 def test_revisions_decode_as_the_server_keeps_them() -> None:
     (held,) = view(stateful_set()).list(CONTROLLER_REVISIONS)
     assert Revision.of(held).template == template("nginx:1")
+
+
+# --- stories
+
+
+def manifest(**spec: Any) -> dict[str, Any]:
+    given = {"serviceName": "web", "replicas": 3, "selector": {"matchLabels": LABELS}, "template": template("nginx:1")}
+    return {"metadata": {"name": "web"}, "spec": {**given, **spec}}
+
+
+async def images(cluster: Cluster) -> dict[str, str]:
+    pods = await cluster.list(PODS)
+    return {pod["metadata"]["name"]: pod["spec"]["containers"][0]["image"] for pod in pods}
+
+
+async def ready(cluster: Cluster, turns: int = 8) -> list[str]:
+    """Have pods become ready one after the other until nothing moves, and say which were new."""
+    seen: list[str] = []
+    for _ in range(turns):
+        await cluster.settle()
+        for pod in await cluster.list(PODS):
+            if pod["status"]["phase"] == "Pending":
+                seen.append(pod["metadata"]["name"])
+                await cluster.report(pod["metadata"]["name"])
+    await cluster.settle()
+    return seen
+
+
+async def change_image(cluster: Cluster, image: str) -> None:
+    await cluster.patch(STATEFUL_SETS, "web", {"spec": {"template": template(image)}})
+
+
+async def status(cluster: Cluster) -> dict[str, Any]:
+    await cluster.settle()
+    said: dict[str, Any] = (await cluster.get(STATEFUL_SETS, "web"))["status"]
+    return said
+
+
+def test_a_set_comes_up_is_updated_from_the_top_and_goes_back() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(STATEFUL_SETS, manifest())
+        assert await ready(cluster) == ["web-0", "web-1", "web-2"]
+        first = await status(cluster)
+        await change_image(cluster, "nginx:2")
+        assert await ready(cluster) == ["web-2", "web-1", "web-0"]
+        second = await status(cluster)
+        assert second["currentRevision"] == second["updateRevision"] != first["currentRevision"]
+        assert set((await images(cluster)).values()) == {"nginx:2"}
+
+        old = await cluster.get(CONTROLLER_REVISIONS, first["currentRevision"])
+        undo = old["data"]  # what `kubectl rollout undo` sends
+        await cluster.client.patch(STATEFUL_SETS, Key("default", "web"), undo, type=PatchType.STRATEGIC)
+        assert await ready(cluster) == ["web-2", "web-1", "web-0"]
+        assert (await status(cluster))["currentRevision"] == first["currentRevision"]
+        kept = await cluster.list(CONTROLLER_REVISIONS)
+        assert {each["metadata"]["name"]: each["revision"] for each in kept} == {
+            first["currentRevision"]: 3,
+            second["currentRevision"]: 2,
+        }
+        told = {event["message"] for event in await cluster.list(EVENTS)}
+        assert "create Pod web-2 in StatefulSet web successful" in told
+        assert "delete Pod web-2 in StatefulSet web successful" in told
+
+    play(story, controllers=[CONTROLLER])
+
+
+def test_a_broken_pod_holds_even_the_update_that_repairs_it_until_somebody_deletes_it() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(STATEFUL_SETS, manifest())
+        await ready(cluster)
+        await change_image(cluster, "broken")
+        await cluster.settle()
+        assert await images(cluster) == {"web-0": "nginx:1", "web-1": "nginx:1", "web-2": "broken"}
+        await change_image(cluster, "nginx:1")
+        await cluster.advance(60)
+        assert (await images(cluster))["web-2"] == "broken"
+        await cluster.delete(PODS, "web-2")
+        await ready(cluster)
+        assert set((await images(cluster)).values()) == {"nginx:1"}
+
+    play(story, controllers=[CONTROLLER])
+
+
+def test_claims_outlive_scaling_in_only_if_they_are_retained() -> None:
+    async def story(cluster: Cluster) -> None:
+        policy = {"whenDeleted": "Retain", "whenScaled": "Delete"}
+        given = {"volumeClaimTemplates": [DATA], "persistentVolumeClaimRetentionPolicy": policy}
+        await cluster.create(STATEFUL_SETS, manifest(**given))
+        await ready(cluster)
+        assert len(await cluster.list(CLAIMS)) == 3
+        await cluster.patch(STATEFUL_SETS, "web", {"spec": {"replicas": 1}})
+        await cluster.advance(5)
+        assert [each["metadata"]["name"] for each in await cluster.list(PODS)] == ["web-0"]
+        left = [each for each in await cluster.list(CLAIMS) if "deletionTimestamp" not in each["metadata"]]
+        assert [each["metadata"]["name"] for each in left] == ["data-web-0"]
+
+    play(story, controllers=[CONTROLLER], components=[GarbageCollector()])
+
+
+def test_the_next_replica_comes_when_the_one_before_has_been_ready_for_long_enough() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(STATEFUL_SETS, manifest(minReadySeconds=30))
+        await cluster.settle()
+        await cluster.report("web-0")
+        await cluster.advance(29)
+        assert list(await images(cluster)) == ["web-0"]
+        await cluster.advance(2)
+        assert list(await images(cluster)) == ["web-0", "web-1"]
+
+    play(story, controllers=[CONTROLLER])
+
+
+def test_a_manager_that_is_killed_again_and_again_makes_no_pod_twice() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(STATEFUL_SETS, manifest())
+        for _ in range(6):
+            await cluster.restart()
+            await ready(cluster, turns=1)
+        await change_image(cluster, "nginx:2")
+        for _ in range(8):
+            await cluster.restart()
+            await ready(cluster, turns=1)
+        said = await status(cluster)
+        assert (said["readyReplicas"], said["updatedReplicas"], said["currentReplicas"]) == (3, 3, 3)
+        assert len(await cluster.list(CONTROLLER_REVISIONS)) == 2
+
+    play(story, controllers=[CONTROLLER])
