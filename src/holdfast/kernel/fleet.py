@@ -121,6 +121,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     leaving      it must be replaced although its revision is right (its node is
                  drained, its restart was asked for)
     cost         among equals, the cheaper one is stopped first
+    crowding     how many replicas share its node; among those of one age, the most crowded is stopped first
     """
 
     id: str
@@ -132,6 +133,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     leaving: bool = False
     ordinal: int | None = None
     cost: int = 0
+    crowding: int = 0
 
     def side(self, target: str, *, size: int | None = None) -> Side:
         return Side.NEW if self.revision == target and not self.leaves(size) else Side.OLD
@@ -223,10 +225,10 @@ def choose(
     Those that must leave whatever their revision go first.  Replicas of
     revisions that were superseded midway go before those of the stable one, so
     that the fleet is soonest of two revisions only; then the worse before the
-    better, the cheaper, the higher ordinal, the younger.
+    better, the cheaper, the higher ordinal, the younger, the more crowded.
     """
 
-    def rank(counted: tuple[Replica, Side, State]) -> tuple[bool, bool, int, int, int, float, str]:
+    def rank(counted: tuple[Replica, Side, State]) -> tuple[bool, bool, int, int, int, float, int, str]:
         replica, _, state = counted
         return (
             not replica.leaves(size),
@@ -235,6 +237,7 @@ def choose(
             replica.cost,
             -replica.ordinal if replica.ordinal is not None else 0,
             -replica.created_at.timestamp(),
+            -replica.crowding,
             replica.id,
         )
 

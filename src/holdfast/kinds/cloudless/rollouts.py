@@ -188,6 +188,7 @@ class RolloutStatus(Model):
     steps: Annotated[Count, api("How many steps there are.")] | None = None
     started_at: Annotated[Time, api("When the rollout began.")] | None = None
     step_started_at: Annotated[Time, api("When the step began.")] | None = None
+    reached_at: Annotated[Time, api("When the step's replicas were reached, while its gate is closed.")] | None = None
     last_batch_at: Annotated[Time, api("When replicas were last started or stopped for it.")] | None = None
     progressed_at: Annotated[Time, api("When it last made progress; the deadline counts from here.")] | None = None
     estimated_end: Annotated[Time, api("When it will end if replicas become ready as fast as so far.")] | None = None
