@@ -13,19 +13,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.client.objects import Meta, Object, OwnerReference
+from holdfast.client.objects import Meta, OwnerReference
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key, owner_reference
-from holdfast.meta.selectors import LabelSelector
-from holdfast.runtime.controllers import View
 from holdfast.runtime.decisions import Patch, Write
-
-
-def candidates(view: View, resource: Resource, owner: Object, *, selector: LabelSelector) -> tuple[Object, ...]:
-    """What an owner selects in its namespace, and what is its own already, in the order of their keys."""
-    selected = view.list(resource, namespace=owner.meta.namespace, labels=selector)
-    found = {each.key: each for each in (*selected, *view.owned(resource, owner.uid))}
-    return tuple(found[key] for key in sorted(found))
 
 
 @dataclass(frozen=True, slots=True)

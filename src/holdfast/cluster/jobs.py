@@ -19,7 +19,7 @@ from holdfast.cluster.job_pods import Change
 from holdfast.cluster.job_status import Ending, Record, Tally
 from holdfast.cluster.job_types import BUILT_IN, NAME, TRACKING, Job, JobCondition, JobPod, JobStatus
 from holdfast.cluster.pods import Pod
-from holdfast.cluster.workloads import identity
+from holdfast.cluster.workloads import candidates, identity
 from holdfast.kernel.outcomes import soonest, until
 from holdfast.meta import times
 from holdfast.meta.objects import Key
@@ -51,7 +51,7 @@ def observe(view: View, key: Key) -> World | None:
     if found is None:
         return World(job=None, orphans=orphans) if orphans else None
     job = Job.of(found)
-    pods = adoption.candidates(view, PODS, found, selector=job.selector)
+    pods = candidates(view, PODS, owner=found.meta, selector=job.selector)
     return World(job=job, pods=tuple(map(JobPod.of, pods)), orphans=orphans)
 
 
@@ -86,20 +86,20 @@ def decide(world: World, now: datetime) -> Decision:
     return replace(decision, writes=(*orphaned, *decision.writes))
 
 
-def _decided(job: Job, candidates: tuple[JobPod, ...], *, now: datetime) -> Decision:
+def _decided(job: Job, selected: tuple[JobPod, ...], *, now: datetime) -> Decision:
     if job.end is not None:
-        return _after_the_end(job, candidates, end=job.end, now=now)
+        return _after_the_end(job, selected, end=job.end, now=now)
     if job.spec.managed_by != BUILT_IN:
         return NOTHING
     selector = job.selector
     claimed = adoption.claim(
         identity(JOBS, job.metadata),
-        (pod.metadata for pod in candidates),
+        (pod.metadata for pod in selected),
         resource=PODS,
         fits=lambda meta: selector.matches(meta.labels),
         finalizer=TRACKING,
     )
-    pods = [pod for pod in candidates if pod.uid in claimed.uids]
+    pods = [pod for pod in selected if pod.uid in claimed.uids]
     plan = _plan(job, pods, now=now)
     status, news = _status(job, pods, plan=plan, now=now)
     deadline = None if plan.ending else job_status.deadline_of(job, now)

@@ -21,6 +21,7 @@ from holdfast.cluster import adoption, revisions, stateful_pods
 from holdfast.cluster.pods import Pod
 from holdfast.cluster.revisions import Revision
 from holdfast.cluster.stateful_steps import Scene, revision_of, running, steps
+from holdfast.cluster.workloads import candidates
 from holdfast.kernel.outcomes import Outcome, soonest, until
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
@@ -54,8 +55,8 @@ def observe(view: View, key: Key) -> World | None:
         return None
     owner = found.wire()
     selector = LabelSelector.from_object(owner["spec"]["selector"])
-    pods = tuple(map(Pod.of, adoption.candidates(view, PODS, found, selector=selector)))
-    kept = adoption.candidates(view, CONTROLLER_REVISIONS, found, selector=selector)
+    pods = tuple(map(Pod.of, candidates(view, PODS, owner=found.meta, selector=selector)))
+    kept = candidates(view, CONTROLLER_REVISIONS, owner=found.meta, selector=selector)
     namesakes = view.indexed(CONTROLLER_REVISIONS, _NAMESAKES, f"{key.namespace}/{key.name}")
     return World(
         set=owner,
