@@ -122,7 +122,7 @@ def _rollout(facts: Facts, before: WorkloadStatus, now: datetime) -> dict[str, A
         "steps": len(facts.rollout.steps),
         "startedAt": kept.started_at or moment,
         "stepStartedAt": kept.step_started_at if kept.step == step and kept.step_started_at else moment,
-        "reachedAt": times.format(progress.reached_at) if progress.reached_at is not None else None,
+        "reachedAt": None if facts.complete or progress.reached_at is None else times.format(progress.reached_at),
         "lastBatchAt": moment if isinstance(facts.decision, Start | Stop | Switch) else kept.last_batch_at,
         "progressedAt": _progressed(facts),
         "estimatedEnd": _estimate(facts, kept, now),
@@ -137,7 +137,7 @@ def _rollout(facts: Facts, before: WorkloadStatus, now: datetime) -> dict[str, A
 def _lowest(fleet: Fleet, kept: RolloutStatus) -> int | None:
     """The fewest ready replicas since the rollout began; while the first ones come up there is nothing to lose."""
     if fleet.initial:
-        return None
+        return kept.lowest_ready
     ready = fleet.old.ready + fleet.new.ready
     return ready if kept.lowest_ready is None else min(kept.lowest_ready, ready)
 
