@@ -65,13 +65,23 @@ class Stage(StrEnum):
 class Stopping:
     """Why a container is being stopped, how far that is, and when patience ends.
 
-    `begun` says that what the stage asks for has been done, and its effect is waited for.
+    asked  the deadline that was asked for; `deadline` may be later, after a hook that took too long
+    begun  what the stage asks for has been done, and its effect is waited for
     """
 
     because: str
     stage: Stage
+    asked: datetime
     deadline: datetime
     begun: bool = False
+
+    @classmethod
+    def by(cls, deadline: datetime, *, because: str, stage: Stage) -> Stopping:
+        return cls(because=because, stage=stage, asked=deadline, deadline=deadline)
+
+    def hurried(self, deadline: datetime) -> Stopping:
+        """A deadline may come nearer, as when a pod is deleted again with less grace, and never moves away."""
+        return self if deadline >= self.asked else replace(self, asked=deadline, deadline=deadline)
 
     def after(self, now: datetime) -> Stopping:
         """The next stage: a container that is asked to end is given a little time, however long its hook took."""
@@ -261,7 +271,7 @@ def observed(pod: Pod, facts: Facts, news: News) -> Facts:
 
 
 def _failed_hook(pod: Pod, failure: str, now: datetime) -> Stopping:
-    return Stopping(because=f"its postStart hook failed: {failure}", stage=Stage.TERM, deadline=now + pod.grace)
+    return Stopping.by(now + pod.grace, because=f"its postStart hook failed: {failure}", stage=Stage.TERM)
 
 
 def _live(facts: Facts, name: str, pid: int) -> Live | None:

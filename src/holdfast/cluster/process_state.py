@@ -257,7 +257,7 @@ def _moved(pod: Pod, spec: Spec, container: Container, *, wish: Wish, now: datet
         case Live():
             stopping = run.stopping
             if isinstance(wish, Unwanted):
-                stopping = _hurried(stopping, wish) if stopping is not None else _stopping(spec, wish)
+                stopping = stopping.hurried(wish.deadline) if stopping is not None else _stopping(spec, wish)
             if stopping is not None:
                 return _ending(spec, container, run, stopping=stopping, now=now)
             return _served(pod, spec, container, run=run, now=now)
@@ -318,12 +318,7 @@ def _asked(spec: Spec, container: Container, run: Live, *, now: datetime) -> _Mo
 
 def _stopping(spec: Spec, wish: Unwanted) -> Stopping:
     first = Stage.TERM if spec.lifecycle.pre_stop is None else Stage.HOOK
-    return Stopping(because=wish.because, stage=first, deadline=wish.deadline)
-
-
-def _hurried(stopping: Stopping, wish: Unwanted) -> Stopping:
-    """A deadline may come nearer, as when a pod is deleted again with less grace, and never moves away."""
-    return replace(stopping, deadline=min(stopping.deadline, wish.deadline))
+    return Stopping.by(wish.deadline, because=wish.because, stage=first)
 
 
 def _ending(spec: Spec, container: Container, run: Live, *, stopping: Stopping, now: datetime) -> _Move:
