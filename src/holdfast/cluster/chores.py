@@ -87,11 +87,8 @@ class Chores(Generic[K]):
         failures = self._queue.done(key, failed=True)
         asked = error.after if isinstance(error, Retry) else None
         delay = asked or self._backoff.delay(failures)
-        fields = {
-            "component": self._name,
-            "key": str(key),
-            "error": str(error),
-            "again_in": f"{delay.total_seconds():g}s",
-        }
-        _log.debug("chore failed", extra={"fields": fields})
+        # What says itself that it must wait is no trouble; what was refused may be.
+        level = logging.DEBUG if isinstance(error, Failure) else logging.WARNING
+        fields = {"component": self._name, "key": str(key), "error": str(error)}
+        _log.log(level, "chore failed", extra={"fields": fields | {"again_in": f"{delay.total_seconds():g}s"}})
         self.wait(key, delay)
