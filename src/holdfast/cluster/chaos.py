@@ -1,0 +1,186 @@
+"""Trouble on purpose: what is to go wrong with pods and nodes, from when, until when, as values.
+
+Faults are kept in one ConfigMap, an entry each, so that whoever has a kubeconfig can
+make trouble, see what there is, and end it, whether or not it is the process that
+runs the nodes:
+
+    kube-system/holdfast-chaos
+      crash-1f3a: {"kind": "crash", "since": "…", "namespace": "shop", "selector": "app=web", "share": 0.5}
+
+Simulated nodes obey; others do not know of it.  Pure: this module must not know how
+a fault is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from holdfast.client.objects import Meta, Object
+from holdfast.cluster.draws import draw
+from holdfast.meta.errors import MalformedError
+from holdfast.meta.objects import Key
+from holdfast.meta.selectors import LabelSelector
+
+PLACE: Final = Key("kube-system", "holdfast-chaos")
+"""The ConfigMap that holds the faults."""
+
+
+class FaultError(MalformedError):
+    """An entry of the ConfigMap that is not a fault."""
+
+
+class _Fault(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="kind"):
+    """
+    since  when it begins
+    until  when it ends by itself; None: when it is taken away
+    """
+
+    since: datetime
+    until: datetime | None = None
+
+    def holds(self, now: datetime) -> bool:
+        return self.since <= now and (self.until is None or now < self.until)
+
+    def edges(self, now: datetime) -> Iterator[datetime]:
+        """When it will begin and end, as far as that is to come."""
+        for edge in (self.since, self.until):
+            if edge is not None and edge > now:
+                yield edge
+
+
+class _OfPods(_Fault, frozen=True, kw_only=True):
+    """
+    namespace  of the pods that it hits; all, if there is none
+    selector   of their labels; all, if there is none
+    share      how many of those: each pod by a draw of its own
+    seed       another seed hits others
+    """
+
+    namespace: str = ""
+    selector: str = ""
+    share: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ValueError(f"share is {self.share}; write a number between 0 and 1")
+        _selector(self.selector)
+
+    def hits(self, pod: Meta) -> bool:
+        if self.namespace and self.namespace != pod.namespace:
+            return False
+        return _selector(self.selector).matches(pod.labels) and draw(self.seed, "hit", pod.uid) < self.share
+
+
+class Crash(_OfPods, frozen=True, kw_only=True, tag="crash"):
+    """Containers crash: once at its beginning, or again and again if it has an end."""
+
+
+class Hang(_OfPods, frozen=True, kw_only=True, tag="hang"):
+    """Pods are not ready, though their containers run."""
+
+
+class Slow(_OfPods, frozen=True, kw_only=True, tag="slow"):
+    """Everything takes `factor` times as long."""
+
+    factor: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.factor <= 1_000_000:
+            raise ValueError(f"factor is {self.factor}; write a number above 0, such as 10")
+
+
+class NodeDown(_Fault, frozen=True, kw_only=True, tag="node-down"):
+    """Nodes are silent, and nothing happens on them."""
+
+    nodes: tuple[str, ...] = ()
+
+
+class NodeGone(_Fault, frozen=True, kw_only=True, tag="node-gone"):
+    """Nodes do not exist."""
+
+    nodes: tuple[str, ...] = ()
+
+
+PodFault: TypeAlias = Crash | Hang | Slow
+NodeFault: TypeAlias = NodeDown | NodeGone
+Fault: TypeAlias = PodFault | NodeFault
+
+_decoder: Final = msgspec.json.Decoder(Crash | Hang | Slow | NodeDown | NodeGone)
+
+
+@lru_cache(maxsize=256)
+def _selector(text: str) -> LabelSelector:
+    return LabelSelector.parse(text)
+
+
+# --- what there is
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """All faults, by the names of their entries."""
+
+    entries: tuple[tuple[str, Fault], ...] = ()
+
+    def on(self, pod: Meta) -> tuple[PodFault, ...]:
+        """Those that hit a pod, now or at another time."""
+        return tuple(fault for _, fault in self.entries if isinstance(fault, PodFault) and fault.hits(pod))
+
+    def of(self, node: str) -> tuple[NodeFault, ...]:
+        """Those that concern a node, now or at another time."""
+        return tuple(fault for _, fault in self.entries if isinstance(fault, NodeFault) and node in fault.nodes)
+
+
+NONE: Final = Faults()
+
+
+class _ConfigMap(msgspec.Struct, frozen=True):
+    data: dict[str, str] = {}
+
+
+def faults_in(config_map: Object | None) -> Faults:
+    """The faults of the ConfigMap, if it exists; entries that are none are left out (`parse` says what is wrong)."""
+    return NONE if config_map is None else _faults(config_map.raw)
+
+
+@lru_cache(maxsize=4)
+def _faults(raw: bytes) -> Faults:
+    found = []
+    for name, text in sorted(msgspec.json.decode(raw, type=_ConfigMap).data.items()):
+        try:
+            found.append((name, parse(text)))
+        except FaultError:
+            continue
+    return Faults(tuple(found))
+
+
+def parse(text: str) -> Fault:
+    """One entry."""
+    try:
+        fault: Fault = _decoder.decode(text)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise FaultError(f"{text!r} is not a fault: {error}") from error
+    return fault
+
+
+def written(fault: Fault) -> str:
+    """One entry, as `parse` reads it."""
+    return msgspec.json.encode(fault).decode()
+
+
+def added(name: str, fault: Fault) -> dict[str, Any]:
+    """The merge patch that adds a fault to the ConfigMap."""
+    return {"data": {name: written(fault)}}
+
+
+def ended(names: Iterable[str]) -> dict[str, Any]:
+    """The merge patch that takes faults away."""
+    return {"data": dict.fromkeys(names)}
