@@ -30,6 +30,8 @@ class Entry:
 
 
 COMMANDS: Final = {
+    "up": Entry("holdfast.cli.up:command", "Start a cluster in one process: API, controllers, nodes, operators."),
+    "down": Entry("holdfast.cli.down:command", "End the cluster that up started."),
     "plan": Entry("holdfast.cli.plan:command", "Show what a rollout will do, step by step, before it is done."),
     "simulate": Entry(
         "holdfast.cli.simulate:command", "Run a rollout in virtual time, with crashes and slow starts, and watch it."

@@ -1,0 +1,90 @@
+"""The embedded cluster in one visible place: which controllers and components it is made of.
+
+Without nodes there are only those that a control plane has, and nothing moves a pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.client.resources import Resource
+from holdfast.cluster import (
+    accounts,
+    budgets,
+    claims,
+    deployments,
+    endpoints,
+    evictions,
+    gang_status,
+    jobs,
+    nodelifecycle,
+    replicasets,
+    simulation,
+    slices,
+    statefulsets,
+    storage,
+)
+from holdfast.cluster.behaviours import Defaults
+from holdfast.cluster.collector import GarbageCollector
+from holdfast.cluster.namespaces import NamespaceTerminator
+from holdfast.cluster.nodelifecycle import NodeSettings
+from holdfast.cluster.nodes import Fleet, SimulatedNodes
+from holdfast.cluster.podgc import PodCollector
+from holdfast.cluster.process_node import ProcessNode
+from holdfast.cluster.scheduler import Scheduler
+from holdfast.kinds.model import Kind
+from holdfast.runtime.controllers import Component, Controller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """
+    nodes      how many simulated nodes there are; with none, nothing moves a pod
+    processes  the node that runs pods as processes, if there is one
+    seed       by which simulated pods draw their fates
+    scalable   kinds of ours that disruption budgets may go by
+    lost       when nodes count as lost
+    """
+
+    nodes: int = 4
+    processes: ProcessNode | None = None
+    seed: int = 0
+    scalable: tuple[Kind, ...] = ()
+    lost: NodeSettings = field(default_factory=NodeSettings)
+
+    def controllers(self) -> tuple[Controller[Any], ...]:
+        return (
+            deployments.CONTROLLER,
+            replicasets.CONTROLLER,
+            statefulsets.CONTROLLER,
+            jobs.CONTROLLER,
+            budgets.controller(self.scalable),
+            endpoints.CONTROLLER,
+            slices.CONTROLLER,
+            accounts.CONTROLLER,
+            *(self._node_controllers() if self.nodes else ()),
+        )
+
+    def components(self) -> tuple[Component, ...]:
+        plane: Iterable[Component] = (GarbageCollector(), NamespaceTerminator())
+        return (*plane, *(self._node_components() if self.nodes else ()))
+
+    def furniture(self) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
+        """What every cluster has from the start, and its users may change."""
+        return ((storage.CLASSES, storage.STANDARD),) if self.nodes else ()
+
+    def _node_controllers(self) -> Iterable[Controller[Any]]:
+        yield simulation.controller(Defaults(seed=self.seed))
+        yield nodelifecycle.controller(self.lost)
+        yield evictions.controller(self.lost)
+        yield gang_status.CONTROLLER
+        yield from claims.controllers()
+
+    def _node_components(self) -> Iterable[Component]:
+        yield Scheduler()
+        yield PodCollector()
+        yield SimulatedNodes(Fleet(count=self.nodes))
+        if self.processes is not None:
+            yield self.processes
