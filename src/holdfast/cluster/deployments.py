@@ -248,7 +248,7 @@ def _numbered(deployment: Deployment, number: str) -> Patch:
         resource=DEPLOYMENTS,
         key=deployment.key,
         patch={"metadata": {"annotations": {revisions.REVISION: number}}},
-        uid=deployment.metadata.uid,
+        uid=deployment.uid,
         wave=2,
     )
 

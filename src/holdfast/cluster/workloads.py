@@ -60,6 +60,28 @@ def _wire(status: msgspec.Struct) -> dict[str, Any]:
     return wired
 
 
+class _Named(msgspec.Struct, frozen=True, rename="camel"):
+    """What every object says of itself."""
+
+    metadata: Meta = Meta()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def key(self) -> Key:
+        return Key(self.metadata.namespace, self.metadata.name)
+
+    @property
+    def deleting(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
 # --- ReplicaSets
 
 
@@ -84,30 +106,13 @@ class ReplicaSetStatus(msgspec.Struct, frozen=True, rename="camel", omit_default
         return {"replicas": self.replicas, **_wire(self)}
 
 
-class ReplicaSet(msgspec.Struct, frozen=True, rename="camel"):
-    metadata: Meta = Meta()
+class ReplicaSet(_Named, frozen=True, rename="camel"):
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
 
     @classmethod
     def of(cls, obj: Object) -> ReplicaSet:
         return obj.decode(cls)
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
-
-    @property
-    def uid(self) -> str:
-        return self.metadata.uid
-
-    @property
-    def key(self) -> Key:
-        return Key(self.metadata.namespace, self.metadata.name)
-
-    @property
-    def deleting(self) -> bool:
-        return self.metadata.deletion_timestamp is not None
 
     @property
     def active(self) -> bool:
@@ -179,26 +184,13 @@ class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel", omit_default
         return _wire(self)
 
 
-class Deployment(msgspec.Struct, frozen=True, rename="camel"):
-    metadata: Meta = Meta()
+class Deployment(_Named, frozen=True, rename="camel"):
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
 
     @classmethod
     def of(cls, obj: Object) -> Deployment:
         return obj.decode(cls)
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
-
-    @property
-    def key(self) -> Key:
-        return Key(self.metadata.namespace, self.metadata.name)
-
-    @property
-    def deleting(self) -> bool:
-        return self.metadata.deletion_timestamp is not None
 
     @property
     def rolling(self) -> bool:
