@@ -21,8 +21,9 @@ _PRIVATE: Final = 0o700
 
 
 def make_private(directory: Path) -> None:
-    """A directory that only its owner can enter, with those above it."""
-    directory.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+    """A directory that only its owner can enter, and the same of those above it that were not there."""
+    for missing in reversed([each for each in (directory, *directory.parents) if not each.exists()]):
+        missing.mkdir(mode=_PRIVATE, exist_ok=True)
 
 
 def publish(directory: Path, contents: Contents) -> bool:

@@ -83,49 +83,60 @@ async def read(path: Path, options: Options, *, growing: Callable[[], bool]) -> 
 
 
 async def _lines(path: Path, options: Options, *, growing: Callable[[], bool]) -> AsyncIterator[list[bytes]]:
-    aside = path.with_name(f"{path.name}.1")
-    skip = _skipped(aside, path, options.tail)
-    for file_path, start in ((aside, skip[0]), (path, skip[1])):
-        try:
-            file = file_path.open("rb")
-        except FileNotFoundError:
-            continue
-        file.seek(start)
-        reading = _Reading(file, path)
-        try:
-            while True:
-                # Asked before reading: what is written until the run ends is read after that.
-                more = file_path == path and options.follow and growing()
-                lines = reading.take()
-                if lines:
-                    yield lines
-                    # A long log must not keep others waiting.
-                    await asyncio.sleep(0)
-                elif reading.replaced():
-                    continue
-                elif more:
-                    await asyncio.sleep(_GLANCE)
-                else:
-                    break
-        finally:
-            reading.close()
+    reading = _Reading.begin(path, options.tail)
+    if reading is None:
+        return
+    try:
+        while True:
+            # Asked before reading: what is written until the run ends is read after that.
+            more = options.follow and growing()
+            lines = reading.take()
+            if lines:
+                yield lines
+                # A long log must not keep others waiting.
+                await asyncio.sleep(0)
+            elif reading.moved():
+                continue
+            elif more:
+                await asyncio.sleep(_GLANCE)
+            else:
+                break
+    finally:
+        reading.close()
 
 
 class _Reading:
-    """A log file that is read, and may be set aside for a new one meanwhile."""
+    """A log that is read from one file to the next: from the one that was set aside to the current one."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file, self._path = file, path
         self._rest = b""
 
+    @classmethod
+    def begin(cls, path: Path, tail: int | None) -> _Reading | None:
+        """A log from the last `tail` lines on, or from where it begins; None if there is none."""
+        aside = path.with_name(f"{path.name}.1")
+        start, found = (0, 0) if tail is None else _last_lines(path, tail)
+        first, offset = path, start
+        if aside.exists() and (tail is None or found < tail):
+            first, offset = aside, 0 if tail is None else _last_lines(aside, tail - found)[0]
+        try:
+            file = first.open("rb")
+        except FileNotFoundError:
+            return None
+        file.seek(offset)
+        return cls(file, path)
+
     def take(self) -> list[bytes]:
         """The next whole lines; none at the end."""
-        data = self._file.read(_BLOCK)
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        return lines or ([] if not data else self.take())
+        while data := self._file.read(_BLOCK):
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            if lines:
+                return lines
+        return []
 
-    def replaced(self) -> bool:
-        """Whether there is a new file in place of this one; it is read from now on."""
+    def moved(self) -> bool:
+        """Whether there is more to take, because this file is not the current one: what is left of it, or the next."""
         try:
             fresh = self._path.open("rb")
         except FileNotFoundError:
@@ -133,20 +144,16 @@ class _Reading:
         if os.path.samestat(os.fstat(self._file.fileno()), os.fstat(fresh.fileno())):
             fresh.close()
             return False
+        # It may have grown after it was read and before it was set aside.
+        if self._file.tell() < os.fstat(self._file.fileno()).st_size:
+            fresh.close()
+            return True
         self._file.close()
         self._file, self._rest = fresh, b""
         return True
 
     def close(self) -> None:
         self._file.close()
-
-
-def _skipped(aside: Path, path: Path, tail: int | None) -> tuple[int, int]:
-    """Where to begin in both files to see the last `tail` lines."""
-    if tail is None:
-        return 0, 0
-    start, found = _last_lines(path, tail)
-    return _last_lines(aside, tail - found)[0], start
 
 
 def _last_lines(path: Path, count: int) -> tuple[int, int]:
