@@ -429,3 +429,20 @@ def test_two_thousand_pods_are_placed_in_a_second() -> None:
         world.put(claim, chosen(claim, world))
     assert time.process_time() - began < 1
     assert max(host.pods for host in world.hosts) == 100
+
+
+@pytest.mark.parametrize(
+    ("runtime", "best"),
+    [("process", "machine"), ("", "node-1"), ("kata", "node-1")],
+    ids=["process", "none", "another"],
+)
+def test_processes_run_on_the_node_for_them_and_nothing_else_does(runtime: str, best: str) -> None:
+    world = cluster([node("machine", labels={"holdfast.dev/runtime": "process"}), node("node-1")])
+    assert chosen(pod("a", runtimeClassName=runtime), world) == best
+
+
+def test_a_process_has_no_place_where_no_node_runs_processes() -> None:
+    wants = pod("a", runtimeClassName="process")
+    assert message(wants, cluster([node("node-1")])) == (
+        "0/1 nodes are available: 1 node(s) run pods of another runtime."
+    )

@@ -25,8 +25,15 @@ _HARD: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 _CORDONED: Final = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
 """The taint that stands for a cordon; who tolerates it may pass."""
 
+RUNTIME_LABEL: Final = "holdfast.dev/runtime"
+"""The label of nodes that run the pods of one runtime class alone."""
+
+PROCESS: Final = "process"
+"""The runtime class of pods that run as processes of this machine."""
+
 UNSCHEDULABLE: Final = ("node(s) were unschedulable",)
 NOT_READY: Final = ("node(s) were not ready",)
+OTHER_RUNTIME: Final = ("node(s) run pods of another runtime",)
 OTHER_NAME: Final = ("node(s) didn't match the requested node name",)
 UNSELECTED: Final = ("node(s) didn't match Pod's node affinity/selector",)
 NO_PORTS: Final = ("node(s) didn't have free ports for the requested pod ports",)
@@ -63,6 +70,12 @@ def _taints(claim: Claim, cluster: Cluster) -> Check:
 def _untolerated(claim: Claim, host: Host) -> Taint | None:
     hard = (taint for taint in host.node.taints if taint.effect in _HARD)
     return next((taint for taint in hard if not claim.needs.tolerate(taint)), None)
+
+
+def _runtime(claim: Claim, cluster: Cluster) -> Check:
+    """A node for processes runs those alone, and they run nowhere else; other runtimes make no difference here."""
+    runtime = PROCESS if claim.needs.runtime == PROCESS else ""
+    return lambda host: _FITS if host.node.labels.get(RUNTIME_LABEL, "") == runtime else OTHER_RUNTIME
 
 
 def _readiness(claim: Claim, cluster: Cluster) -> Check:
@@ -194,6 +207,7 @@ def _occupied(term: PodTerm, claim: Claim, cluster: Cluster) -> Mapping[str, int
 FILTERS: Final[tuple[Filter, ...]] = (
     _cordon,
     _name,
+    _runtime,
     _taints,
     _readiness,
     _selection,

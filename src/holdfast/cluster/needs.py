@@ -97,6 +97,8 @@ class Needs:
 
     node_name: str = ""
     scheduler: str = DEFAULT_SCHEDULER
+    runtime: str = ""
+    """The runtime class that it asks for by name."""
     gates: tuple[str, ...] = ()
     priority: int = 0
     requests: Amounts = ()
@@ -172,6 +174,7 @@ def needs(spec: bytes) -> Needs:
     return Needs(
         node_name=read.node_name,
         scheduler=read.scheduler_name or DEFAULT_SCHEDULER,
+        runtime=read.runtime_class_name,
         gates=tuple(gate["name"] for gate in read.scheduling_gates),
         priority=read.priority,
         requests=_requests(read),

@@ -96,6 +96,7 @@ class SpreadConstraint(_Wire, frozen=True):
 class Spec(_Wire, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
+    runtime_class_name: str = ""
     scheduling_gates: tuple[dict[str, str], ...] = ()
     priority: int = 0
     containers: tuple[Container, ...] = ()
