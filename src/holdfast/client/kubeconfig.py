@@ -21,7 +21,7 @@ from holdfast.client.api import ApiClient, Observed
 from holdfast.client.credentials import Credentials, Fixed, KeyPair, Proof, TokenFile, basic, bearer
 from holdfast.client.http import Endpoint, Http, show
 from holdfast.client.plugins import VERSIONS, Command, Plugin
-from holdfast.client.protocols import Client, Untrusted
+from holdfast.client.protocols import Client, Transport, Untrusted
 from holdfast.client.proxies import proxy_for
 from holdfast.client.settings import Choice, Cluster, Entry, KubeconfigError, User
 
@@ -45,6 +45,8 @@ class Connection:
     server: str
     source: str
     """Where all this was found: files, or the cluster around us."""
+    transport: Transport
+    """What the client sends with, for other clients that share its connections."""
 
 
 def connect(
@@ -74,7 +76,7 @@ def connect(
     except ValueError as error:
         raise choice.cluster.wrong(str(error), "write the one that signed the server's certificate") from None
     namespace = choice.context.value.namespace or "default"
-    return Connection(ApiClient(transport, observed=observed), namespace, endpoint.url, found.source)
+    return Connection(ApiClient(transport, observed=observed), namespace, endpoint.url, found.source, transport)
 
 
 def in_cluster(
@@ -100,7 +102,7 @@ def in_cluster(
         namespace = (directory / "namespace").read_text().strip()
     except (OSError, ValueError) as error:
         raise KubeconfigError(f"{directory}: {error}") from None
-    return Connection(ApiClient(transport, observed=observed), namespace or "default", url, str(directory))
+    return Connection(ApiClient(transport, observed=observed), namespace or "default", url, str(directory), transport)
 
 
 # Where the server is.

@@ -117,6 +117,14 @@ class Caches:
         while late := [cache for cache in caches if not cache.synced.is_set()]:
             await late[0].synced.wait()
 
+    def unseen(self) -> tuple[Resource, ...]:
+        """What was never listed yet."""
+        return tuple(resource for resource, cache in self._caches.items() if not cache.synced.is_set())
+
+    def sizes(self) -> Mapping[Resource, int]:
+        """How many objects there are of each resource."""
+        return {resource: sum(map(len, cache.among())) for resource, cache in self._caches.items()}
+
     def trouble(self) -> Mapping[Resource, str]:
         """What cannot be followed now, and why."""
         return {resource: trouble for resource, cache in self._caches.items() if (trouble := cache.trouble)}

@@ -101,6 +101,7 @@ class Controller(Generic[W]):
                 they are what `Decision.children` is compared with and pruned among
     watches     other resources, with whose keys they concern
     reads       resources that `observe` looks into, whose changes need no pass of their own
+    writes      resources that decisions write besides its own and those it owns; permissions are derived from it
     indexes     look-ups that `observe` needs
     observe     (view, key) -> the world of one key; None where nothing is to be done
     decide      (world, now) -> what to do
@@ -121,6 +122,7 @@ class Controller(Generic[W]):
     owns: tuple[Resource, ...] = ()
     watches: tuple[Watch, ...] = ()
     reads: tuple[Resource, ...] = ()
+    writes: tuple[Resource, ...] = ()
     indexes: tuple[Index, ...] = ()
     cleanup: Callable[[W, datetime], Decision] | None = None
     finalizer: str = ""

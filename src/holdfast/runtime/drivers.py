@@ -104,10 +104,10 @@ class Driver(Generic[W]):
 
     async def run(self) -> None:
         """Work until cancelled, or until `stop` and the end of what was running then."""
-        await self._stores.synced(*self.controller.resources)
-        self._synced = True
         loop = asyncio.get_running_loop()
         try:
+            await self._stores.synced(*self.controller.resources)
+            self._synced = True
             async with asyncio.TaskGroup() as passes:
                 while not (self._stopping and not self.queue.running):
                     self._wake.clear()

@@ -73,6 +73,7 @@ class Metrics:
         self._call_seconds = self._histogram(
             "api_request_duration_seconds", "Time until an answer.", "verb", "resource", buckets=_CALL_BUCKETS
         )
+        self._crashes = self._counter("crashes", "Controllers and components that crashed and began again.", "part")
         self._emitted = self._counter("events_emitted", "Events that were written.", "component", "type")
         self._dropped = self._counter("events_dropped", "Events that were not, by reason.", "component", "reason")
 
@@ -121,6 +122,10 @@ class Metrics:
         self._calls(verb, resource, str(code)).inc()
         if verb != "watch":
             self._call_seconds(verb, resource).observe(seconds)
+
+    def crashed(self, part: str) -> None:
+        """A controller or component, such as ``component scheduler``, ended with a defect."""
+        self._crashes(part).inc()
 
     def event_emitted(self, component: str, type: str) -> None:
         self._emitted(component, type).inc()

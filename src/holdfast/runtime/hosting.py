@@ -1,0 +1,81 @@
+"""A manager with all that belongs to it in a process: clients that are counted, and an election with its fence.
+
+The one place where it is seen to that whatever writes for a manager with an election
+asks the fence first, at every single request.  Nothing here knows how requests travel,
+nor which controllers run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+from typing import Any, Final
+
+from holdfast.client.api import ApiClient
+from holdfast.client.protocols import Transport
+from holdfast.client.retries import Policy
+from holdfast.meta.objects import Key
+from holdfast.runtime.controllers import Component, Controller
+from holdfast.runtime.elections import Election, boot_seconds, unique_identity
+from holdfast.runtime.fencing import FencedTransport
+from holdfast.runtime.leases import TERMS, Terms
+from holdfast.runtime.manager import Manager, Settings
+from holdfast.runtime.metrics import Metrics
+
+_ONCE: Final = Policy(attempts=1)
+"""An election decides itself when to ask again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidacy:
+    """That only one of several processes works.
+
+    lease      the key of the Lease that they share; its namespace must exist
+    identity   who this process is; no other one may ever have the same
+    monotonic  seconds of a clock that only ever goes forward, also while the machine sleeps
+    """
+
+    lease: Key
+    identity: str = field(default_factory=unique_identity)
+    terms: Terms = TERMS
+    monotonic: Callable[[], float] = boot_seconds
+
+
+def employed(
+    transport: Transport,
+    *,
+    controllers: Sequence[Controller[Any]],
+    components: Sequence[Component] = (),
+    now: Callable[[], datetime],
+    settings: Settings | None = None,
+    metrics: Metrics | None = None,
+    seed: int | None = None,
+    candidacy: Candidacy | None = None,
+) -> Manager:
+    """A manager that works over a transport, which stays its maker's to close."""
+    metrics = metrics or Metrics()
+    randomness = Random(seed)
+    election = None
+    if candidacy is not None:
+        election = Election(
+            ApiClient(transport, policy=_ONCE, random=randomness, observed=metrics.called),
+            candidacy.lease,
+            identity=candidacy.identity,
+            now=now,
+            monotonic=candidacy.monotonic,
+            terms=candidacy.terms,
+            spread=randomness.random,
+        )
+        transport = FencedTransport(transport, election.held)
+    return Manager(
+        ApiClient(transport, random=randomness, observed=metrics.called),
+        controllers=controllers,
+        components=components,
+        now=now,
+        settings=settings,
+        metrics=metrics,
+        seed=seed,
+        election=election,
+    )

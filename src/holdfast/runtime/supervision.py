@@ -1,0 +1,88 @@
+"""Supervision: what crashes begins again, later each time it does, and everybody else goes on.
+
+A `Part` is anything that runs until it is cancelled.  That it crashed is logged,
+counted, and told to whoever asks for its health, until it has run for longer than
+it had to wait.  Nothing here knows what a part does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
+
+from holdfast.kernel.backoff import Backoff
+from holdfast.kernel.outcomes import Failure
+from holdfast.runtime.metrics import Metrics
+
+_log: Final = logging.getLogger("holdfast.runtime")
+
+BACKOFF: Final = Backoff(base=timedelta(seconds=1), cap=timedelta(minutes=1))
+
+STEADY: Final = 300.0
+"""Seconds of running after which earlier crashes say nothing any more."""
+
+
+class Part:
+    """Something that runs, under a name such as ``component scheduler``.
+
+    run     runs until it is cancelled; begun anew after every crash.  That it returns means that it is done
+    spread  gives numbers in [0, 1), so that parts that crashed together do not come back together
+    """
+
+    def __init__(
+        self, name: str, run: Callable[[], Awaitable[None]], *, metrics: Metrics, spread: Callable[[], float]
+    ) -> None:
+        self.name = name
+        self._run = run
+        self._metrics = metrics
+        self._spread = spread
+        self._crashes = 0
+        self._last = ""
+        self._doubtful_until = 0.0
+
+    async def keep(self) -> None:
+        """Run it, and again after every crash, until it is done or this is cancelled."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            began = clock()
+            try:
+                await self._run()
+            except asyncio.CancelledError as stray:
+                if _is_cancelled():
+                    raise
+                crash: BaseException = stray  # of something that it waited for; nobody cancelled the part itself
+            except Exception as error:
+                crash = error
+            else:
+                return
+            await asyncio.sleep(self._crashed(crash, at=clock(), lasted=clock() - began))
+
+    def trouble(self, now: float) -> str | None:
+        """What is wrong with it, if anything is."""
+        if now >= self._doubtful_until:
+            return None
+        return f"{self.name} crashed with {self._last}, {self._crashes} times in a row"
+
+    def _crashed(self, error: BaseException, *, at: float, lasted: float) -> float:
+        """Tell of a crash; in how many seconds it may begin again."""
+        self._crashes = 1 if lasted > STEADY else self._crashes + 1
+        self._last = type(error).__name__
+        delay = BACKOFF.delay(self._crashes, spread=self._spread()).total_seconds()
+        self._doubtful_until = at + 2 * delay
+        self._metrics.crashed(self.name)
+        fields = {"part": self.name, "crashes": self._crashes, "again_in": f"{delay:.3g}s"}
+        if isinstance(error, Failure):
+            # Not a defect of its code: it says itself what went wrong.
+            _log.warning("part gave up", extra={"fields": fields | {"reason": error.reason, "error": error.message}})
+        else:
+            _log.error("part crashed", exc_info=error, extra={"fields": fields})
+        return delay
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancelled the running task, and not something that it waited for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
