@@ -302,7 +302,9 @@ def test_what_is_missing_is_named_and_the_pod_starts_when_it_is_there(tmp_path: 
             "patient", lambda pod: state(pod)["state"].get("waiting", {}).get("reason") == "CreateContainerConfigError"
         )
         assert state(waiting)["state"]["waiting"]["message"] == 'configmap "late" not found'
-        with pytest.raises(BadRequest, match="waiting to start"):
+        with pytest.raises(
+            BadRequest, match='container "main" in pod "patient" is waiting to start: configmap "late" not found'
+        ):
             await cluster.log("patient")
         await cluster.create(config("late", color="blue"), CONFIG_MAPS)
         await cluster.until("patient", phase("Succeeded"))

@@ -28,7 +28,7 @@ from holdfast.client.objects import Object
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, SECRETS, Resource
 from holdfast.cluster.process_env import Surroundings
-from holdfast.cluster.process_facts import Container, Ended, Gone, Idle
+from holdfast.cluster.process_facts import Container, Ended, Gone
 from holdfast.cluster.process_files import make_private
 from holdfast.cluster.process_logs import Options, read
 from holdfast.cluster.process_machine import (
@@ -43,6 +43,7 @@ from holdfast.cluster.process_machine import (
 from holdfast.cluster.process_places import Places
 from holdfast.cluster.process_pods import Pod, Referred
 from holdfast.cluster.process_state import is_final
+from holdfast.cluster.process_status import waiting
 from holdfast.cluster.process_workers import Site, Worker
 from holdfast.meta.errors import AlreadyExists, BadRequest, NotFound, StatusError
 from holdfast.meta.exchange import Request
@@ -215,28 +216,30 @@ class ProcessNode:
     # --- logs
 
     def logs(self, pod: Mapping[str, Any], request: Request) -> AsyncIterator[bytes] | None:
-        """The log of a container, as the ``log`` subresource asks for it; None where it has never run here."""
-        worker = self._workers.get(pod["metadata"]["uid"])
-        if worker is None:
+        """The log of a container, as the ``log`` subresource asks for it; None where the pod is not of this node."""
+        if (pod.get("spec") or {}).get("nodeName") != self.name:
             return None
         # Logs are stamped by other processes, so that it is the machine's own clock that counts.
-        options = Options.of(request, datetime.now(UTC))
-        name = options.container or _default_container(worker.pod)
-        container = worker.facts.containers.get(name)
-        if container is None:
-            raise BadRequest(f"container {name} is not valid for pod {worker.pod.metadata.name}")
+        now = datetime.now(UTC)
+        options = Options.of(request, now)
+        name = options.container or _default_container(pod)
+        worker = self._workers.get(pod["metadata"]["uid"])
+        container = worker.facts.containers.get(name) if worker is not None else None
+        if worker is None or container is None:
+            raise _not_yet(pod, name, "ContainerCreating")
         number = container.restarts
         if options.previous and not _waits(worker.pod, name, container):
             number -= 1
         path = self._places.log(worker.pod.uid, name, number)
-        if options.previous and not path.exists():
-            raise BadRequest(f'previous terminated container "{name}" in pod "{worker.pod.metadata.name}" not found')
-        if isinstance(container.run, Idle) or not path.exists():
-            return None
+        if not path.exists():
+            if options.previous:
+                raise BadRequest(f'previous terminated container "{name}" in pod "{_name(pod)}" not found')
+            waits = waiting(worker.pod, worker.pod.container(name), worker.facts, now=now) or {}
+            raise _not_yet(pod, name, waits.get("message") or waits.get("reason", "it has left no log"))
 
         def growing() -> bool:
-            now = worker.facts.containers[name]
-            return now.restarts == number and now.alive
+            current = worker.facts.containers[name]
+            return current.restarts == number and current.alive
 
         return read(path, options, growing=growing)
 
@@ -246,6 +249,14 @@ def _waits(pod: Pod, name: str, container: Container) -> bool:
     return isinstance(container.run, Ended) and not is_final(pod, pod.container(name), container)
 
 
-def _default_container(pod: Pod) -> str:
-    chosen = pod.metadata.annotations.get(DEFAULT_CONTAINER)
-    return chosen or pod.spec.containers[0].name
+def _default_container(pod: Mapping[str, Any]) -> str:
+    chosen = (pod["metadata"].get("annotations") or {}).get(DEFAULT_CONTAINER)
+    return str(chosen or pod["spec"]["containers"][0]["name"])
+
+
+def _not_yet(pod: Mapping[str, Any], container: str, why: str) -> BadRequest:
+    return BadRequest(f'container "{container}" in pod "{_name(pod)}" is waiting to start: {why}')
+
+
+def _name(pod: Mapping[str, Any]) -> str:
+    return str(pod["metadata"]["name"])

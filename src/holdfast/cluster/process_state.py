@@ -193,14 +193,16 @@ def is_finished(pod: Pod, facts: Facts) -> bool:
 
 def _next_init(pod: Pod, facts: Facts) -> Spec | None:
     """The init container that all after it wait for; None where none is waited for."""
-    for spec in pod.spec.init_containers:
-        run = facts.containers[spec.name].run
-        passed = (
-            isinstance(run, Live) and run.started if is_sidecar(spec) else isinstance(run, Ended) and run.exit_code == 0
-        )
-        if not passed:
-            return spec
-    return None
+    inits = pod.spec.init_containers
+    return next((spec for spec in inits if not has_passed(spec, facts.containers[spec.name])), None)
+
+
+def has_passed(spec: Spec, container: Container) -> bool:
+    """Whether nobody needs to wait for an init container: it is done, or it is a sidecar and has started."""
+    run = container.run
+    if is_sidecar(spec):
+        return isinstance(run, Live) and run.started
+    return isinstance(run, Ended) and run.exit_code == 0
 
 
 def wishes(pod: Pod, facts: Facts, now: datetime) -> dict[str, Wish]:

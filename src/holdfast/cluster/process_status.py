@@ -16,7 +16,7 @@ from holdfast.cluster.process_env import Surroundings
 from holdfast.cluster.process_facts import Container, Ended, Facts, Idle, Live, Refused, Run, Starting, container_id
 from holdfast.cluster.process_pods import Container as Spec
 from holdfast.cluster.process_pods import Pod, is_sidecar
-from holdfast.cluster.process_state import is_ending, is_expired, is_final, is_finished, restart_at
+from holdfast.cluster.process_state import has_passed, is_ending, is_expired, is_final, is_finished, restart_at
 from holdfast.kernel.phases import Ladder, always
 from holdfast.meta import times
 
@@ -139,19 +139,12 @@ def _initialized(pod: Pod, facts: Facts, phase: str) -> dict[str, str]:
         return {"status": "True", "reason": "PodCompleted"}
     if facts.initialized:
         return {"status": "True"}
-    waiting = [spec.name for spec in pod.spec.init_containers if not _has_passed(spec, facts.containers[spec.name])]
+    late = [spec.name for spec in pod.spec.init_containers if not has_passed(spec, facts.containers[spec.name])]
     return {
         "status": "False",
         "reason": "ContainersNotInitialized",
-        "message": f"containers with incomplete status: [{' '.join(waiting)}]",
+        "message": f"containers with incomplete status: [{' '.join(late)}]",
     }
-
-
-def _has_passed(spec: Spec, container: Container) -> bool:
-    run = container.run
-    if is_sidecar(spec):
-        return isinstance(run, Live) and run.started
-    return isinstance(run, Ended) and run.exit_code == 0
 
 
 def _ready_by_containers(pod: Pod, facts: Facts, phase: str) -> dict[str, str]:
@@ -186,8 +179,8 @@ def _is_ready(container: Container) -> bool:
 def _reported(pod: Pod, spec: Spec, facts: Facts, *, now: datetime) -> dict[str, Any]:
     container = facts.containers[spec.name]
     run = container.run
-    initial = spec in pod.spec.init_containers and not is_sidecar(spec)
-    waits = _waiting(pod, spec, facts, now=now)
+    initial = spec in pod.spec.init_containers
+    waits = waiting(pod, spec, facts, now=now)
     last = run if isinstance(run, Ended) and waits is not None else container.last
     pid = run.pid if isinstance(run, Live | Ended) else container.last.pid if container.last is not None else 0
     return {
@@ -197,14 +190,14 @@ def _reported(pod: Pod, spec: Spec, facts: Facts, *, now: datetime) -> dict[str,
         **({"containerID": container_id(pid)} if pid else {}),
         "state": {"waiting": waits} if waits is not None else _state(run),
         "lastState": {} if last is None else {"terminated": _terminated(last)},
-        # An init container is ready when it is done.
-        "ready": isinstance(run, Ended) and run.exit_code == 0 if initial else _is_ready(container),
+        # An init container is ready when it is done; a sidecar, as any other.
+        "ready": has_passed(spec, container) if initial and not is_sidecar(spec) else _is_ready(container),
         "started": isinstance(run, Live) and run.started,
         "restartCount": container.restarts,
     }
 
 
-def _waiting(pod: Pod, spec: Spec, facts: Facts, *, now: datetime) -> dict[str, str] | None:
+def waiting(pod: Pod, spec: Spec, facts: Facts, *, now: datetime) -> dict[str, str] | None:
     """What a container that does not run is waiting for; None where it runs or has ended for good."""
     container = facts.containers[spec.name]
     match container.run:
