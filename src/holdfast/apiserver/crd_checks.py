@@ -90,8 +90,11 @@ def definition_problems(crd: _Object, old: _Object | None, *, established: bool)
     if misshapen:
         return misshapen
     spec = crd["spec"]
-    found = [*_name(crd), *_group_and_scope(spec), *_versions(spec), *_names(spec["names"]), *_common(spec)]
-    found += _conversion(spec)
+    found: list[FieldError] = []
+    # What was accepted is not looked at again: the check is dear, and the status of every definition is written.
+    if old is None or spec != old["spec"]:
+        found += [*_name(crd), *_group_and_scope(spec), *_versions(spec), *_names(spec["names"]), *_common(spec)]
+        found += _conversion(spec)
     if old is not None:
         found += _changes(spec, old["spec"], established=established)
         found += _stored_versions(crd, spec)
