@@ -1,0 +1,210 @@
+"""``holdfast up`` as a process: a cluster that works, stops, goes on after a kill, and leaves nothing running."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli import running as lock
+from holdfast.cli.errors import ExitCode
+from holdfast.client import waiting
+from holdfast.client.api import ApiClient
+from holdfast.client.kubeconfig import connect
+from holdfast.client.objects import Object
+from holdfast.client.resources import DEPLOYMENTS, NAMESPACES, NODES, PODS, Resource
+from holdfast.kinds.cloudless import KINDS
+from holdfast.meta.exchange import Request
+from holdfast.meta.objects import Key
+
+HOLDFAST = [sys.executable, "-m", "holdfast"]
+WORKLOADS = Resource.of(KINDS[0])
+PATIENCE = 60.0
+
+
+@contextmanager
+def up(*options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A cluster that is ready, and its kubeconfig."""
+    process = subprocess.Popen([*HOLDFAST, "up", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(r"ready: https://\S+  export KUBECONFIG=(\S+)\n", line)
+        assert found, line + (process.stderr.read() if process.stderr else "")
+        yield process, Path(found[1])
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def asked(kubeconfig: Path, story: Callable[[ApiClient], Awaitable[Any]]) -> Any:
+    async def told() -> Any:
+        client = connect(kubeconfig).client
+        try:
+            return await story(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(told())
+
+
+def workload(image: str = "shop:1", replicas: int = 3) -> dict[str, Any]:
+    return {
+        "apiVersion": "cloudless.io/v1",
+        "kind": "Workload",
+        "metadata": {"name": "shop", "namespace": "default"},
+        "spec": {"image": image, "replicas": replicas},
+    }
+
+
+def completed(obj: Object | None) -> bool:
+    if obj is None:
+        return False
+    status = obj.wire().get("status", {})
+    return bool(status.get("phase") == "Completed" and status["observedGeneration"] == obj.meta.generation)
+
+
+SHOP = Key("default", "shop")
+
+
+def test_a_cluster_runs_what_it_is_given_and_goes_on_after_a_stop_and_after_a_kill(tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+
+    async def roll_out(client: ApiClient) -> set[str]:
+        await client.apply(WORKLOADS, workload())
+        await waiting.until(client, WORKLOADS, SHOP, completed, timeout=PATIENCE)
+        return {pod.uid for pod in (await client.list(PODS)).objects}
+
+    async def look(client: ApiClient) -> set[str]:
+        await waiting.until(client, WORKLOADS, SHOP, completed, timeout=PATIENCE)
+        return {pod.uid for pod in (await client.list(PODS)).objects}
+
+    async def change(client: ApiClient) -> list[str]:
+        await client.patch(WORKLOADS, SHOP, {"spec": {"image": "shop:2"}})
+        await waiting.until(client, WORKLOADS, SHOP, completed, timeout=PATIENCE)
+        pods = [pod.wire() for pod in (await client.list(PODS)).objects if not pod.deleting]
+        return sorted({pod["spec"]["containers"][0]["image"] for pod in pods})
+
+    with up("--data-dir", state, "--nodes", "2") as (process, kubeconfig):
+        before = asked(kubeconfig, roll_out)
+        assert len(before) == 3
+        down = subprocess.run([*HOLDFAST, "down", "--data-dir", state], capture_output=True, text=True)
+        assert (down.returncode, down.stderr) == (ExitCode.OK, "")
+        assert process.wait(10) == ExitCode.OK
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    with up("--data-dir", state, "--nodes", "2") as (process, kubeconfig):
+        assert asked(kubeconfig, look) == before
+        process.kill()
+        process.wait()
+    with up("--data-dir", state, "--nodes", "2") as (_, kubeconfig):
+        assert asked(kubeconfig, look) == before
+        assert asked(kubeconfig, change) == ["shop:2"]
+
+
+def test_without_nodes_nothing_moves_a_pod() -> None:
+    async def story(client: ApiClient) -> tuple[int, list[str]]:
+        pods = {"app": "web"}
+        spec = {
+            "replicas": 1,
+            "selector": {"matchLabels": pods},
+            "template": {"metadata": {"labels": pods}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        }
+        manifest = {"metadata": {"name": "web", "namespace": "default"}, "spec": spec}
+        await client.create(DEPLOYMENTS, manifest)
+
+        def has_replica(obj: Object | None) -> bool:
+            return obj is not None and obj.wire().get("status", {}).get("replicas") == 1
+
+        await waiting.until(client, DEPLOYMENTS, Key("default", "web"), has_replica, timeout=PATIENCE)
+        (pod,) = (await client.list(PODS)).objects
+        return len((await client.list(NODES)).objects), [pod.wire()["status"]["phase"]]
+
+    with up("--ephemeral", "--nodes", "0") as (process, kubeconfig):
+        assert asked(kubeconfig, story) == (0, ["Pending"])
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == ExitCode.OK
+    assert not kubeconfig.parent.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux can tell of the end of a stranger's process")
+def test_a_process_pod_runs_is_logged_and_does_not_outlive_a_cluster_that_is_killed(tmp_path: Path) -> None:
+    script = f"echo $$ > {tmp_path}/number; echo hello; exec sleep 600"
+    # In a command two dollars stand for one.
+    container = {"name": "c", "image": "none", "command": ["sh", "-c", script.replace("$$", "$$$$")]}
+    pod = {
+        "metadata": {"name": "real", "namespace": "default"},
+        "spec": {"runtimeClassName": "process", "containers": [container]},
+    }
+
+    async def story(client: ApiClient) -> bytes:
+        await client.create(PODS, pod)
+
+        def ready(obj: Object | None) -> bool:
+            conditions = {} if obj is None else obj.wire().get("status", {}).get("conditions") or ()
+            return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+        await waiting.until(client, PODS, Key("default", "real"), ready, timeout=PATIENCE)
+        answer = await client.raw(Request("GET", "/api/v1/namespaces/default/pods/real/log"))
+        assert answer.stream is not None or answer.body
+        return answer.body if answer.stream is None else b"".join([chunk async for chunk in answer.stream])
+
+    with up("--ephemeral", "--nodes", "1") as (process, kubeconfig):
+        assert b"hello" in asked(kubeconfig, story)
+        # A descriptor of the process tells when it ends, though it is not ours to wait for.
+        container_process = os.pidfd_open(int((tmp_path / "number").read_text()))
+        process.kill()
+        process.wait()
+        assert select.select([container_process], [], [], PATIENCE)[0]
+        os.close(container_process)
+
+
+def test_a_namespace_that_is_deleted_goes_with_all_that_is_in_it() -> None:
+    async def story(client: ApiClient) -> bool:
+        await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+        await client.apply(WORKLOADS, workload() | {"metadata": {"name": "shop", "namespace": "shop"}})
+        await waiting.until(client, WORKLOADS, Key("shop", "shop"), completed, timeout=PATIENCE)
+        await client.delete(NAMESPACES, Key("", "shop"))
+        gone = await waiting.until(client, NAMESPACES, Key("", "shop"), lambda obj: obj is None, timeout=PATIENCE)
+        return gone is None and not (await client.list(PODS)).objects
+
+    with up("--ephemeral") as (_, kubeconfig):
+        assert asked(kubeconfig, story)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--ephemeral", "--data-dir", "x"], "--ephemeral keeps nothing"),
+        (["--bind", "0.0.0.0"], "--allow-non-loopback"),
+        (["--nodes", "-1"], "--nodes"),
+    ],
+)
+def test_wrong_options_are_one_message(options: list[str], said: str) -> None:
+    told = subprocess.run([*HOLDFAST, "up", *options], capture_output=True, text=True)
+    assert told.returncode == ExitCode.BAD_INPUT
+    assert said in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_down_where_nothing_runs_says_so(tmp_path: Path) -> None:
+    told = subprocess.run([*HOLDFAST, "down", "--data-dir", str(tmp_path)], capture_output=True, text=True)
+    assert (told.returncode, told.stdout) == (ExitCode.OK, f"nothing runs in {tmp_path}\n")
+
+
+def test_a_number_that_was_left_behind_misleads_nobody(tmp_path: Path) -> None:
+    (tmp_path / "up.pid").write_text(f"{os.getpid()}\n")
+    assert lock.process_in(tmp_path) is None
+    with lock.announced(tmp_path):
+        assert lock.process_in(tmp_path) == os.getpid()
+    assert lock.process_in(tmp_path) is None
