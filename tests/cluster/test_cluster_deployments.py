@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -24,9 +25,9 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS
 from holdfast.cluster import replicasets
 from holdfast.cluster.deployment_revisions import DESIRED, HISTORY, MAXIMUM, REVISION, name_of_new
-from holdfast.cluster.deployments import CONTROLLER, adopters, decide, observe, waiting_for
+from holdfast.cluster.deployments import CONTROLLER, adopters, decide, explain, observe, waiting_for
 from holdfast.cluster.workloads import Deployment
-from holdfast.kernel.outcomes import Again, Done
+from holdfast.kernel.outcomes import Again, Done, Retry
 from holdfast.meta.objects import Key
 from holdfast.runtime.decisions import Create, Decision, Delete, Patch
 from holdfast.testing.clusters import Cluster, play
@@ -207,6 +208,22 @@ def test_a_name_that_is_taken_is_counted_and_avoided() -> None:
     assert decision.status == {"observedGeneration": 1, "collisionCount": 1}
     after = created(decided(deployment(status=decision.status), stranger))
     assert after["metadata"]["name"] != name
+
+
+def test_a_replica_set_that_cannot_be_made_is_told_of_and_nothing_else_changes() -> None:
+    def explained(*sets: dict[str, Any]) -> Mapping[str, Any] | None:
+        wire = numbered(1, image="nginx:2", status={"replicas": 4})
+        world = observe(Snapshot([(DEPLOYMENTS, wire), *((REPLICA_SETS, each) for each in sets)]), KEY)
+        assert world is not None
+        return explain(world, Retry("Forbidden", "exceeded quota"), NOW)
+
+    status = explained(old("web-1", 4, revision=1))
+    assert status is not None
+    (said,) = status["conditions"]
+    assert status == {"replicas": 4, "conditions": [said]}
+    assert (said["status"], said["reason"]) == ("False", "ReplicaSetCreateError")
+    assert said["message"].endswith("exceeded quota")
+    assert explained(old("web-1", 4, revision=1), old("web-2", 1, revision=2)) is None
 
 
 # --- rolling

@@ -90,6 +90,13 @@ def noting_created(deployment: Deployment, created: ReplicaSet, now: datetime) -
     return _told(deployment, "True", "NewReplicaSetCreated", f'Created new replica set "{created.name}"', now=now)
 
 
+def noting_failed(deployment: Deployment, name: str, why: str, *, now: datetime) -> Deployment:
+    if deployment.progress_deadline is None:
+        return deployment
+    message = f'Failed to create new replica set "{name}": {why}'
+    return _told(deployment, "False", "ReplicaSetCreateError", message, now=now)
+
+
 # --- counts
 
 

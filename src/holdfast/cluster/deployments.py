@@ -25,9 +25,10 @@ from holdfast.cluster.adoption import claim
 from holdfast.cluster.deployment_scaling import Bounds, Step
 from holdfast.cluster.pods import Pod
 from holdfast.cluster.workloads import Deployment, DeploymentStatus, Fleet, ReplicaSet, candidates, identity
+from holdfast.kernel.outcomes import Failure
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, View, Watch
-from holdfast.runtime.decisions import Decision, Delete, Notice, Patch, Write
+from holdfast.runtime.decisions import Create, Decision, Delete, Notice, Patch, Write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,14 @@ def decide(world: World, now: datetime) -> Decision:
         deployment = statuses.noting_found(deployment, fleet.new, now)
     deployment = statuses.noting_pause(deployment, now)
     return _Pass(deployment=deployment, seen=seen, fleet=fleet, claims=claimed.writes, world=world, now=now).decided()
+
+
+def explain(world: World, failure: Failure, now: datetime) -> dict[str, Any] | None:
+    """What is said when the new ReplicaSet could not be made; of other failures nothing is, they are tried again."""
+    made = next((write.manifest for write in decide(world, now).writes if isinstance(write, Create)), None)
+    if made is None:
+        return None
+    return statuses.noting_failed(world.deployment, made["metadata"]["name"], failure.message, now=now).status.wire()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,4 +301,5 @@ CONTROLLER: Final = Controller(
     watches=(Watch(resource=REPLICA_SETS, keys=adopters), Watch(resource=PODS, keys=waiting_for)),
     observe=observe,
     decide=decide,
+    explain=explain,
 )

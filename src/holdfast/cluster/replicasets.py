@@ -188,13 +188,15 @@ def _stopped(pod: Pod, replica_set: ReplicaSet) -> Delete:
 
 def _status(world: World, mine: Sequence[Pod], *, now: datetime) -> ReplicaSetStatus:
     replica_set, selector = world.replica_set, world.replica_set.selector
+    minimum = replica_set.min_ready
     wanted = ((replica_set.spec.template.get("metadata") or {}).get("labels") or {}).items()
     leaving = (pod for pod in world.pods if pod.deleting and not pod.finished)
+    ready = [pod for pod in mine if pod.ready]
     return ReplicaSetStatus(
         replicas=len(mine),
         fully_labeled_replicas=sum(wanted <= pod.metadata.labels.items() for pod in mine),
-        ready_replicas=sum(pod.ready for pod in mine),
-        available_replicas=sum(pod.available(replica_set.min_ready, now) for pod in mine),
+        ready_replicas=len(ready),
+        available_replicas=sum(pod.available(minimum, now) for pod in ready) if minimum else len(ready),
         terminating_replicas=sum(_is_ours(pod, replica_set, selector) for pod in leaving),
         observed_generation=replica_set.metadata.generation,
         conditions=tuple(each for each in replica_set.status.conditions if each.type != REPLICA_FAILURE),

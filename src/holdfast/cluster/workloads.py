@@ -6,7 +6,7 @@ This module must not know how a rollout proceeds, nor how many pods there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -34,13 +34,15 @@ def controller_of(meta: Meta) -> OwnerReference | None:
     return next((owner for owner in meta.owner_references if owner.controller), None)
 
 
-def candidates(view: View, resource: Resource, *, owner: Meta, selector: LabelSelector) -> Iterable[Object]:
+def candidates(view: View, resource: Resource, *, owner: Meta, selector: LabelSelector) -> Sequence[Object]:
     """What an owner may have a claim on: what is its own by reference, and what it selects and nobody controls."""
-    found = {obj.key: obj for obj in view.owned(resource, owner.uid)}
-    for obj in view.list(resource, namespace=owner.namespace, labels=selector):
-        if obj.controller is None:
-            found[obj.key] = obj
-    return (found[key] for key in sorted(found))
+    owned = view.owned(resource, owner.uid)
+    selected = view.list(resource, namespace=owner.namespace, labels=selector)
+    orphans = [obj for obj in selected if obj.controller is None]
+    if not orphans:
+        return owned
+    found = {obj.key: obj for obj in (*owned, *orphans)}
+    return [found[key] for key in sorted(found)]
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
