@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from holdfast.cluster.behaviours import Behaviour, is_broken
-from holdfast.cluster.chaos import Crash, Hang, PodFault, Slow
+from holdfast.cluster.chaos import Crash, Hang, PodFault
 from holdfast.cluster.pods import FINISHED
 from holdfast.cluster.sim_pods import Container, ContainerSpec, Idle, Live, Over, Pod, reported
 from holdfast.kernel.backoff import Backoff
@@ -103,8 +103,6 @@ class _Living:
         before = reported((*status.init_container_statuses, *status.container_statuses))
         for fault in self.faults:
             self._deadlines += fault.edges(now)
-            if isinstance(fault, Slow) and fault.holds(now):
-                self.behaviour = self.behaviour.slowed(fault.factor)
         inits, initialized = self._initialized(before)
         containers = {spec.name: before.get(spec.name, Container()) for spec in pod.spec.containers}
         if initialized:

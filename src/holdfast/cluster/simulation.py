@@ -23,7 +23,7 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS
 from holdfast.cluster import chaos
 from holdfast.cluster.behaviours import Behaviour, Defaults, behaviour
-from holdfast.cluster.chaos import NodeFault, PodFault
+from holdfast.cluster.chaos import NodeFault, PodFault, Slow
 from holdfast.cluster.evictions import BY_NODE
 from holdfast.cluster.lifetimes import Life, live
 from holdfast.cluster.pods import FINISHED
@@ -103,7 +103,7 @@ def decide(world: World, now: datetime, *, defaults: Defaults) -> Decision:
     pod = world.pod
     if any(outage.holds(now) for outage in world.outages):
         return Decision(outcome=_edge(world.outages, now))
-    acts = behaviour(pod.metadata, defaults=defaults, job=pod.job)
+    acts = _slowed(behaviour(pod.metadata, defaults=defaults, job=pod.job), world.faults, now)
     if pod.metadata.deletion_timestamp is not None:
         return _leave(world, acts, now)
     if pod.status.phase in FINISHED:
@@ -120,6 +120,13 @@ def decide(world: World, now: datetime, *, defaults: Defaults) -> Decision:
     return Decision(
         status=_status(world, life, now), notices=tuple(_notices(pod, life, acts, before, now)), outcome=outcome
     )
+
+
+def _slowed(acts: Behaviour, faults: Iterable[PodFault], now: datetime) -> Behaviour:
+    for fault in faults:
+        if isinstance(fault, Slow) and fault.holds(now):
+            acts = acts.slowed(fault.factor)
+    return acts
 
 
 def _edge(outages: Iterable[NodeFault], now: datetime) -> Outcome:
