@@ -48,3 +48,10 @@ def test_a_server_that_says_when_to_come_back_is_obeyed() -> None:
     failure = failure_of(errors.TooManyRequests.of("busy", retry_after_seconds=7), "evicting Pod a")
     assert isinstance(failure, Retry)
     assert failure.after == timedelta(seconds=7)
+
+
+def test_a_refusal_in_a_namespace_that_is_going_is_no_failure_of_ours() -> None:
+    going = errors.Cause(reason="NamespaceTerminating", message="namespace a is being terminated")
+    refused = errors.Forbidden("no", details=errors.Details(causes=(going,)))
+    assert type(failure_of(refused, "creating Pod a")) is Stale
+    assert type(failure_of(errors.Forbidden("no"), "creating Pod a")) is Retry

@@ -270,12 +270,14 @@ def logs_from(source: LogSource | None) -> Subresource:
 
     async def log(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         pod = shown(handlers.entry(info, kind), kind)
-        containers = [each["name"] for each in (pod.get("spec") or {}).get("containers") or []]
+        spec = pod.get("spec") or {}
+        containers = [each["name"] for each in spec.get("containers") or []]
+        initial = [each["name"] for each in spec.get("initContainers") or []]
         name = request.param("container")
         if not name and len(containers) > 1:
             listed = " ".join(containers)
             raise BadRequest(f"a container name must be specified for pod {info.name}, choose one of: [{listed}]")
-        if name and name not in containers:
+        if name and name not in (*containers, *initial):
             raise BadRequest(f"container {name} is not valid for pod {info.name}")
         chunks = source(pod, request) if source is not None else None
         if chunks is None:

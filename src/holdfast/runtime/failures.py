@@ -19,6 +19,7 @@ from holdfast.meta.errors import (
     AlreadyExists,
     BadRequest,
     Conflict,
+    Forbidden,
     Invalid,
     MethodNotAllowed,
     NotAcceptable,
@@ -35,6 +36,9 @@ class Stale(Retry):
 
 _STALE: Final = (Conflict, AlreadyExists, NotFound)
 """The world has moved on since we looked."""
+
+_GOING: Final = "NamespaceTerminating"
+"""The cause of a refusal in a namespace that is being deleted: our object is about to go as well."""
 
 _PERMANENT: Final = (
     Invalid,
@@ -55,6 +59,8 @@ def failure_of(error: StatusError | Unreachable, doing: str) -> Failure:
             return Retry("Unreachable", message)
         case _ if isinstance(error, _STALE):
             return Stale(error.reason, message)
+        case Forbidden() if any(cause.reason == _GOING for cause in error.causes):
+            return Stale(_GOING, message)
         case _ if isinstance(error, _PERMANENT):
             return Permanent(error.reason, message)
         case _:
