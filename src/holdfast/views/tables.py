@@ -1,0 +1,179 @@
+"""Tables as people read them: what a server sends for ``get``, laid out in columns.
+
+A server makes the cells, so that nobody else has to know a kind; here is only
+decided which columns are shown and how wide they are, as kubectl does.  Values
+in, lines out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.meta import jsonpath
+from holdfast.meta.quantities import Quantity, QuantityError
+
+NOTHING: Final = "<none>"
+
+_GAP: Final = 3
+_NARROWEST: Final = 6
+_BREAK: Final = re.compile(r"[\f\n\r]")
+_DIGITS: Final = re.compile(r"(\d+)")
+
+Object = Mapping[str, Any]
+
+
+class Column(msgspec.Struct, frozen=True):
+    name: str
+    type: str = "string"
+    format: str = ""
+    priority: int = 0
+
+
+class Row(msgspec.Struct, frozen=True):
+    cells: list[Any]
+    object: dict[str, Any] | None = None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return (self.object or {}).get("metadata") or {}
+
+
+class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class Table(msgspec.Struct, frozen=True, rename="camel"):
+    """A ``meta.k8s.io`` Table."""
+
+    column_definitions: list[Column] | None = None
+    rows: list[Row] | None = None
+    metadata: ListMeta = ListMeta()
+    kind: str = ""
+
+    @property
+    def columns(self) -> list[Column]:
+        return self.column_definitions or []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What is shown of a table besides the columns that everybody wants to see."""
+
+    wide: bool = False
+    headers: bool = True
+    namespaces: bool = False
+    labels: bool = False
+    label_columns: tuple[str, ...] = ()
+    kind: str = ""
+    """What stands before each name, where several kinds are shown: ``deployment.apps``."""
+
+
+def header(columns: Sequence[Column], look: Look) -> list[str]:
+    shown = [column.name.upper() for column in columns if look.wide or not column.priority]
+    own = [label.rpartition("/")[2].upper() for label in look.label_columns]
+    return [*(["NAMESPACE"] if look.namespaces else []), *shown, *own, *(["LABELS"] if look.labels else [])]
+
+
+def line(columns: Sequence[Column], row: Row, look: Look) -> list[str]:
+    """The cells of a row that are shown, as text."""
+    shown = []
+    named = False
+    for column, cell in zip(columns, row.cells, strict=False):
+        text = _text(cell)
+        if look.kind and not named and column.format == "name":
+            text, named = f"{look.kind}/{text}", True
+        if look.wide or not column.priority:
+            shown.append(text)
+    labels = row.metadata.get("labels") or {}
+    own = [labels.get(label, "") or NOTHING for label in look.label_columns]
+    every = [",".join(f"{name}={value}" for name, value in sorted(labels.items())) or NOTHING] if look.labels else []
+    place = [row.metadata.get("namespace") or NOTHING] if look.namespaces else []
+    return [*place, *shown, *own, *every]
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    first, *rest = _BREAK.split(jsonpath.text_of(cell), maxsplit=1)
+    return first.replace("\x1b", "^[") + ("..." if rest else "")
+
+
+@dataclass
+class Alignment:
+    """Lays cells out below each other; the widths of earlier lines are kept, as a watch needs it."""
+
+    widths: list[int] = field(default_factory=list)
+
+    def lines(self, rows: Iterable[Sequence[str]]) -> list[str]:
+        rows = list(rows)
+        for row in rows:
+            self.widths += [_NARROWEST] * (len(row) - len(self.widths))
+            for index, cell in enumerate(row):
+                self.widths[index] = max(self.widths[index], len(cell) + _GAP)
+        # The last cell is not filled up: nothing comes after it.
+        return ["".join([*map(str.ljust, row[:-1], self.widths), *row[-1:]]) for row in rows]
+
+
+def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
+    return Alignment().lines(rows)
+
+
+# Columns that a user asks for.
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """A column by its heading and the path of what it shows."""
+
+    heading: str
+    path: jsonpath.Path
+
+
+def custom_columns(written: str) -> tuple[Custom, ...]:
+    """``NAME:.metadata.name,NODE:.spec.nodeName``; raises `ValueError` that says what is wrong."""
+    columns = []
+    for each in written.split(","):
+        heading, colon, path = each.partition(":")
+        if not (heading and colon and path):
+            raise ValueError(f"{each!r} is not a column; write HEADING:PATH, such as NAME:.metadata.name")
+        columns.append(Custom(heading, jsonpath.compile(path)))
+    return tuple(columns)
+
+
+def custom_line(columns: Iterable[Custom], obj: Object) -> list[str]:
+    return [",".join(map(jsonpath.text_of, column.path.find(obj))) or NOTHING for column in columns]
+
+
+# Order.
+
+
+def order(objects: Sequence[Object], path: str) -> list[int]:
+    """The places of the objects by the values at a path: those without first, numbers in names as numbers."""
+    found = [next(iter(jsonpath.compile(path).find(obj)), None) for obj in objects]
+    quantities = all(isinstance(value, str) and _quantity(value) is not None for value in found if value is not None)
+    keys = [_order_key(value, quantities=quantities) for value in found]
+    return sorted(range(len(objects)), key=keys.__getitem__)
+
+
+def _order_key(value: Any, *, quantities: bool) -> tuple[Any, ...]:
+    if value is None:
+        return (0,)
+    if isinstance(value, int | float):
+        return (1, value)
+    if quantities:
+        return (1, _quantity(value))
+    parts = _DIGITS.split(jsonpath.text_of(value))
+    return (2, *((part, 0) if index % 2 == 0 else ("", int(part)) for index, part in enumerate(parts)))
+
+
+def _quantity(value: str) -> int | None:
+    try:
+        return Quantity.parse(value).nanos
+    except QuantityError:
+        return None
