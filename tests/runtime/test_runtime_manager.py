@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -57,8 +57,8 @@ def decide(world: World, now: datetime) -> Decision:
 
 
 def secrets(**changes: Any) -> Controller[World]:
-    given = {"resource": CONFIG_MAPS, "reads": (SECRETS,), "observe": observe, "decide": decide} | changes
-    return Controller(name="secrets", **given)
+    usual = Controller(name="secrets", resource=CONFIG_MAPS, reads=(SECRETS,), observe=observe, decide=decide)
+    return replace(usual, **changes)
 
 
 def widgets() -> Controller[Any]:

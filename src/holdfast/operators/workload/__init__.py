@@ -33,6 +33,7 @@ CONTROLLERS: Final[tuple[Controller[Any], ...]] = (
             Watch(resource=NODES, keys=on_node),
             Watch(resource=BUDGETS, keys=beside),
         ),
+        writes=(SERVICES,),
         indexes=INDEXES,
         observe=observe,
         decide=decide,

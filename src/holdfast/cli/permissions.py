@@ -1,0 +1,119 @@
+"""What controllers must be allowed to do: derived from what they declare, and asked of a server.
+
+Deriving is pure.  Asking never fails a start: what is missing is told, and whoever
+may grant it can do so while the controllers wait.  This module must not know any
+particular controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.client.protocols import Unreachable, Writer
+from holdfast.client.resources import DEFINITIONS, EVENTS, LEASES, Resource
+from holdfast.meta.errors import StatusError
+from holdfast.runtime.controllers import Controller
+
+_READ: Final = frozenset({"get", "list", "watch"})
+_WRITE: Final = frozenset({"create", "patch", "delete"})
+
+_REVIEWS: Final = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+
+_SIDE_BY_SIDE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Permission:
+    """To do something with a resource, or with a part of it such as ``status``."""
+
+    resource: Resource
+    verb: str
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """As a role names the resource."""
+        return f"{self.resource.plural}/{self.part}" if self.part else self.resource.plural
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{f'/{self.part}' if self.part else ''}"
+
+
+def needed(controllers: Iterable[Controller[Any]]) -> frozenset[Permission]:
+    """What controllers need where their objects are."""
+    found = set(_all(EVENTS, {"create", "patch"}))
+    for controller in controllers:
+        for resource in controller.resources:
+            found |= _all(resource, _READ)
+        for resource in (*controller.owns, *controller.writes):
+            found |= _all(resource, _WRITE)
+        found |= _all(controller.resource, {"patch"})
+        found |= _all(controller.resource, {"patch"}, part="status")
+        # Servers may ask for this of whoever makes objects whose owner is not to go before them.
+        found |= _all(controller.resource, {"update"}, part="finalizers")
+    return frozenset(found)
+
+
+def to_elect() -> frozenset[Permission]:
+    """What it takes, in the namespace of the lease, to choose a leader."""
+    return _all(LEASES, {"get", "create", "patch"})
+
+
+def to_install() -> frozenset[Permission]:
+    """What it takes to install definitions and to wait until they are served."""
+    return _all(DEFINITIONS, _READ | {"create", "patch"})
+
+
+def rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
+    """Permissions as the rules of a role, as few as there can be, in a stable order."""
+    verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for each in permissions:
+        verbs[each.resource.group, each.name].add(each.verb)
+    names: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (group, name), allowed in sorted(verbs.items()):
+        names[group, tuple(sorted(allowed))].append(name)
+    return [
+        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
+        for (group, allowed), resources in names.items()
+    ]
+
+
+async def missing(
+    client: Writer, permissions: Iterable[Permission], *, namespaces: Sequence[str] = ()
+) -> tuple[Permission, ...]:
+    """Those that we do not have, everywhere or in one of the namespaces; none, where the server does not say."""
+    free = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+    async def lacks(permission: Permission) -> bool:
+        places = namespaces if permission.resource.namespaced and namespaces else ("",)
+        async with free:
+            return not all([await _allowed(client, permission, namespace) for namespace in places])
+
+    asked = sorted(permissions)
+    lacking = await asyncio.gather(*map(lacks, asked))
+    return tuple(permission for permission, lacked in zip(asked, lacking, strict=True) if lacked)
+
+
+async def _allowed(client: Writer, permission: Permission, namespace: str) -> bool:
+    attributes = {
+        "group": permission.resource.group,
+        "resource": permission.resource.plural,
+        "subresource": permission.part,
+        "verb": permission.verb,
+        "namespace": namespace,
+    }
+    try:
+        review = await client.create(_REVIEWS, {"metadata": {}, "spec": {"resourceAttributes": attributes}})
+    except (StatusError, Unreachable):
+        return True  # not our answer to give: whatever is refused will say so itself
+    return bool(review.wire().get("status", {}).get("allowed"))
+
+
+def _all(resource: Resource, verbs: Iterable[str], *, part: str = "") -> frozenset[Permission]:
+    return frozenset(Permission(resource, verb, part) for verb in verbs)
