@@ -118,10 +118,37 @@ def test_faults_are_found_by_pod_and_by_node() -> None:
         "c": NodeDown(since=NOW, nodes=("n1",)),
         "d": NodeGone(since=NOW, nodes=("n2",)),
     }
-    found = chaos.faults_in(config_map({name: chaos.written(fault) for name, fault in entries.items()}))
+    found = faults(**entries)
     assert found.on(pod()) == (entries["a"],)
     assert found.of("n1") == (entries["c"],)
     assert found.of("n3") == ()
+
+
+def faults(**entries: Fault) -> chaos.Faults:
+    return chaos.faults_in(config_map({name: chaos.written(fault) for name, fault in entries.items()}))
+
+
+def test_nodes_are_set_up_again_without_those_that_fell_with_them() -> None:
+    both, one = NodeDown(since=NOW, nodes=("n1", "n2")), NodeGone(since=NOW, nodes=("n1",))
+    found = chaos.up(faults(a=both, b=one, c=Crash(since=NOW)), ["n1"])
+    assert found == {"data": {"a": chaos.written(NodeDown(since=NOW, nodes=("n2",))), "b": None}}
+
+
+def test_faults_are_spent_an_hour_after_their_last_blow() -> None:
+    hour = timedelta(hours=1)
+    found = faults(
+        blow=Crash(since=NOW),
+        window=Crash(since=NOW, until=LATER),
+        hang=Hang(since=NOW),
+        ended=Hang(since=NOW, until=NOW),
+    )
+    assert chaos.spent(found, NOW + hour) == ("blow", "ended")
+    assert chaos.spent(found, LATER + hour) == ("blow", "ended", "window")
+
+
+def test_the_name_of_a_fault_says_what_it_is() -> None:
+    assert chaos.name_of(NodeDown(since=NOW, nodes=("n1",))).startswith("node-down-")
+    assert chaos.name_of(Crash(since=NOW)) != chaos.name_of(Crash(since=NOW, seed=1))
 
 
 def test_patches_add_and_end_faults() -> None:

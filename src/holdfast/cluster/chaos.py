@@ -13,10 +13,11 @@ a fault is carried out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -29,6 +30,10 @@ from holdfast.meta.selectors import LabelSelector
 
 PLACE: Final = Key("kube-system", "holdfast-chaos")
 """The ConfigMap that holds the faults."""
+
+
+_REMEMBERED: Final = timedelta(hours=1)
+"""How long a fault is kept that is over: a pod may learn of it late."""
 
 
 class FaultError(MalformedError):
@@ -176,11 +181,40 @@ def written(fault: Fault) -> str:
     return msgspec.json.encode(fault).decode()
 
 
+# --- changes of the ConfigMap, as merge patches
+
+
+def name_of(fault: Fault) -> str:
+    """A name for a fault: its kind and a few letters that tell it from others."""
+    text = written(fault)
+    kind = type(fault).__struct_config__.tag
+    return f"{kind}-{blake2b(text.encode(), digest_size=3).hexdigest()}"
+
+
 def added(name: str, fault: Fault) -> dict[str, Any]:
-    """The merge patch that adds a fault to the ConfigMap."""
     return {"data": {name: written(fault)}}
 
 
 def ended(names: Iterable[str]) -> dict[str, Any]:
-    """The merge patch that takes faults away."""
     return {"data": dict.fromkeys(names)}
+
+
+def up(faults: Faults, nodes: Collection[str]) -> dict[str, Any]:
+    """Ends what is wrong with some nodes; others that were named together with them stay as they are."""
+    data: dict[str, str | None] = {}
+    for name, fault in faults.entries:
+        if isinstance(fault, NodeFault) and not set(nodes).isdisjoint(fault.nodes):
+            left = tuple(node for node in fault.nodes if node not in nodes)
+            data[name] = written(msgspec.structs.replace(fault, nodes=left)) if left else None
+    return {"data": data}
+
+
+def spent(faults: Faults, now: datetime) -> tuple[str, ...]:
+    """The faults that will do nothing more: their time is over, or they were one blow and it was long ago."""
+    return tuple(name for name, fault in faults.entries if _is_spent(fault, now))
+
+
+def _is_spent(fault: Fault, now: datetime) -> bool:
+    if fault.until is not None:
+        return fault.until + _REMEMBERED <= now
+    return isinstance(fault, Crash) and fault.since + _REMEMBERED <= now
