@@ -11,6 +11,7 @@ other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import msgspec
@@ -48,12 +49,13 @@ class RolloutStrategy(msgspec.Struct, frozen=True, kw_only=True):
     approval: bool = False
     scale_down_delay: timedelta = timedelta()
 
-    def limits(self, replicas: int) -> Limits:
+    def limits(self, replicas: int, *, other_floors: Iterable[int] = ()) -> Limits:
         return resolve(
             replicas,
             max_surge=self.max_surge,
             max_unavailable=self.max_unavailable,
             min_available=self.min_available,
+            other_floors=other_floors,
         )
 
 
@@ -117,11 +119,11 @@ def parse_strategy(name: str) -> Strategy:
     )
 
 
-def rollout_of(spec: WorkloadSpec) -> Rollout:
-    """What the engine is asked for when `spec` is."""
+def rollout_of(spec: WorkloadSpec, *, other_floors: Iterable[int] = ()) -> Rollout:
+    """What the engine is asked for when `spec` is; `other_floors` are demands from elsewhere (`limits.resolve`)."""
     wish = spec.rollout
     strategy = parse_strategy(wish.strategy)
-    limits = wish.limits(spec.replicas)
+    limits = wish.limits(spec.replicas, other_floors=other_floors)
     if strategy is Strategy.RECREATE and limits.floor > 0:
         message = (
             f"Recreate strategy cannot guarantee minAvailable: it stops all replicas first, {limits.floor:,} asked"

@@ -102,9 +102,9 @@ class Code(Reason):
 
 
 class Because(msgspec.Struct, frozen=True):
-    """A reason: a code for machines and a sentence for people."""
+    """A reason: a code for machines, of the engine's or of whoever holds it, and a sentence for people."""
 
-    code: Code
+    code: Reason
     message: str
 
 

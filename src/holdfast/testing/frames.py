@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.kernel.fleet import Fleet, Replica
 from holdfast.kernel.preview import Phase
-from holdfast.kernel.reasons import Because, Code
+from holdfast.kernel.reasons import Because, Reason
 from holdfast.kernel.rollout import Blocked, Decision, Done, Hold, Shape, Start, Stop, Wait
 from holdfast.testing.neighbours import Event, Happening
 
@@ -78,7 +78,7 @@ class Ending(StrEnum):
 class Waited(msgspec.Struct, frozen=True):
     """How often, and how long in all, a reason made the rollout wait; `message` is the last one."""
 
-    code: Code
+    code: Reason
     times: int
     time: timedelta
     message: str
@@ -149,8 +149,8 @@ class Tally:
         self.starts = self.stops = self.crashes = self.deaths = self.dips = 0
         self.below = timedelta()
         self._dipped = False
-        self._waits: dict[Code, Waited] = {}
-        self._waiting_for: Code | None = None
+        self._waits: dict[Reason, Waited] = {}
+        self._waiting_for: Reason | None = None
 
     @property
     def waits(self) -> tuple[Waited, ...]:

@@ -193,6 +193,9 @@ class RolloutStatus(Model):
     progressed_at: Annotated[Time, api("When it last made progress; the deadline counts from here.")] | None = None
     estimated_end: Annotated[Time, api("When it will end if replicas become ready as fast as so far.")] | None = None
     paused_until: Annotated[Time, api("When a timed pause ends.")] | None = None
+    size: (
+        Annotated[Count, api("Replicas that it keeps while it gets on, also if an autoscaler asks for fewer.")] | None
+    ) = None
     lowest_ready: Annotated[Count, api("The fewest ready replicas seen since it began.")] | None = None
     because: Annotated[Because, api("Why it does what it does, or what it waits for.")] | None = None
     plan: Annotated[str, api("The rest of the plan in one line.")] | None = None
