@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.scalars import NotAScalar, scalar
+from holdfast.cli.scalars import LEGACY_BOOLEANS, NotAScalar, scalar
 from holdfast.meta import jsonpath
 from holdfast.meta.errors import MalformedError
 from holdfast.meta.objects import GVK
@@ -52,15 +52,17 @@ def as_yaml(value: Any) -> str:
     return text
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _text(dumper: Any, text: str) -> Any:
     style = "|" if "\n" in text else '"' if _looks_like_another(dumper, text) else None
     return dumper.represent_scalar(_STR, text, style=style)
 
 
-def _looks_like_another(dumper: yaml.SafeDumper, text: str) -> bool:
+def _looks_like_another(dumper: Any, text: str) -> bool:
     """Whether any reader would take it for something else than text: YAML's own, such as of dates, or Go's."""
+    if text in LEGACY_BOOLEANS or dumper.resolve(yaml.ScalarNode, text, (True, False)) != _STR:
+        return True
     try:
-        return dumper.resolve(yaml.ScalarNode, text, (True, False)) != _STR or not isinstance(scalar(text), str)
+        return not isinstance(scalar(text), str)
     except NotAScalar:
         return True
 

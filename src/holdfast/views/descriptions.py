@@ -1,0 +1,263 @@
+"""An object told in full: who it is, what it waits for, what is wanted, what is, and what happened.
+
+From an object, what belongs to it and its events to lines of text.  What everybody
+has anyway is left out; so is whatever a Secret keeps, of which only sizes are told.
+Ages are told by a function of the caller's, for there is no clock here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.meta import jsonpath
+from holdfast.meta.quantities import Quantity, QuantityError
+from holdfast.views.tables import NOTHING, aligned
+from holdfast.views.waits import because, conditions, waits
+
+Object = Mapping[str, Any]
+
+USUAL: Final[Mapping[str, Any]] = {
+    "dnsPolicy": "ClusterFirst",
+    "enableServiceLinks": True,
+    "imagePullPolicy": "IfNotPresent",
+    "preemptionPolicy": "PreemptLowerPriority",
+    "priority": 0,
+    "schedulerName": "default-scheduler",
+    "serviceAccountName": "default",
+    "serviceAccount": "default",
+    "terminationGracePeriodSeconds": 30,
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+}
+"""Fields that say nothing where they have these values."""
+
+_OWN_NOTES: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""An annotation that repeats the object, with all secrets in it."""
+
+_TOLD_ELSEWHERE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+_TOLD_OF_STATUS: Final = frozenset(
+    {"phase", "conditions", "initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}
+)
+"""What has a place of its own: at the top, or in a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is known besides an object itself."""
+
+    belongings: Sequence[tuple[str, Sequence[str]]] = ()
+    """Tables of what belongs to it, each with its title."""
+    events: Sequence[Object] | None = ()
+    """What happened to it; None: that is not to be told."""
+    pods: Sequence[Object] = ()
+    """Those that run on it, if it is a node."""
+
+
+def describe(obj: Object, around: Surroundings, *, age: Callable[[str | None], str]) -> list[str]:
+    """The whole description."""
+    parts: list[list[str]] = [list(_head(obj, age))]
+    parts += [_member(title, value) for title, value in _body(obj)]
+    if obj.get("kind") == "Pod":
+        parts.append(_section("Containers", aligned(_container_rows(obj, age))))
+    if obj.get("kind") == "Node":
+        parts.append(_section("Requested", aligned(_requested(obj, around.pods))))
+    if conditions(obj):
+        parts.append(_section("Conditions", aligned(_condition_rows(obj, age))))
+    parts += [_section(title, lines) for title, lines in around.belongings]
+    if around.events is not None:
+        parts.append(_section("Events", aligned(_event_rows(around.events, age)) if around.events else [NOTHING]))
+    return [line for part in parts for line in part]
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"{title}:", *(f"  {line}".rstrip() for line in lines)]
+
+
+# Who it is.
+
+
+def _head(obj: Object, age: Callable[[str | None], str]) -> Iterator[str]:
+    facts = [(title, values) for title, values in _facts(obj, age) if values]
+    width = max(len(title) for title, _ in facts) + 3
+    for title, values in facts:
+        yield f"{title}:".ljust(width) + values[0]
+        yield from (" " * width + value for value in values[1:])
+
+
+def _facts(obj: Object, age: Callable[[str | None], str]) -> Iterator[tuple[str, list[str]]]:
+    meta = obj.get("metadata") or {}
+    yield "Name", [str(meta.get("name", ""))]
+    yield "Namespace", [meta["namespace"]] if meta.get("namespace") else []
+    yield "Kind", [f"{obj.get('kind')} ({obj.get('apiVersion')})"]
+    yield "Waits for", list(waits(obj))
+    yield "Phase", [str(phase)] if (phase := (obj.get("status") or {}).get("phase")) else []
+    yield "Age", [age(meta.get("creationTimestamp"))]
+    yield "Deleted", [f"{age(meta['deletionTimestamp'])} ago"] if meta.get("deletionTimestamp") else []
+    yield "Labels", _pairs(meta.get("labels"), "=")
+    annotations = {name: text for name, text in (meta.get("annotations") or {}).items() if name != _OWN_NOTES}
+    yield "Annotations", _pairs(annotations, ": ")
+    yield "Owned by", [f"{each.get('kind')}/{each.get('name')}" for each in meta.get("ownerReferences") or ()]
+    yield "Finalizers", list(meta.get("finalizers") or ())
+
+
+def _pairs(values: Object | None, joint: str) -> list[str]:
+    pairs = [f"{name}{joint}{value}".replace("\n", "↵") for name, value in sorted((values or {}).items())]
+    return pairs or [NOTHING]
+
+
+# What is wanted, and what is.
+
+
+def _body(obj: Object) -> Iterator[tuple[str, Any]]:
+    secret = obj.get("kind") == "Secret"
+    for name, value in obj.items():
+        if name in _TOLD_ELSEWHERE:
+            continue
+        shown = _sizes(value) if secret and name in ("data", "stringData") else _without_usual(value)
+        if shown not in (None, {}, [], ""):
+            yield _title(name), shown
+    status = {name: value for name, value in (obj.get("status") or {}).items() if name not in _TOLD_OF_STATUS}
+    if shown := _without_usual(status):
+        yield "Status", shown
+
+
+def _title(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def _sizes(data: Object) -> dict[str, str]:
+    return {name: f"{_size(value)} bytes" for name, value in data.items()}
+
+
+def _size(value: Any) -> int:
+    try:
+        return len(base64.b64decode(str(value)))
+    except binascii.Error:
+        return len(str(value))
+
+
+def _without_usual(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        kept = {name: _without_usual(each) for name, each in value.items() if USUAL.get(name, NOTHING) != each}
+        return {name: each for name, each in kept.items() if each not in ({}, [], "")}
+    return [_without_usual(each) for each in value] if isinstance(value, list) else value
+
+
+def tree(value: Any) -> list[str]:
+    """A value as indented lines, much as YAML has it."""
+    if isinstance(value, Mapping):
+        return [line for name, each in value.items() for line in _member(str(name), each)]
+    if isinstance(value, list):
+        return [line for each in value for line in _item(each)]
+    return str(jsonpath.text_of(value)).splitlines() or [""]
+
+
+def _member(name: str, value: Any) -> list[str]:
+    if isinstance(value, list) and value and not any(isinstance(each, Mapping | list) for each in value):
+        return [f"{name}: {', '.join(map(jsonpath.text_of, value))}"]
+    lines = tree(value)
+    if isinstance(value, Mapping | list) or len(lines) > 1:
+        return [f"{name}:", *(f"  {line}" for line in lines)]
+    return [f"{name}: {lines[0]}".rstrip()]
+
+
+def _item(value: Any) -> list[str]:
+    first, *rest = tree(value) or [""]
+    return [f"- {first}", *(f"  {line}" for line in rest)]
+
+
+# Tables.
+
+
+def _condition_rows(obj: Object, age: Callable[[str | None], str]) -> Iterator[list[str]]:
+    yield ["TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"]
+    for each in conditions(obj):
+        since = age(each.get("lastTransitionTime"))
+        cells = [each.get("type"), each.get("status"), since, each.get("reason"), each.get("message")]
+        yield [_cell(cell) for cell in cells]
+
+
+def _container_rows(obj: Object, age: Callable[[str | None], str]) -> Iterator[list[str]]:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    yield ["NAME", "READY", "RESTARTS", "STATE", "SINCE", "IMAGE"]
+    for kind, mark in (("initContainer", " (init)"), ("container", ""), ("ephemeralContainer", " (ephemeral)")):
+        told = {each.get("name"): each for each in status.get(f"{kind}Statuses") or ()}
+        for container in spec.get(f"{kind}s") or ():
+            each = told.get(container.get("name"), {})
+            state, since = _container_state(each.get("state") or {})
+            cells = [
+                f"{container.get('name')}{mark}",
+                str(each.get("ready", False)).lower(),
+                each.get("restartCount", 0),
+                state + _last(each.get("lastState") or {}),
+                age(since) if since else NOTHING,
+                container.get("image"),
+            ]
+            yield [_cell(cell) for cell in cells]
+
+
+def _container_state(state: Object) -> tuple[str, str | None]:
+    """What a container does, and since when."""
+    if "running" in state:
+        return "running", state["running"].get("startedAt")
+    if "terminated" in state:
+        ended = state["terminated"]
+        return f"ended with {ended.get('exitCode')}{_in_brackets(because(ended))}", ended.get("finishedAt")
+    return f"waiting{_in_brackets(because(state.get('waiting') or {}))}", None
+
+
+def _last(state: Object) -> str:
+    ended = state.get("terminated")
+    return "" if ended is None else f", before that ended with {ended.get('exitCode')}{_in_brackets(because(ended))}"
+
+
+def _in_brackets(text: str) -> str:
+    return f" ({text})" if text else ""
+
+
+def _event_rows(events: Sequence[Object], age: Callable[[str | None], str]) -> Iterator[list[str]]:
+    yield ["TYPE", "REASON", "AGE", "FROM", "MESSAGE"]
+    for each in sorted(events, key=_when):
+        times = each.get("count") or (each.get("series") or {}).get("count") or 1
+        often = f" (x{times})" if times > 1 else ""
+        source = (each.get("source") or {}).get("component") or each.get("reportingComponent")
+        cells = [each.get("type"), each.get("reason"), age(_when(each) or None) + often, source, each.get("message")]
+        yield [_cell(cell) for cell in cells]
+
+
+def _when(event: Object) -> str:
+    """When it happened last."""
+    series = (event.get("series") or {}).get("lastObservedTime")
+    created = (event.get("metadata") or {}).get("creationTimestamp")
+    return str(series or event.get("lastTimestamp") or event.get("eventTime") or created or "")
+
+
+def _requested(node: Object, pods: Sequence[Object]) -> Iterator[list[str]]:
+    """How much of a node its pods ask for, against what it has to give."""
+    yield ["RESOURCE", "REQUESTED", "OF", "SHARE"]
+    for name, has in ((node.get("status") or {}).get("allocatable") or {}).items():
+        total = sum((_asked(pod, name) for pod in pods), Quantity(0))
+        given = Quantity.parse(has)
+        asked = str(len(pods)) if name == "pods" else str(total)
+        share = 100 * (len(pods) * 10**9 if name == "pods" else total.nanos) // given.nanos if given else 0
+        yield [name, asked, str(has), f"{share}%"]
+
+
+def _asked(pod: Object, resource: str) -> Quantity:
+    total = Quantity(0)
+    for container in (pod.get("spec") or {}).get("containers") or ():
+        asked = ((container.get("resources") or {}).get("requests") or {}).get(resource, "0")
+        try:
+            total = Quantity.parse(asked) + total
+        except QuantityError:
+            continue
+    return total
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else str(jsonpath.text_of(value))
+    return " ".join(text.split()) or NOTHING
