@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from holdfast.cli import connecting, fetching, sources, targets
+from holdfast.cli import connecting, fetching, targets
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.targets import Asked, Target
@@ -44,12 +44,7 @@ class Way:
 
 
 @click.command("delete", cls=Verb)
-@targets.words
-@sources.files
-@sources.recursive
-@targets.selector
-@targets.field_selector
-@targets.everywhere
+@targets.options
 @click.option("--all", "every", is_flag=True, help="All objects of the type.")
 @click.option(
     "--cascade", type=click.Choice(list(_CASCADES)), default="background", show_default=True,
@@ -70,12 +65,7 @@ class Way:
 def command(
     *,
     where: Where,
-    words: tuple[str, ...],
-    files: tuple[str, ...],
-    recursive: bool,
-    selector: str,
-    field_selector: str,
-    everywhere: bool,
+    asked: Asked,
     every: bool,
     cascade: str,
     grace_period: int,
@@ -93,9 +83,6 @@ def command(
     Those with a label:  holdfast delete pods,services -l app=web
     But keep its pods:   holdfast delete statefulset db --cascade=orphan
     """
-    asked = Asked(
-        words=words, files=files, recursive=recursive, labels=selector, fields=field_selector, everywhere=everywhere
-    )
     if every and asked.labels:
         raise click.UsageError("--all and a selector are given; leave one of them out")
     way = Way(

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from holdfast.apiserver.ages import age
-from holdfast.cli import connecting, fetching, sources, targets
+from holdfast.cli import connecting, fetching, targets
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.targets import Asked, Target
@@ -56,21 +56,13 @@ MADE: Final = (
 
 
 @click.command("describe", cls=Verb)
-@targets.words
-@sources.files
-@sources.recursive
-@targets.selector
-@targets.everywhere
+@targets.options
 @click.option("--show-events/--no-show-events", default=True, help="Whether to tell what happened.  [default: show]")
 @connecting.options
 def command(
     *,
     where: Where,
-    words: tuple[str, ...],
-    files: tuple[str, ...],
-    recursive: bool,
-    selector: str,
-    everywhere: bool,
+    asked: Asked,
     show_events: bool,
 ) -> None:
     """Tell all about objects: what they wait for, and why.
@@ -83,7 +75,6 @@ def command(
     A node:             holdfast describe node/node-1
     All with a label:   holdfast describe pods -l app=web
     """
-    asked = Asked(words=words, files=files, recursive=recursive, labels=selector, everywhere=everywhere)
     connecting.run(where, lambda session: _describe(session, asked, show_events=show_events))
 
 

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
-from holdfast.cli import connecting, fetching, printers, sources, targets
+from holdfast.cli import connecting, fetching, printers, targets
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.targets import Asked, Target
@@ -46,12 +46,7 @@ class Wanted:
 
 
 @click.command("get", cls=Verb)
-@targets.words
-@sources.files
-@sources.recursive
-@targets.selector
-@targets.field_selector
-@targets.everywhere
+@targets.options
 @click.option(
     "-o", "--output", default="", metavar="FORMAT",
     help="wide, json, yaml, name, jsonpath=PATH or custom-columns=HEADING:PATH,...",
@@ -68,12 +63,7 @@ class Wanted:
 def command(
     *,
     where: Where,
-    words: tuple[str, ...],
-    files: tuple[str, ...],
-    recursive: bool,
-    selector: str,
-    field_selector: str,
-    everywhere: bool,
+    asked: Asked,
     output: str,
     watch: bool,
     watch_only: bool,
@@ -98,10 +88,11 @@ def command(
     """
     labels = tuple(label for each in label_columns for label in each.split(","))
     look = Look(
-        wide=output == "wide", headers=not no_headers, namespaces=everywhere, labels=show_labels, label_columns=labels
-    )
-    asked = Asked(
-        words=words, files=files, recursive=recursive, labels=selector, fields=field_selector, everywhere=everywhere
+        wide=output == "wide",
+        headers=not no_headers,
+        namespaces=asked.everywhere,
+        labels=show_labels,
+        label_columns=labels,
     )
     wanted = Wanted(
         asked=asked,
@@ -224,7 +215,7 @@ def _only(found: Sequence[Target]) -> Target:
     return found[0]
 
 
-async def _watch(session: Session, target: Target, wanted: Wanted) -> None:
+async def _watch(session: Session, target: Target, wanted: Wanted) -> NoReturn:
     """Show the target and whatever becomes of it, until somebody has seen enough."""
     screen = _Screen(wanted)
     include: fetching.Include = "Object" if wanted.output else wanted.include

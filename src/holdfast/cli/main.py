@@ -38,6 +38,15 @@ COMMANDS: Final = {
     ),
     "crds": Entry("holdfast.cli.crds:command", "Print the CustomResourceDefinitions of all kinds."),
     "apiserver": Entry("holdfast.cli.apiserver:command", "Run a Kubernetes API server in one process."),
+    "operator": Entry("holdfast.cli.operator:command", "Run the operators on any Kubernetes."),
+    "get": Entry("holdfast.cli.get:command", "Show objects: as a table, or as JSON, YAML, names or fields."),
+    "describe": Entry("holdfast.cli.describe:command", "Tell all about objects: what they wait for, and why."),
+    "wait": Entry("holdfast.cli.wait:command", "Wait until something holds of objects."),
+    "apply": Entry("holdfast.cli.apply:command", "Make objects as manifests say."),
+    "delete": Entry("holdfast.cli.delete:command", "Delete objects, and wait until they are gone."),
+    "kubectl": Entry(
+        "holdfast.cli.kubectl:command", "Run kubectl with the kubeconfig of the server that is found here."
+    ),
 }
 """Every command, in the order in which they are listed."""
 

@@ -7,8 +7,10 @@ them.  From words and what a server has to values; nothing is asked here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import click
 
@@ -20,15 +22,6 @@ from holdfast.client.discovery import Discovery, Served
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
-
-words = click.argument("words", nargs=-1, metavar="TYPE [NAME...] | TYPE/NAME...")
-selector = click.option(
-    "-l", "--selector", default="", metavar="LABELS", help="Only those with labels: app=web,tier!=db."
-)
-field_selector = click.option(
-    "--field-selector", default="", metavar="FIELDS", help="Only those with fields: status.phase=Running."
-)
-everywhere = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +38,44 @@ class Asked:
     @property
     def narrowed(self) -> bool:
         return bool(self.labels or self.fields)
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the words and options that say which objects are meant, as one argument `asked`."""
+
+    @functools.wraps(command)
+    def bundled(
+        *arguments: Any,
+        words: tuple[str, ...],
+        files: tuple[str, ...],
+        recursive: bool,
+        selector: str,
+        field_selector: str,
+        everywhere: bool,
+        **rest: Any,
+    ) -> Any:
+        asked = Asked(
+            words=words, files=files, recursive=recursive, labels=selector, fields=field_selector, everywhere=everywhere
+        )
+        return command(*arguments, asked=asked, **rest)
+
+    for option in reversed(_OPTIONS):
+        bundled = option(bundled)
+    return bundled
+
+
+_OPTIONS: Final = (
+    click.argument("words", nargs=-1, metavar="TYPE [NAME...] | TYPE/NAME..."),
+    sources.files,
+    sources.recursive,
+    click.option(
+        "-l", "--selector", default="", metavar="LABELS", help="Only those with such labels: app=web,tier!=db."
+    ),
+    click.option(
+        "--field-selector", default="", metavar="FIELDS", help="Only those with such fields: status.phase=Running."
+    ),
+    click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces."),
+)
 
 
 @dataclass(frozen=True, slots=True)

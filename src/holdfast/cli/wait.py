@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli import connecting, fetching, sources, targets
+from holdfast.cli import connecting, fetching, targets
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.targets import Asked, Target
@@ -103,31 +103,21 @@ def timeout_of(ctx: click.Context, parameter: click.Parameter, text: str) -> flo
 
 
 @click.command("wait", cls=Verb)
-@targets.words
+@targets.options
 @click.option("--for", "wanted", required=True, metavar="CONDITION", help=f"What to wait for: {_FORMS}.")
 @click.option(
     "--timeout", callback=timeout_of, default="30s", show_default=True, metavar="DURATION",
     help="How long to wait at most; 0 looks once, and -1s waits for a week.",
 )  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="All objects of the type.")
-@sources.files
-@sources.recursive
-@targets.selector
-@targets.field_selector
-@targets.everywhere
 @connecting.options
 def command(
     *,
     where: Where,
-    words: tuple[str, ...],
+    asked: Asked,
     wanted: str,
     timeout: float,
     every: bool,
-    files: tuple[str, ...],
-    recursive: bool,
-    selector: str,
-    field_selector: str,
-    everywhere: bool,
 ) -> None:
     """Wait until something holds of objects.
 
@@ -139,9 +129,6 @@ def command(
 
     Exits with 1 when it did not come to hold in time.
     """
-    asked = Asked(
-        words=words, files=files, recursive=recursive, labels=selector, fields=field_selector, everywhere=everywhere
-    )
     goal = condition(wanted)
     connecting.run(where, lambda session: _wait(session, asked, goal, every=every, timeout=timeout))
 
