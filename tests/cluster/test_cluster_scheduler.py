@@ -18,6 +18,7 @@ from holdfast.cluster.occupancy import Cluster as Occupancy
 from holdfast.cluster.scheduler import SERVED, Scheduler
 from holdfast.kinds import crds
 from holdfast.kinds.grove_scheduler import POD_GANG
+from holdfast.meta.errors import Conflict
 from holdfast.meta.objects import Key
 from holdfast.testing.clusters import Cluster, play
 
@@ -137,6 +138,18 @@ def test_a_binding_that_failed_frees_its_place_and_waits_a_little() -> None:
     assert waits.take(after=1) == ["a -> n1"]
 
 
+@pytest.mark.parametrize("how", [{"requests": {"cpu": "8"}}, {"schedulingGates": [{"name": "example.com/wait"}]}])
+def test_what_a_pod_was_not_told_is_told_again(how: dict[str, Any]) -> None:
+    waits = Waits(node("n1", cpu="1"))
+    waits.see("a", **how)
+    (step,) = waits.backlog.take(NOW, most=1)
+    assert isinstance(step, Refuse)
+    waits.backlog.unheard(step, NOW)
+    assert waits.take() == []
+    assert waits.take(after=1) == [waits.said(step)]
+    assert waits.take(after=1000) == []
+
+
 def test_a_pod_that_is_being_bound_is_not_tried_again() -> None:
     waits = Waits(node("n1"))
     waits.see("a")
@@ -254,6 +267,16 @@ def test_a_scheduler_that_was_killed_goes_on_where_it_was() -> None:
         assert (await scheduled(cluster, "c"))["message"] == FULL
 
     play(story, components=[Scheduler()])
+
+
+def test_a_binding_that_means_another_pod_of_the_name_is_refused() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(PODS, small("a"))
+        with pytest.raises(Conflict, match="Precondition failed"):
+            body = {"metadata": {"uid": "another"}, "target": {"kind": "Node", "name": "n1"}}
+            await cluster.client.post(PODS, Key("default", "a"), "binding", body)
+
+    play(story)
 
 
 def gang_of(*names: str, minimum: int) -> dict[str, Any]:

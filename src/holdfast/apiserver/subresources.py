@@ -238,8 +238,13 @@ async def bind(handlers: Handlers, request: Request, info: RequestInfo, kind: Re
         raise Invalid.of("Binding", info.name, problems=[problem])
     writing = handlers.writing_by_server(kind, info.namespace, subresource="binding")
 
+    meant = binding["metadata"].get("uid")
+
     def bound(pod: Object) -> Object:
         spec = pod.get("spec") or {}
+        if meant and meant != pod["metadata"]["uid"]:
+            why = f"Precondition failed: UID in precondition: {meant}, UID in object meta: {pod['metadata']['uid']}"
+            raise Conflict.of("pods/binding", info.name, why=why)
         if spec.get("nodeName"):
             why = f'pod {info.name} is already assigned to node "{spec["nodeName"]}"'
             raise Conflict.of("pods/binding", info.name, why=why)

@@ -99,7 +99,6 @@ class Backlog:
     _resting: dict[Unit, _Resting] = field(default_factory=dict)
     _alarms: list[tuple[datetime, int, Unit]] = field(default_factory=list)
     _ticket: Iterator[int] = field(default_factory=count)
-    _gated: dict[Key, None] = field(default_factory=dict)
     _looked: tuple[int, int] = (0, 0)
     _refused: dict[Any, Unschedulable] = field(default_factory=dict)
 
@@ -157,6 +156,16 @@ class Backlog:
         self._queued.discard(unit)
         self._rest(unit, now, heeds_pods=False)
 
+    def unheard(self, refusal: Refuse, now: datetime) -> None:
+        """A pod was not told why it waits; it is to be told again."""
+        waiting = self._waiting.get(refusal.pod.key)
+        if waiting is None or waiting.claim.uid != refusal.pod.uid:
+            return
+        waiting.told = ("", "")
+        unit = self._unit(waiting.claim)
+        if unit not in self._resting:
+            self._rest(unit, now, heeds_pods=False)
+
     def _wait(self, pod: Object, claim: Claim) -> None:
         key, before = claim.key, self._waiting.get(claim.key)
         if before is not None and before.claim == claim:
@@ -164,9 +173,6 @@ class Backlog:
             return
         self._drop(key)
         self._waiting[key] = _Waiting(pod, claim, _said(pod))
-        if claim.needs.gates:
-            self._gated[key] = None
-            return
         unit = self._unit(claim)
         if unit.gang:
             self._members.setdefault(unit.key, {})[key] = None
@@ -177,7 +183,6 @@ class Backlog:
         waited = self._waiting.pop(key, None)
         if waited is None:
             return
-        self._gated.pop(key, None)
         unit = self._unit(waited.claim)
         if not unit.gang:
             self._resting.pop(unit, None)
@@ -189,7 +194,8 @@ class Backlog:
             self._resting.pop(unit, None)
 
     def _unit(self, claim: Claim) -> Unit:
-        gang = claim.labels.get(LABEL) if self.gangs_exist else None
+        """What a pod is tried with; behind its gates, a pod is of no gang yet."""
+        gang = claim.labels.get(LABEL) if self.gangs_exist and not claim.needs.gates else None
         return Unit(Key(claim.namespace, gang), gang=True) if gang else Unit(claim.key)
 
     # --- what is next
@@ -198,9 +204,6 @@ class Backlog:
         """What to do now, for about as many pods; empty when nothing can be done before `due`, or a change."""
         self._revive(now)
         steps: list[Step] = []
-        for key in tuple(self._gated):
-            steps += self._refusals((key,), GATED, _GATED_MESSAGE)
-        self._gated.clear()
         while self._queue and len(steps) < most:
             _, _, unit = heapq.heappop(self._queue)
             if unit in self._queued:
@@ -221,7 +224,7 @@ class Backlog:
     @property
     def idle(self) -> bool:
         """Nothing can be tried before time passes or something changes."""
-        return not self._queued and not self._gated and self._looked == (self.cluster.freed, self.cluster.changed)
+        return not self._queued and self._looked == (self.cluster.freed, self.cluster.changed)
 
     def _enqueue(self, unit: Unit) -> None:
         if unit in self._queued:
@@ -256,6 +259,8 @@ class Backlog:
         waiting = self._waiting.get(unit.key)
         if waiting is None:
             return []
+        if waiting.claim.needs.gates:
+            return self._refusals((unit.key,), GATED, _GATED_MESSAGE)
         found = self._place(waiting.claim)
         if isinstance(found, Placed):
             return [self._bind(waiting.claim, found.node)]

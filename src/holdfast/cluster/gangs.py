@@ -189,7 +189,7 @@ class _Attempt:
 
     def fit_rest(self, part: Part, within: Nodes) -> dict[Key, str]:
         """Place the others as room allows, near those that were placed; what is left, and why."""
-        nodes = next(iter(self._required(part, within)), within)
+        nodes = next(self._required(part, within), frozenset[str]())
         left: dict[Key, str] = {}
         for inner in part.parts:
             left |= self.fit_rest(inner, nodes)

@@ -173,6 +173,8 @@ class _Loop:
             await self._client.patch(PODS, pod.key, patch, type=PatchType.STRATEGIC, subresource="status")
         except (StatusError, Unreachable) as error:
             _log.info("condition not written", extra={"fields": {"pod": str(pod.key), "error": str(error)}})
+            self._backlog.unheard(refusal, self._now())
+            self._changed.set()
             return
         if refusal.reason == UNSCHEDULABLE:
             notice = Notice(type="Warning", reason="FailedScheduling", message=refusal.message)
