@@ -272,8 +272,8 @@ def test_a_scheduler_that_was_killed_goes_on_where_it_was() -> None:
 def test_a_binding_that_means_another_pod_of_the_name_is_refused() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(PODS, small("a"))
+        body = {"metadata": {"uid": "another"}, "target": {"kind": "Node", "name": "n1"}}
         with pytest.raises(Conflict, match="Precondition failed"):
-            body = {"metadata": {"uid": "another"}, "target": {"kind": "Node", "name": "n1"}}
             await cluster.client.post(PODS, Key("default", "a"), "binding", body)
 
     play(story)

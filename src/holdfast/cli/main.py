@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "kubectl": Entry(
         "holdfast.cli.kubectl:command", "Run kubectl with the kubeconfig of the server that is found here."
     ),
+    "chaos": Entry("holdfast.cli.chaos:command", "Make pods crash, hang or be slow, and nodes fail or vanish."),
 }
 """Every command, in the order in which they are listed."""
 
