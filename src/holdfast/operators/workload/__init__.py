@@ -13,7 +13,7 @@ from holdfast.client.resources import (
     SECRETS,
     SERVICES,
 )
-from holdfast.operators.workload.decide import decide
+from holdfast.operators.workload.decide import decide, explain
 from holdfast.operators.workload.observe import INDEXES, WORKLOADS, beside, mentioned, observe, on_node
 from holdfast.operators.workload.render import revision
 from holdfast.operators.workload.validate import rollout_spec
@@ -37,5 +37,6 @@ CONTROLLERS: Final[tuple[Controller[Any], ...]] = (
         indexes=INDEXES,
         observe=observe,
         decide=decide,
+        explain=explain,
     ),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from holdfast.kinds.cloudless import WorkloadSpec
 from holdfast.kinds.cloudless.containers import EnvSource, Port, Probe, Resources, Volume
@@ -20,17 +20,32 @@ _REFERENCES: Final = {"configMap": "ConfigMap", "secret": "Secret"}
 """Volume sources whose content may be part of the revision, and the kind they name."""
 
 
-def references(spec: WorkloadSpec) -> Iterator[tuple[str, str, bool]]:
-    """Every ConfigMap and Secret that replicas use: kind, name, and whether its content is part of the revision."""
+class Reference(NamedTuple):
+    """A ConfigMap or Secret that replicas use.
+
+    part_of_revision  whether its content makes the revision
+    optional          whether replicas start without it
+    """
+
+    kind: str
+    name: str
+    part_of_revision: bool
+    optional: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+def references(spec: WorkloadSpec) -> Iterator[Reference]:
+    """Every ConfigMap and Secret that replicas use."""
     for source in spec.env_from:
         counts = source.part_of_revision is not False
-        if source.config_map_ref is not None:
-            yield "ConfigMap", source.config_map_ref.name, counts
-        if source.secret_ref is not None:
-            yield "Secret", source.secret_ref.name, counts
+        for kind, named in (("ConfigMap", source.config_map_ref), ("Secret", source.secret_ref)):
+            if named is not None:
+                yield Reference(kind, named.name, counts, bool(named.optional))
     for volume in spec.volumes:
         if volume.source in _REFERENCES:
-            yield _REFERENCES[volume.source], _named(volume), volume.part_of_revision is not False
+            yield Reference(_REFERENCES[volume.source], _named(volume), volume.part_of_revision is not False)
 
 
 def container(spec: WorkloadSpec) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from holdfast.meta import hashing
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
 from holdfast.operators.workload.containers import references
-from holdfast.operators.workload.render import REVISION, WORKLOAD, Template
+from holdfast.operators.workload.render import SWITCHED_FOR, Template, labels
 from holdfast.runtime.controllers import Index, View
 
 WORKLOADS: Final = Resource.of(KINDS[0])
@@ -48,7 +48,6 @@ class Record(msgspec.Struct, frozen=True):
 class Budget(msgspec.Struct, frozen=True, rename="camel"):
     """What a PodDisruptionBudget asks for."""
 
-    name: str = ""
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
 
@@ -64,6 +63,7 @@ class World:
     draining   nodes that take no more pods
     budgets    disruption budgets that select its replicas
     service    the Service whose selector a BlueGreen rollout switches
+    released   Services that were switched for it once, and are not any more
     """
 
     object: Object
@@ -74,15 +74,29 @@ class World:
     draining: frozenset[str] = frozenset()
     budgets: tuple[Budget, ...] = ()
     service: Object | None = None
+    released: tuple[Object, ...] = ()
 
 
-def observe(view: View, key: Key) -> World | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A Workload that is stored in a form that this release cannot read, as an older definition may have let in."""
+
+    object: Object
+    problem: str
+
+
+def observe(view: View, key: Key) -> World | Unreadable | None:
     """The world of a Workload; None when it is gone, or going: then its replicas go with it."""
     obj = view.get(WORKLOADS, key)
     if obj is None or obj.deleting:
         return None
-    workload = obj.decode(Workload)
-    pods = tuple(Pod.of(pod) for pod in view.owned(PODS, obj.uid) if _is_ours(pod, obj))
+    try:
+        workload = obj.decode(Workload)
+    except msgspec.ValidationError as error:
+        return Unreadable(object=obj, problem=str(error))
+    pods = tuple(Pod.of(pod) for pod in view.owned(PODS, obj.uid) if is_controlled_by(pod, obj))
+    service = view.get(SERVICES, Key(key.namespace, service_name(workload))) if switches(workload) else None
+    switched = view.indexed(SERVICES, "switched-for", str(key))
     return World(
         object=obj,
         workload=workload,
@@ -90,8 +104,9 @@ def observe(view: View, key: Key) -> World | None:
         records={record.template.revision: record for record in _records(view, obj)},
         configs=dict(_fingerprints(view, obj, workload)),
         draining=frozenset(_draining(view, pods)),
-        budgets=tuple(_budgets(view, obj)),
-        service=view.get(SERVICES, Key(key.namespace, service_name(workload))) if switches(workload) else None,
+        budgets=tuple(_budgets(view, obj, pods)),
+        service=service,
+        released=tuple(each for each in switched if service is None or each.uid != service.uid),
     )
 
 
@@ -107,14 +122,21 @@ def service_name(workload: Workload) -> str:
     return named or workload.metadata.name or ""
 
 
-def _is_ours(obj: Object, owner: Object) -> bool:
+def is_taken(world: World) -> bool:
+    """Whether the Service of the Workload's name is somebody else's, and the spec does not name it either."""
+    wish = world.workload.spec.rollout
+    named = wish is not None and wish.blue_green is not None and wish.blue_green.service is not None
+    return world.service is not None and not named and not is_controlled_by(world.service, world.object)
+
+
+def is_controlled_by(obj: Object, owner: Object) -> bool:
     controller = obj.controller
     return controller is not None and controller.uid == owner.uid
 
 
 def _records(view: View, owner: Object) -> Iterator[Record]:
     for obj in view.owned(CONTROLLER_REVISIONS, owner.uid):
-        if _is_ours(obj, owner):
+        if is_controlled_by(obj, owner):
             kept = obj.decode(_Kept)
             yield Record(obj.key.name, obj.uid, kept.revision, kept.data)
 
@@ -125,11 +147,17 @@ class _Kept(msgspec.Struct):
 
 
 def _fingerprints(view: View, owner: Object, workload: Workload) -> Iterator[tuple[str, str]]:
-    for kind, name, counts in references(workload.spec):
-        if counts:
-            found = view.get(_CONFIGS[kind], Key(owner.key.namespace, name))
-            # Salted, because the fingerprint of a short secret could be guessed.
-            yield f"{kind}/{name}", "" if found is None else hashing.short_hash([owner.uid, _content(found)])
+    for reference in references(workload.spec):
+        if not reference.part_of_revision:
+            continue
+        found = view.get(_CONFIGS[reference.kind], Key(owner.key.namespace, reference.name))
+        if found is not None:
+            # Records can be read by people who cannot read Secrets.  With the UID of the Secret, which they do not
+            # know either, not even a short one can be guessed from its fingerprint.
+            salt = found.uid if reference.kind == "Secret" else ""
+            yield str(reference), hashing.short_hash([salt, _content(found)])
+        elif not reference.optional:
+            yield str(reference), ""
 
 
 def _content(obj: Object) -> Mapping[str, Any]:
@@ -145,10 +173,14 @@ class _Node(msgspec.Struct):
     spec: _NodeSpec = _NodeSpec()
 
 
+def _is_draining(node: Object) -> bool:
+    return node.decode(_Node).spec.unschedulable
+
+
 def _draining(view: View, pods: Iterable[Pod]) -> Iterator[str]:
     for name in {pod.spec.node_name for pod in pods} - {""}:
         node = view.get(NODES, Key("", name))
-        if node is not None and node.decode(_Node).spec.unschedulable:
+        if node is not None and _is_draining(node):
             yield name
 
 
@@ -160,12 +192,13 @@ class _Budget(msgspec.Struct):
     spec: _BudgetSpec = _BudgetSpec()
 
 
-def _budgets(view: View, owner: Object) -> Iterator[Budget]:
-    labels = owner.meta.labels | {WORKLOAD: owner.key.name}
+def _budgets(view: View, owner: Object, pods: Iterable[Pod]) -> Iterator[Budget]:
+    """Budgets that select a replica, or will select the next one."""
+    worn = [{**owner.meta.labels, **labels(owner.key.name)}, *(pod.metadata.labels for pod in pods)]
     for obj in view.list(BUDGETS, namespace=owner.key.namespace):
         spec = obj.decode(_Budget).spec
-        if spec.selector is not None and LabelSelector.from_object(spec.selector).matches(labels):
-            yield Budget(obj.key.name, spec.min_available, spec.max_unavailable)
+        if spec.selector is not None and any(map(LabelSelector.from_object(spec.selector).matches, worn)):
+            yield Budget(spec.min_available, spec.max_unavailable)
 
 
 # --- whose world changes when something else does
@@ -173,8 +206,11 @@ def _budgets(view: View, owner: Object) -> Iterator[Budget]:
 
 def _mentions(obj: Object) -> Iterable[str]:
     """What a Workload refers to by name, as `mentioned` spells it."""
-    workload, namespace = obj.decode(Workload), obj.key.namespace
-    names = {f"{kind}/{namespace}/{name}" for kind, name, _ in references(workload.spec)}
+    try:
+        workload, namespace = obj.decode(Workload), obj.key.namespace
+    except msgspec.ValidationError:
+        return ()
+    names = {f"{reference.kind}/{namespace}/{reference.name}" for reference in references(workload.spec)}
     return names | ({f"Service/{namespace}/{service_name(workload)}"} if switches(workload) else set())
 
 
@@ -185,9 +221,9 @@ def mentioned(obj: Object, view: View) -> Iterable[Key]:
 
 
 def on_node(obj: Object, view: View) -> Iterable[Key]:
-    """The Workloads that have replicas on a node."""
-    pods = view.indexed(PODS, "node", obj.key.name)
-    return {Key(pod.meta.namespace, pod.meta.labels[WORKLOAD]) for pod in pods}
+    """The Workloads that have replicas on a node that is drained; what else happens to nodes concerns nobody."""
+    pods = view.indexed(PODS, "workload-node", obj.key.name) if _is_draining(obj) else ()
+    return {Key(pod.key.namespace, pod.controller.name) for pod in pods if pod.controller is not None}
 
 
 def beside(obj: Object, view: View) -> Iterable[Key]:
@@ -195,14 +231,21 @@ def beside(obj: Object, view: View) -> Iterable[Key]:
     return [workload.key for workload in view.list(WORKLOADS, namespace=obj.key.namespace)]
 
 
-def _node_of(obj: Object) -> Iterable[str]:
-    if WORKLOAD not in obj.meta.labels or REVISION not in obj.meta.labels:
+def _node_of(pod: Object) -> Iterable[str]:
+    controller = pod.controller
+    if controller is None or controller.kind != WORKLOADS.kind or controller.group != WORKLOADS.group:
         return ()
-    node = Pod.of(obj).spec.node_name
+    node = Pod.of(pod).spec.node_name
     return (node,) if node else ()
+
+
+def _switched_for(service: Object) -> Iterable[str]:
+    name = service.meta.annotations.get(SWITCHED_FOR)
+    return (str(Key(service.key.namespace, name)),) if name else ()
 
 
 INDEXES: Final = (
     Index(resource=WORKLOADS, name="mentions", values=_mentions),
-    Index(resource=PODS, name="node", values=_node_of),
+    Index(resource=PODS, name="workload-node", values=_node_of),
+    Index(resource=SERVICES, name="switched-for", values=_switched_for),
 )

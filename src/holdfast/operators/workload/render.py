@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.kinds import checks
 from holdfast.kinds.cloudless import KINDS, Workload, WorkloadSpec
-from holdfast.meta import hashing
+from holdfast.meta import hashing, names
 from holdfast.meta.objects import owner_reference
 from holdfast.operators.workload import containers, placement
 
@@ -25,8 +25,14 @@ REVISION: Final = "cloudless.io/revision"
 RESTARTED_AT: Final = "holdfast.dev/restarted-at"
 """The annotation that makes a new revision of the same spec."""
 
+SWITCHED_FOR: Final = "holdfast.dev/switched-for"
+"""The annotation of a Service whose selector names one revision of a Workload, with the Workload's name."""
+
 SIMULATION: Final = "sim.holdfast.dev/"
 """Annotations that simulated nodes read; they go to the replicas as they are."""
+
+_GENERATED: Final = names.LABEL_MAX - 6
+"""What a server leaves of a name before the dash and the five characters that it adds."""
 
 _NOT_PART_OF_REVISION: Final = ("replicas", "rollout")
 
@@ -45,13 +51,19 @@ class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @classmethod
     def of(cls, workload: Workload, configs: Mapping[str, str] | None = None) -> Template:
-        (kind,) = KINDS
-        spec = checks.defaulted(kind, msgspec.to_builtins(workload))["spec"]
+        spec = msgspec.to_builtins(workload.spec)
         return cls(
             spec={field: value for field, value in spec.items() if field not in _NOT_PART_OF_REVISION},
             configs=dict(sorted((configs or {}).items())),
             restarted_at=workload.metadata.annotations.get(RESTARTED_AT, ""),
-        )
+        ).defaulted()
+
+    def defaulted(self) -> Template:
+        """The same, with the defaults that the API knows now."""
+        (kind,) = KINDS
+        spec = checks.defaulted(kind, {"spec": self.spec})["spec"]
+        kept = {field: value for field, value in spec.items() if field not in _NOT_PART_OF_REVISION}
+        return msgspec.structs.replace(self, spec=kept)
 
     @property
     def revision(self) -> str:
@@ -66,7 +78,10 @@ def revision(workload: Workload) -> str:
 
 
 def labels(name: str, revision: str = "") -> dict[str, str]:
-    """The labels of the replicas, of one revision or of all."""
+    """The labels of the replicas, of one revision or of all; a name that is too long for a label is shortened."""
+    if len(name) > names.LABEL_MAX:
+        mark = names.hash_suffix(name)
+        name = f"{name[: names.LABEL_MAX - len(mark) - 1].rstrip('-.')}-{mark}"
     return {WORKLOAD: name} | ({REVISION: revision} if revision else {})
 
 
@@ -79,7 +94,7 @@ def pod(owner: Mapping[str, Any], template: Template) -> dict[str, Any]:
     }
     annotations |= containers.bandwidth(spec)
     made: dict[str, Any] = {
-        "generateName": f"{metadata['name']}-{revision}-",
+        "generateName": f"{names.make_name(metadata['name'], revision, max=_GENERATED)}-",
         "namespace": metadata["namespace"],
         "labels": {**(metadata.get("labels") or {}), **labels(metadata["name"], revision)},
         "ownerReferences": [owner_reference(owner)],
@@ -109,7 +124,7 @@ def controller_revision(owner: Mapping[str, Any], template: Template, *, number:
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
-            "name": f"{metadata['name']}-{template.revision}",
+            "name": names.make_name(metadata["name"], template.revision, max=names.SUBDOMAIN_MAX),
             "namespace": metadata["namespace"],
             "labels": labels(metadata["name"], template.revision),
             "ownerReferences": [owner_reference(owner)],
@@ -121,18 +136,15 @@ def controller_revision(owner: Mapping[str, Any], template: Template, *, number:
 
 def service(owner: Mapping[str, Any], template: Template, *, name: str, serving: str) -> dict[str, Any]:
     """The Service of a BlueGreen Workload, which sends all traffic to one revision."""
-    metadata = owner["metadata"]
-    ports = [
-        {"name": port.name or f"port-{port.container_port}", "port": port.container_port, "protocol": port.protocol}
-        for port in msgspec.convert(template.spec, WorkloadSpec).ports
-    ]
-    spec: dict[str, Any] = {"selector": labels(metadata["name"], serving)}
+    metadata, pinned = owner["metadata"], pin(owner["metadata"]["name"], serving)
+    ports = service_ports(template)
     # A Service needs a port; without one it has no address either, and is found by its endpoints.
-    spec |= {"ports": ports} if ports else {"clusterIP": "None"}
+    spec = pinned["spec"] | ({"ports": ports} if ports else {"clusterIP": "None"})
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
+            **pinned["metadata"],
             "name": name,
             "namespace": metadata["namespace"],
             "labels": labels(metadata["name"]),
@@ -140,3 +152,23 @@ def service(owner: Mapping[str, Any], template: Template, *, name: str, serving:
         },
         "spec": spec,
     }
+
+
+def service_ports(template: Template) -> list[dict[str, Any]]:
+    """The container's ports as those of a Service, each under a name, which Services with several need."""
+    made = []
+    for port in msgspec.convert(template.spec, WorkloadSpec).ports:
+        protocol = port.protocol or "TCP"
+        name = port.name or f"{protocol.lower()}-{port.container_port}"
+        made.append({"name": name, "port": port.container_port, "protocol": protocol})
+    return made
+
+
+def pin(name: str, revision: str) -> dict[str, Any]:
+    """What makes a Service send all traffic to one revision, as a patch."""
+    return {"metadata": {"annotations": {SWITCHED_FOR: name}}, "spec": {"selector": labels(name, revision)}}
+
+
+def unpin() -> dict[str, Any]:
+    """What makes such a Service send traffic to all revisions again, as a patch."""
+    return {"metadata": {"annotations": {SWITCHED_FOR: None}}, "spec": {"selector": {REVISION: None}}}

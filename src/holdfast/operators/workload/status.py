@@ -2,98 +2,96 @@
 
 Everything is derived from the facts of one pass.  What cannot be seen in the world
 (when it began, how far it got, how low it went) is carried over from the status
-before, and nothing else is.
+before, and nothing else is.  What the conditions say is in `verdicts`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
 
+from holdfast.client.objects import Object
 from holdfast.kernel import conditions
 from holdfast.kernel.conditions import Condition, Verdict
-from holdfast.kernel.fleet import Fleet
+from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.preview import Phase, phase_of
-from holdfast.kernel.reasons import Because, Code, Reason, count
-from holdfast.kernel.rollout import Blocked, Decision, Done, Hold, RollBack, Rollout, Start, Stop, Switch
-from holdfast.kernel.rollout import Verdict as Ruling
+from holdfast.kernel.reasons import Because, count
+from holdfast.kernel.rollout import Blocked, Decision, Hold, RollBack, Start, Stop, Switch
 from holdfast.kinds.cloudless.rollouts import RolloutStatus
-from holdfast.kinds.cloudless.workloads import WorkloadStatus
 from holdfast.meta import times
-from holdfast.operators.workload.observe import World
+from holdfast.operators.workload.reasons import Why
 from holdfast.operators.workload.render import labels
+from holdfast.operators.workload.verdicts import Facts, verdicts
 from holdfast.runtime.decisions import Notice
 
-
-class Why(Reason):
-    """Reasons of a Workload's conditions, beside the engine's own."""
-
-    ENOUGH_AVAILABLE = "EnoughAvailable", "At least as many replicas are available as the floor needs."
-    TOO_FEW_AVAILABLE = "TooFewAvailable", "Fewer replicas are available than the floor needs."
-    ROLLING_OUT = "RollingOut", "Replicas of the wanted revision take the place of others."
-    ROLLED_OUT = "RolledOut", "All replicas run the wanted revision and are available."
-    REJECTED = "RevisionRejected", "The revision that the spec asks for was undone or failed, and is not rolled out."
-    NOT_PAUSED = "NotPaused", "Nobody paused the rollout, and no step waits."
-    NOT_BLOCKED = "NotBlocked", "Nothing keeps the rollout from going on."
-    HEALTHY = "Healthy", "All replicas that run are ready."
-    UNREADY_REPLICAS = "UnreadyReplicas", "Replicas that should serve are not ready."
-    FLOOR_HELD = "FloorHeld", "Nothing was stopped that the floor needed."
-    BELOW_FLOOR = "BelowFloor", "Replicas were lost, so fewer are available than the floor needs; none is stopped."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What one pass saw and decided."""
-
-    world: World
-    rollout: Rollout
-    fleet: Fleet
-    verdict: Ruling
-    decision: Decision
-    wanted: str
-    target: str
-    stable: str
-
-    @property
-    def complete(self) -> bool:
-        return isinstance(self.verdict.decision, Done)
-
-    @property
-    def rejected(self) -> bool:
-        return self.wanted != self.target
+__all__ = ["Facts", "obstructed", "report"]
 
 
 def report(facts: Facts, now: datetime) -> tuple[dict[str, Any], tuple[Notice, ...]]:
     """The whole status, and what is worth telling about how it changed."""
-    before = facts.world.workload.status or WorkloadStatus()
-    fleet, limits = facts.fleet, facts.rollout.limits
-    phase = phase_of(facts.verdict, fleet, rollout=facts.rollout, growing=fleet.live < limits.replicas)
+    fleet, limits, before = facts.fleet, facts.rollout.limits, facts.before
+    available = fleet.old.available + fleet.new.available
     old = tuple(Condition.from_wire(msgspec.to_builtins(each)) for each in before.conditions)
     generation = facts.world.object.meta.generation
-    new = conditions.merge(old, _verdicts(facts, phase), generation=generation, now=now, unnamed="drop")
+    new = conditions.merge(old, verdicts(facts), generation=generation, now=now, unnamed="drop")
     status: dict[str, Any] = {
         "observedGeneration": generation,
-        "phase": phase.value,
+        "phase": _phase(facts).value,
         # Surge is not counted, so that an autoscaler's average is over what was asked for.
         "replicas": min(fleet.live, limits.replicas),
-        "readyReplicas": fleet.old.ready + fleet.new.ready,
-        "availableReplicas": fleet.old.available + fleet.new.available,
-        "unavailableReplicas": max(limits.replicas - fleet.old.available - fleet.new.available, 0),
+        "readyReplicas": facts.ready,
+        "availableReplicas": available,
+        "unavailableReplicas": max(limits.replicas - available, 0),
         "updatedReplicas": fleet.new.live,
         "oldReplicas": fleet.old.live,
         "selector": ",".join(f"{name}={value}" for name, value in labels(facts.world.object.key.name).items()),
         "limits": _limits(facts),
-        "currentRevision": facts.target if facts.complete else (before.current_revision or facts.stable),
+        "currentRevision": _current(facts),
         "updateRevision": facts.target,
-        "rejectedRevision": facts.wanted if facts.rejected else None,
-        "rollout": _rollout(facts, before, now),
+        "rejectedRevision": facts.course.wanted if facts.course.rejected else None,
+        "rollout": _rollout(facts, now),
         "conditions": [condition.to_wire() for condition in new],
     }
-    kept = {field: value for field, value in status.items() if value not in (None, "")}
+    kept = {field: value for field, value in status.items() if value is not None}
     return kept, (*_deeds(facts), *_news(old, new))
+
+
+def obstructed(obj: Object, failure: Failure, now: datetime, *, status: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The status of a pass that failed: as decided, or else as it was, with what stands in the way."""
+    said: Mapping[str, Any] = status if status is not None else obj.wire().get("status") or {}
+    reason = Why.INVALID_SPEC if failure.reason == Why.INVALID_SPEC else Why.REQUEST_REFUSED
+    found = {"Progressing": Verdict.false(reason, failure.message), "Blocked": Verdict.true(reason, failure.message)}
+    old = tuple(map(Condition.from_wire, said.get("conditions") or ()))
+    kept = {each.type: Verdict(each.status, each.reason, each.message) for each in old} | found
+    new = conditions.merge(old, kept, generation=obj.meta.generation, now=now, unnamed="drop")
+    phase = Phase.FAILED if reason is Why.INVALID_SPEC else said.get("phase", Phase.INITIALIZING)
+    return {
+        **said,
+        "observedGeneration": obj.meta.generation,
+        "phase": str(phase),
+        "conditions": [each.to_wire() for each in new],
+    }
+
+
+def _phase(facts: Facts) -> Phase:
+    """The word for it.  What was rolled out before is not updated any more, only brought back to its size."""
+    fleet = facts.fleet
+    if facts.complete:
+        return Phase.FAILED if facts.course.rejected else Phase.COMPLETED
+    if facts.first and not fleet.live and facts.verdict.refusal is None:
+        return Phase.INITIALIZING
+    growing = fleet.live < facts.rollout.limits.replicas or (facts.course.settled and not fleet.old.live)
+    return phase_of(facts.verdict, fleet, rollout=facts.rollout, growing=growing)
+
+
+def _current(facts: Facts) -> str | None:
+    """The last revision that was rolled out completely; with a partition, that is still the old one."""
+    if facts.complete and not facts.fleet.old.live:
+        return facts.target
+    return facts.target if facts.course.settled else facts.stable
 
 
 def _limits(facts: Facts) -> dict[str, Any]:
@@ -110,13 +108,13 @@ def _limits(facts: Facts) -> dict[str, Any]:
     return shown
 
 
-def _rollout(facts: Facts, before: WorkloadStatus, now: datetime) -> dict[str, Any]:
+def _rollout(facts: Facts, now: datetime) -> dict[str, Any]:
     """Where the rollout stands; its facts begin anew with another target."""
+    before = facts.before
     same = before.update_revision == facts.target and before.rollout is not None
     kept = before.rollout if same and before.rollout is not None else RolloutStatus()
-    progress, fleet = facts.verdict.progress, facts.fleet
-    moment = times.format(now)
-    step = progress.step + 1
+    progress, moment = facts.verdict.progress, times.format(now)
+    step, under_way = progress.step + 1, facts.stable is not None and not facts.complete
     shown: dict[str, Any] = {
         "step": step,
         "steps": len(facts.rollout.steps),
@@ -127,19 +125,19 @@ def _rollout(facts: Facts, before: WorkloadStatus, now: datetime) -> dict[str, A
         "progressedAt": _progressed(facts),
         "estimatedEnd": _estimate(facts, kept, now),
         "pausedUntil": _paused_until(facts.decision),
-        "lowestReady": _lowest(fleet, kept),
-        "because": _because(_reason(facts)),
+        "size": facts.rollout.limits.replicas if under_way else None,
+        "lowestReady": _lowest(facts, kept),
+        "because": _because(facts.because),
         "plan": _plan(facts),
     }
     return {field: value for field, value in shown.items() if value is not None}
 
 
-def _lowest(fleet: Fleet, kept: RolloutStatus) -> int | None:
-    """The fewest ready replicas since the rollout began; while the first ones come up there is nothing to lose."""
-    if fleet.initial:
+def _lowest(facts: Facts, kept: RolloutStatus) -> int | None:
+    """The fewest ready replicas while it lasted; while the first ones come up there is nothing to lose."""
+    if facts.first or (facts.course.settled and not facts.fleet.old.live):
         return kept.lowest_ready
-    ready = fleet.old.ready + fleet.new.ready
-    return ready if kept.lowest_ready is None else min(kept.lowest_ready, ready)
+    return facts.ready if kept.lowest_ready is None else min(kept.lowest_ready, facts.ready)
 
 
 def _progressed(facts: Facts) -> str | None:
@@ -150,7 +148,7 @@ def _progressed(facts: Facts) -> str | None:
 def _estimate(facts: Facts, kept: RolloutStatus, now: datetime) -> str | None:
     """When it ends if the rest takes as long, for each replica, as what is done took."""
     done, replicas = facts.fleet.new.available, facts.rollout.limits.replicas
-    if facts.complete or kept.started_at is None or not 0 < done < replicas:
+    if facts.complete or facts.course.settled or kept.started_at is None or not 0 < done < replicas:
         return None
     if isinstance(facts.verdict.refusal or facts.decision, Hold | Blocked):
         return None
@@ -162,111 +160,17 @@ def _paused_until(decision: Decision) -> str | None:
     return times.format(decision.until) if isinstance(decision, Hold) and decision.until is not None else None
 
 
-def _reason(facts: Facts) -> Because:
-    """Why it does what it does: a refusal says more than what is done meanwhile."""
-    return (facts.verdict.refusal or facts.decision).because
-
-
 def _plan(facts: Facts) -> str:
     fleet, replicas = facts.fleet, facts.rollout.limits.replicas
     if facts.complete:
-        return f"all {count(replicas)} run revision {facts.target}"
+        kept = f", {count(fleet.old.live)} stay as they are" if fleet.old.live else ""
+        return f"{count(fleet.new.live)} run revision {facts.target}{kept}"
     left = max(replicas - fleet.new.available, 0)
     return f"{count(left)} to replace or start, {count(fleet.old.live)} of other revisions to stop"
 
 
 def _because(because: Because) -> dict[str, str]:
     return {"code": because.code.value, "message": because.message}
-
-
-# --- conditions
-
-_PAUSES: Final = frozenset({Code.PAUSED, Code.BATCH_PAUSE, Code.STEP_PAUSE, Code.APPROVAL_NEEDED, Code.DELETION_NEEDED})
-
-
-def _verdicts(facts: Facts, phase: Phase) -> dict[str, Verdict]:
-    verdicts = {
-        "Available": _available(facts),
-        "Progressing": _progressing(facts),
-        "Completed": _completed(facts),
-        "Paused": _paused(facts),
-        "Blocked": _blocked(facts),
-        "Degraded": _degraded(facts),
-        "FloorHeld": _floor_held(facts),
-    }
-    warning = next((each for each in facts.rollout.limits.warnings if each.code is Code.FLOOR_NOT_GUARANTEED), None)
-    if warning is not None:
-        verdicts["FloorNotGuaranteed"] = Verdict.true(warning.code, warning.message)
-    return verdicts
-
-
-def _available(facts: Facts) -> Verdict:
-    floor, available = facts.rollout.limits.floor, facts.fleet.available
-    if available >= floor:
-        return Verdict.true(Why.ENOUGH_AVAILABLE, _against_floor(facts))
-    return Verdict.false(Why.TOO_FEW_AVAILABLE, _against_floor(facts))
-
-
-def _against_floor(facts: Facts) -> str:
-    limits = facts.rollout.limits
-    return f"{facts.fleet.available:,} of {count(limits.replicas)} available, the floor is {limits.floor:,}"
-
-
-def _progressing(facts: Facts) -> Verdict:
-    because = _reason(facts)
-    if facts.complete:
-        return Verdict.false(Why.ROLLED_OUT, because.message)
-    if facts.verdict.refusal is not None:
-        return Verdict.false(because.code, because.message)
-    return Verdict.true(because.code, because.message)
-
-
-def _completed(facts: Facts) -> Verdict:
-    if facts.rejected:
-        message = (
-            f"revision {facts.wanted} was rejected, so {facts.target} is kept; "
-            "change the spec, or retry the rollout to have it after all"
-        )
-        return Verdict.false(Why.REJECTED, message)
-    if facts.complete:
-        return Verdict.true(Why.ROLLED_OUT, _reason(facts).message)
-    return Verdict.false(Why.ROLLING_OUT, _reason(facts).message)
-
-
-def _paused(facts: Facts) -> Verdict:
-    because = _reason(facts)
-    if because.code in _PAUSES:
-        return Verdict.true(because.code, because.message)
-    return Verdict.false(Why.NOT_PAUSED, "nobody paused the rollout and no step waits")
-
-
-def _blocked(facts: Facts) -> Verdict:
-    said = facts.verdict.refusal or facts.decision
-    if isinstance(said, Blocked):
-        return Verdict.true(said.because.code, f"{said.because.message}; {said.remedy}")
-    return Verdict.false(Why.NOT_BLOCKED, "nothing keeps the rollout from going on")
-
-
-def _degraded(facts: Facts) -> Verdict:
-    fleet = facts.fleet
-    broken = fleet.old.dead + fleet.new.dead
-    if isinstance(facts.verdict.refusal, RollBack):
-        return Verdict.true(facts.verdict.refusal.because.code, facts.verdict.refusal.because.message)
-    if fleet.available < facts.rollout.limits.floor and not fleet.initial:
-        return Verdict.true(
-            Why.TOO_FEW_AVAILABLE, f"{fleet.available:,} available, the floor is {facts.rollout.limits.floor:,}"
-        )
-    if broken or (facts.complete is False and fleet.old.unready and not fleet.initial):
-        unready = fleet.old.unready + fleet.new.unready
-        return Verdict.true(Why.UNREADY_REPLICAS, f"{count(unready)} not ready, {broken:,} failed for good")
-    return Verdict.false(Why.HEALTHY, "all replicas that should serve are ready")
-
-
-def _floor_held(facts: Facts) -> Verdict:
-    floor, available = facts.verdict.shape.floor, facts.fleet.available
-    if available >= floor or facts.fleet.initial:
-        return Verdict.true(Why.FLOOR_HELD, f"{available:,} available, the floor is {floor:,}")
-    return Verdict.false(Why.BELOW_FLOOR, f"{available:,} available, the floor is {floor:,}; nothing is stopped")
 
 
 # --- news
@@ -290,20 +194,22 @@ def _deeds(facts: Facts) -> tuple[Notice, ...]:
             return ()
 
 
-_BAD: Final = {"Blocked": "True", "Degraded": "True", "FloorHeld": "False", "Available": "False"}
-_TOLD: Final = ("Completed", "Paused", "Blocked", "Degraded", "FloorHeld", "FloorNotGuaranteed")
+_TOLD: Final[Mapping[tuple[str, str], Literal["Normal", "Warning"]]] = {
+    ("Completed", "True"): "Normal",
+    ("Paused", "True"): "Normal",
+    ("Blocked", "True"): "Warning",
+    ("Degraded", "True"): "Warning",
+    ("FloorHeld", "False"): "Warning",
+    ("FloorNotGuaranteed", "True"): "Warning",
+}
+"""Conditions that are told when they turn so, and how."""
 
 
 def _news(old: tuple[Condition, ...], new: tuple[Condition, ...]) -> tuple[Notice, ...]:
     """Conditions that turned, those that people wait for."""
-    notices = []
-    for transition in conditions.changed(old, new):
-        now = transition.new
-        if now is None or transition.type not in _TOLD:
-            continue
-        bad = _BAD.get(transition.type) == now.status.value or transition.type == "FloorNotGuaranteed"
-        good = transition.type in ("Completed", "Paused") and now.status.value == "True"
-        if bad or good:
-            kind: Literal["Normal", "Warning"] = "Warning" if bad else "Normal"
-            notices.append(Notice(type=kind, reason=str(now.reason), message=now.message))
-    return tuple(notices)
+    turned = (transition.new for transition in conditions.changed(old, new) if transition.new is not None)
+    return tuple(
+        Notice(type=_TOLD[each.type, each.status.value], reason=str(each.reason), message=each.message)
+        for each in turned
+        if (each.type, each.status.value) in _TOLD
+    )
