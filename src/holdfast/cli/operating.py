@@ -149,7 +149,9 @@ async def _health(wish: Wish, manager: Manager) -> AsyncIterator[str]:
     try:
         host, bound = await health.serve(bind, port)
     except OSError as error:
-        message = f"health cannot be served at {bind}, port {port}: {os.strerror(error.errno or 0)}"
+        # What the loop adds to the system's words says the same once more; names that mean nothing have no such words.
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        message = f"health cannot be served at {bind}, port {port}: {why}"
         hint = "leave --health-port out for any free one; --health-bind must be an address of this machine"
         raise CannotStart(Complaint(message=message, hint=hint)) from None
     try:
