@@ -111,6 +111,14 @@ def test_a_share_of_pods_is_drawn_for_each_and_by_the_seed() -> None:
     assert 450 < sum(half) < 550
 
 
+@pytest.mark.parametrize(("share", "number"), [(0.0, 0), (0.1, 1), (0.5, 5), (0.99, 10), (1.0, 10)])
+def test_a_share_can_be_fitted_to_the_pods_there_are(share: float, number: int) -> None:
+    pods = [pod(uid=f"u{index}") for index in range(10)] + [pod(uid="x", namespace="bank")]
+    fitted = Crash(since=NOW, namespace="shop", share=share).fitted(pods)
+    assert sum(fitted.hits(each) for each in pods) == number
+    assert chaos.parse(chaos.written(fitted)) == fitted
+
+
 def test_faults_are_found_by_pod_and_by_node() -> None:
     entries: dict[str, Fault] = {
         "a": Crash(since=NOW, namespace="shop"),

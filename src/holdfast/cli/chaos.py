@@ -69,7 +69,7 @@ _AIM: Final = (
         "--share",
         type=click.FloatRange(0, 1),
         default=1.0,
-        help="Only so many of them, each by a draw of its own: 0.5.",
+        help="Only so many of them, and of those that come later: 0.5.",
     ),
     click.option("--seed", type=int, default=0, help="Draw others."),
     _FOR,
@@ -241,8 +241,9 @@ def _order_pods(where: Where, kind: type[PodFault], aim: _Aim, **more: Any) -> N
         fault = aim.fault(kind, session, **more)
         nodes = await _simulated(session.client)
         listed = await session.client.list(PODS, Scope(namespace=fault.namespace, labels=fault.selector))
-        pods = [pod for pod in listed.objects if _node_of(pod) in nodes]
-        hit = sum(fault.hits(pod.meta) for pod in pods)
+        pods = [pod.meta for pod in listed.objects if _node_of(pod) in nodes]
+        fault = fault.fitted(pods)
+        hit = sum(map(fault.hits, pods))
         name = await _order(session.client, fault)
         _say(f"{name} ordered: it hits {hit} of {count(len(pods), 'pod')}{_end(fault)}")
         if not nodes:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import msgspec
 
@@ -64,12 +64,14 @@ class _OfPods(_Fault, frozen=True, kw_only=True):
     namespace  of the pods that it hits; all, if there is none
     selector   of their labels; all, if there is none
     share      how many of those: each pod by a draw of its own
+    below      the draw below which a pod is hit, where it was fitted to the pods that there are; else the share
     seed       another seed hits others
     """
 
     namespace: str = ""
     selector: str = ""
     share: float = 1.0
+    below: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -78,9 +80,22 @@ class _OfPods(_Fault, frozen=True, kw_only=True):
         _selector(self.selector)
 
     def hits(self, pod: Meta) -> bool:
-        if self.namespace and self.namespace != pod.namespace:
-            return False
-        return _selector(self.selector).matches(pod.labels) and draw(self.seed, "hit", pod.uid) < self.share
+        return self.means(pod) and self._drawn(pod) < (self.share if self.below is None else self.below)
+
+    def means(self, pod: Meta) -> bool:
+        """Whether a pod is among those of which a share is hit."""
+        return self.namespace in ("", pod.namespace) and _selector(self.selector).matches(pod.labels)
+
+    def fitted(self, pods: Iterable[Meta]) -> Self:
+        """The same, so that of these pods its very share is hit, to the nearest pod."""
+        draws = sorted(self._drawn(pod) for pod in pods if self.means(pod))
+        hit = round(self.share * len(draws))
+        if hit == len(draws):
+            return self
+        return msgspec.structs.replace(self, below=draws[hit])
+
+    def _drawn(self, pod: Meta) -> float:
+        return draw(self.seed, "hit", pod.uid)
 
 
 class Crash(_OfPods, frozen=True, kw_only=True, tag="crash"):
