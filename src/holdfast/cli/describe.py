@@ -82,7 +82,8 @@ async def _describe(session: Session, asked: Asked, *, show_events: bool) -> Exi
     known = await session.discovery()
     shown = 0
     problems: list[str] = []
-    for target in await targets.targets(asked, session, discovery=known):
+    found = await targets.targets(asked, session, discovery=known)
+    for target in found:
         try:
             for obj in await fetching.objects(session.client, target):
                 around = await _around(session, target.served, obj, known)
@@ -94,7 +95,7 @@ async def _describe(session: Session, asked: Asked, *, show_events: bool) -> Exi
         except StatusError as error:
             problems.append(connecting.words(error))
     if not shown and not problems:
-        click.echo("No resources found", err=True)
+        click.echo(targets.nothing(found, asked, session), err=True)
     return connecting.report(problems)
 
 

@@ -145,7 +145,7 @@ async def _show(session: Session, found: Sequence[Target], wanted: Wanted) -> Ex
             click.echo("\n".join([*between, *tables.aligned([*heading, *rows])]))
         shown += len(rows)
     if not shown and not problems and not wanted.ignore_not_found:
-        _say_nothing_was_found(session, found, wanted)
+        click.echo(targets.nothing(found, wanted.asked, session), err=True)
     return connecting.report(problems)
 
 
@@ -155,10 +155,7 @@ async def _print(session: Session, found: Sequence[Target], wanted: Wanted) -> E
     objects = [objects[index] for index in _order(objects, wanted.sort_by)]
     printer = printers.printer(wanted.output, headers=wanted.look.headers)
     single = len(found) == 1 and bool(found[0].name)
-    text = "".join(map(printer.one, objects)) if single else printer.every(objects)
-    click.echo(text, nl=False)
-    if not objects and not text and not problems and not wanted.ignore_not_found:
-        _say_nothing_was_found(session, found, wanted)
+    click.echo("".join(map(printer.one, objects)) if single else printer.every(objects), nl=False)
     return connecting.report(problems)
 
 
@@ -198,11 +195,6 @@ def _bare(obj: Object, wanted: Wanted) -> Object:
     if not wanted.managed_fields:
         obj["metadata"].pop("managedFields", None)
     return obj
-
-
-def _say_nothing_was_found(session: Session, found: Sequence[Target], wanted: Wanted) -> None:
-    inside = not wanted.asked.everywhere and all(target.resource.namespaced for target in found)
-    click.echo(f"No resources found{f' in {session.namespace} namespace.' if inside else ''}", err=True)
 
 
 # As it changes.

@@ -23,8 +23,6 @@ Object = dict[str, Any]
 
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _STR: Final = "tag:yaml.org,2002:str"
-_ENDLESS: Final = 2**31 - 1
-"""How long a line may be: nobody's text is folded."""
 _ONE_VALUE: Final = {
     "jsonpath": "'{.metadata.name}'",
     "custom-columns": "NAME:.metadata.name",
@@ -48,7 +46,7 @@ def as_json(value: Any) -> str:
 
 
 def as_yaml(value: Any) -> str:
-    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=True, width=_ENDLESS, allow_unicode=True)
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True)
     return text
 
 

@@ -128,6 +128,12 @@ def check_named(found: Iterable[Target], asked: Asked, *, every: bool) -> None:
         raise _wrong("resource(s) were provided, but no name was specified", "write a name, -l LABELS, or --all")
 
 
+def nothing(found: Iterable[Target], asked: Asked, session: Session) -> str:
+    """What to say where there is no object."""
+    inside = not asked.everywhere and all(target.resource.namespaced for target in found)
+    return f"No resources found{f' in {session.namespace} namespace.' if inside else ''}"
+
+
 def one_resource(found: Iterable[Target]) -> bool:
     return len({target.resource for target in found}) == 1
 

@@ -80,15 +80,14 @@ def has_value(obj: dict[str, Any], path: jsonpath.Path, value: str | None) -> bo
 
 
 def _path(text: str) -> tuple[jsonpath.Path, str | None]:
-    """``{.status.phase}=Running``, or a path alone."""
-    braces = text.rfind("}") + 1
-    path, equals, value = text[:braces], text[braces : braces + 1], text[braces + 1 :]
-    if not braces:
-        path, equals, value = text.partition("=")
-    if equals not in ("", "=") or (equals and not value):
+    """``{.status.phase}=Running``, or a path alone; quotes that no shell took away do no harm."""
+    head, brace, tail = text.rpartition("}")
+    path, equals, value = tail.lstrip("'\"").partition("=") if brace else text.partition("=")
+    path = f"{head}}}{path}" if brace else path
+    if equals and not value:
         raise click.BadParameter(f"{text!r} has no value; write '{{.status.phase}}'=Running", param_hint="--for")
     try:
-        return jsonpath.compile(path), value.strip("'\"") if equals else None
+        return jsonpath.compile(path.strip("'\"")), value.strip("'\"") if equals else None
     except jsonpath.JSONPathError as error:
         raise click.BadParameter(str(error), param_hint="--for") from None
 

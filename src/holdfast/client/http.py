@@ -172,6 +172,10 @@ class _Stream(AsyncIterator[bytes]):
         return chunk
 
     async def aclose(self) -> None:
+        connection = self._answer.connection
+        if connection is not None and connection.transport is not None:
+            # The farewell of TLS takes a round trip, for which whoever closes this may not stay.
+            connection.transport.abort()
         self._answer.close()
 
 

@@ -212,7 +212,7 @@ def _container_state(state: Object) -> tuple[str, str | None]:
 
 def _last(state: Object) -> str:
     ended = state.get("terminated")
-    return "" if ended is None else f", before that ended with {ended.get('exitCode')}{_in_brackets(because(ended))}"
+    return "" if ended is None else f", before: ended with {ended.get('exitCode')}{_in_brackets(because(ended))}"
 
 
 def _in_brackets(text: str) -> str:

@@ -91,7 +91,7 @@ def line(columns: Sequence[Column], row: Row, look: Look) -> list[str]:
         if look.wide or not column.priority:
             shown.append(text)
     labels = row.metadata.get("labels") or {}
-    own = [labels.get(label, "") or NOTHING for label in look.label_columns]
+    own = [labels.get(label, "") for label in look.label_columns]
     every = [",".join(f"{name}={value}" for name, value in sorted(labels.items())) or NOTHING] if look.labels else []
     place = [row.metadata.get("namespace") or NOTHING] if look.namespaces else []
     return [*place, *shown, *own, *every]
