@@ -17,7 +17,7 @@ from typing import Any
 from holdfast.apiserver.server import Server
 from holdfast.client.protocols import Client
 from holdfast.client.resources import PODS, Resource
-from holdfast.cluster.process_node import NAME, ProcessNode
+from holdfast.cluster.process.node import NAME, ProcessNode
 from holdfast.meta.errors import NotFound
 from holdfast.meta.exchange import Request
 from holdfast.meta.objects import Key

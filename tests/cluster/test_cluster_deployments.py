@@ -24,8 +24,8 @@ from rollouts import (
 from holdfast.client.objects import Object
 from holdfast.client.resources import DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS
 from holdfast.cluster import replicasets
-from holdfast.cluster.deployment_revisions import DESIRED, HISTORY, MAXIMUM, REVISION, name_of_new
-from holdfast.cluster.deployments import CONTROLLER, adopters, decide, explain, observe, waiting_for
+from holdfast.cluster.deployments.controller import CONTROLLER, adopters, decide, explain, observe, waiting_for
+from holdfast.cluster.deployments.revisions import DESIRED, HISTORY, MAXIMUM, REVISION, name_of_new
 from holdfast.cluster.workloads import Deployment
 from holdfast.kernel.outcomes import Again, Done, Retry
 from holdfast.meta.objects import Key

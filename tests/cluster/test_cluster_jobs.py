@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast.client.resources import EVENTS, JOBS, PODS
-from holdfast.cluster import job_indexes
-from holdfast.cluster.job_types import FAILURES, IGNORED_FAILURES, INDEX, NAME, TRACKING
 from holdfast.cluster.jobs import CONTROLLER, decide, observe
+from holdfast.cluster.jobs import indexes as job_indexes
+from holdfast.cluster.jobs.types import FAILURES, IGNORED_FAILURES, INDEX, NAME, TRACKING
 from holdfast.kernel.outcomes import Again, Done
 from holdfast.meta import times
 from holdfast.meta.objects import Key, owner_reference

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from processes import PATIENCE, utc_now
 
-from holdfast.cluster.process_containers import ContainerRun, Executed, Exit, StartFailed
-from holdfast.cluster.process_logs import Options, last_words, read
-from holdfast.cluster.process_supervisor import LONGEST_LINE, Lines, Log
+from holdfast.cluster.process.containers import ContainerRun, Executed, Exit, StartFailed
+from holdfast.cluster.process.logs import Options, last_words, read
+from holdfast.cluster.process.supervisor import LONGEST_LINE, Lines, Log
 from holdfast.meta.errors import BadRequest
 from holdfast.meta.exchange import Request
 
@@ -245,7 +245,7 @@ def test_a_process_whose_supervisor_is_killed_ends_too(tmp_path: Path) -> None:
 PARENT = """
 import asyncio, json, os, sys
 from pathlib import Path
-from holdfast.cluster.process_containers import ContainerRun
+from holdfast.cluster.process.containers import ContainerRun
 
 async def main():
     directory = Path(sys.argv[1])

@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, PODS, SECRETS
-from holdfast.cluster.process_env import Refused, Surroundings, expand, variables
-from holdfast.cluster.process_places import Placed, placing
-from holdfast.cluster.process_pods import Pod
+from holdfast.cluster.process.env import Refused, Surroundings, expand, variables
+from holdfast.cluster.process.places import Placed, placing
+from holdfast.cluster.process.pods import Pod
 from holdfast.meta.quantities import Quantity
 from holdfast.testing.snapshots import Snapshot
 

@@ -12,12 +12,12 @@ import pytest
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CLAIMS, CONFIG_MAPS, PODS, SECRETS
-from holdfast.cluster.process_env import Refused, Surroundings
-from holdfast.cluster.process_files import publish
-from holdfast.cluster.process_places import Places
-from holdfast.cluster.process_pods import Pod, referred
-from holdfast.cluster.process_specs import Launch, launch
-from holdfast.cluster.process_volumes import Contents, File, contents
+from holdfast.cluster.process.env import Refused, Surroundings
+from holdfast.cluster.process.files import publish
+from holdfast.cluster.process.places import Places
+from holdfast.cluster.process.pods import Pod, referred
+from holdfast.cluster.process.specs import Launch, launch
+from holdfast.cluster.process.volumes import Contents, File, contents
 from holdfast.testing.snapshots import Snapshot
 
 AROUND = Surroundings(ip="127.70.0.9", host_ip="127.0.0.1", capacity={})

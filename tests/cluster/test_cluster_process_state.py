@@ -11,13 +11,13 @@ import pytest
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
-from holdfast.cluster import process_facts as known
-from holdfast.cluster import process_status as statuses
-from holdfast.cluster.process_env import Surroundings
-from holdfast.cluster.process_facts import Exited, Gone, Hook, Hooked, Probed, SourcesChanged, Started, Unstartable
-from holdfast.cluster.process_pods import Pod
-from holdfast.cluster.process_probes import Answer, Kind
-from holdfast.cluster.process_state import Action, Ask, Kill, RunHook, Start, Step, Terminate, step
+from holdfast.cluster.process import facts as known
+from holdfast.cluster.process import status as statuses
+from holdfast.cluster.process.env import Surroundings
+from holdfast.cluster.process.facts import Exited, Gone, Hook, Hooked, Probed, SourcesChanged, Started, Unstartable
+from holdfast.cluster.process.pods import Pod
+from holdfast.cluster.process.probes import Answer, Kind
+from holdfast.cluster.process.state import Action, Ask, Kill, RunHook, Start, Step, Terminate, step
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 AROUND = Surroundings(ip="127.70.0.1", host_ip="127.0.0.1", capacity={})

@@ -28,7 +28,7 @@ from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
 from holdfast.cluster.nodelifecycle import NodeSettings
 from holdfast.cluster.parts import Cluster
-from holdfast.cluster.process_node import ProcessNode
+from holdfast.cluster.process.node import ProcessNode
 from holdfast.meta.errors import AlreadyExists
 from holdfast.meta.exchange import Request
 from holdfast.operators import workload

@@ -32,7 +32,7 @@ from holdfast.cluster.namespaces import NamespaceTerminator
 from holdfast.cluster.nodelifecycle import NodeSettings
 from holdfast.cluster.nodes import Fleet, SimulatedNodes
 from holdfast.cluster.podgc import PodCollector
-from holdfast.cluster.process_node import ProcessNode
+from holdfast.cluster.process.node import ProcessNode
 from holdfast.cluster.scheduler import Scheduler
 from holdfast.kinds.model import Kind
 from holdfast.runtime.controllers import Component, Controller

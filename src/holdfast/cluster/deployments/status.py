@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cluster.deployment_scaling import Bounds
+from holdfast.cluster.deployments.scaling import Bounds
 from holdfast.cluster.workloads import Condition, Deployment, DeploymentStatus, Fleet, ReplicaSet
 from holdfast.kernel.outcomes import Done, Outcome, until
 from holdfast.meta import times

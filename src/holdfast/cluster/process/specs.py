@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.cluster.process_env import Lookup, Refused, Surroundings, expand, variables
-from holdfast.cluster.process_places import Placed, Places, placing
-from holdfast.cluster.process_pods import RUNTIME_CLASS, Container, Mount, Pod
-from holdfast.cluster.process_volumes import located, within
+from holdfast.cluster.process.env import Lookup, Refused, Surroundings, expand, variables
+from holdfast.cluster.process.places import Placed, Places, placing
+from holdfast.cluster.process.pods import RUNTIME_CLASS, Container, Mount, Pod
+from holdfast.cluster.process.volumes import located, within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cluster import job_indexes, job_policies
-from holdfast.cluster.job_types import COMPLETE, FAILED, Job, JobCondition, JobPod, JobStatus, Uncounted
+from holdfast.cluster.jobs import indexes, policies
+from holdfast.cluster.jobs.types import COMPLETE, FAILED, Job, JobCondition, JobPod, JobStatus, Uncounted
 from holdfast.meta import times
 
 SUCCESS_CRITERIA_MET: Final = "SuccessCriteriaMet"
@@ -54,13 +54,13 @@ def tally(job: Job, pods: Sequence[JobPod]) -> Tally:
     status, uncounted = job.status, job.status.uncounted
     fresh = [pod for pod in pods if pod.tracked and job.has_place_for(pod)]
     failed = [pod for pod in fresh if job.has_failed(pod) and pod.uid not in uncounted.failed]
-    counting = sum(job_policies.judge(job.spec.pod_failure_policy, pod).counts for pod in failed)
+    counting = sum(policies.judge(job.spec.pod_failure_policy, pod).counts for pod in failed)
     failures = status.failed + len(uncounted.failed) + counting
     if not job.indexed:
         new = sum(pod.succeeded and pod.uid not in uncounted.succeeded for pod in fresh)
         return Tally(succeeded=status.succeeded + len(uncounted.succeeded) + new, failed=failures, held={})
     completions = job.spec.completions or 0
-    completed = job_indexes.parse(status.completed_indexes, completions) | _indexes(filter(_succeeded, fresh))
+    completed = indexes.parse(status.completed_indexes, completions) | _indexes(filter(_succeeded, fresh))
     failed_indexes, held = _failed_indexes(job, fresh), {}
     if job.per_index:
         settled = completed | failed_indexes | _indexes(pod for pod in pods if pod.active)
@@ -84,10 +84,10 @@ def _failed_indexes(job: Job, fresh: Iterable[JobPod]) -> frozenset[int]:
         return frozenset()
 
     def is_final(pod: JobPod) -> bool:
-        verdict = job_policies.judge(job.spec.pod_failure_policy, pod)
-        return verdict.action == job_policies.FAIL_INDEX or (verdict.counts and pod.failures >= limit)
+        verdict = policies.judge(job.spec.pod_failure_policy, pod)
+        return verdict.action == policies.FAIL_INDEX or (verdict.counts and pod.failures >= limit)
 
-    known = job_indexes.parse(job.status.failed_indexes or "", job.spec.completions or 0)
+    known = indexes.parse(job.status.failed_indexes or "", job.spec.completions or 0)
     return known | _indexes(pod for pod in fresh if job.has_failed(pod) and is_final(pod))
 
 
@@ -119,7 +119,7 @@ def ending(job: Job, pods: Sequence[JobPod], *, counts: Tally, now: datetime) ->
     if said is not None:
         return Ending(succeeds=met is not None, reason=said.reason, message=said.message)
     policy, spec = job.spec.pod_failure_policy, job.spec
-    judged = (job_policies.judge(policy, pod).message for pod in pods if policy and job.has_failed(pod))
+    judged = (policies.judge(policy, pod).message for pod in pods if policy and job.has_failed(pod))
     fatal = next(filter(None, judged), "")
     if fatal:
         return _failing("PodFailurePolicy", fatal)
@@ -134,7 +134,7 @@ def ending(job: Job, pods: Sequence[JobPod], *, counts: Tally, now: datetime) ->
         return _failing("MaxFailedIndexesExceeded", message)
     if failed and failed + len(counts.completed) >= (spec.completions or 0):
         return _failing("FailedIndexes", "Job has failed indexes")
-    enough = job_policies.satisfied(spec.success_policy, counts.completed, completions=spec.completions or 0)
+    enough = policies.satisfied(spec.success_policy, counts.completed, completions=spec.completions or 0)
     return Ending(succeeds=True, reason="SuccessPolicy", message=enough) if enough else None
 
 
@@ -212,7 +212,7 @@ def _is_on_record(job: Job, pod: JobPod, *, is_success: bool, ending: Ending | N
         return pod.uid in job.status.uncounted.failed or not _is_failure(job, pod, ending=ending)
     if not job.indexed:
         return pod.uid in job.status.uncounted.succeeded
-    completed = job_indexes.parse(job.status.completed_indexes, job.spec.completions or 0)
+    completed = indexes.parse(job.status.completed_indexes, job.spec.completions or 0)
     return pod.index in completed or not job.has_place_for(pod)
 
 
@@ -222,7 +222,7 @@ def _is_failure(job: Job, pod: JobPod, *, ending: Ending | None) -> bool:
     spared = ending is not None and ending.succeeds and not pod.finished
     if spared or not (cut_off or job.has_failed(pod)) or not job.has_place_for(pod):
         return False
-    return job_policies.judge(job.spec.pod_failure_policy, pod).counts
+    return policies.judge(job.spec.pod_failure_policy, pod).counts
 
 
 # --- conditions

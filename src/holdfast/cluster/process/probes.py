@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from holdfast.cluster.process_pods import Container, Probe
+from holdfast.cluster.process.pods import Container, Probe
 
 
 class Kind(StrEnum):

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from holdfast.cluster.process_volumes import Contents, File
+from holdfast.cluster.process.volumes import Contents, File
 
 _DATA: Final = "..data"
 _PRIVATE: Final = 0o700

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.cluster import job_indexes
-from holdfast.cluster.job_types import ExitCodes, FailurePolicy, FailureRule, JobPod, SuccessPolicy
+from holdfast.cluster.jobs import indexes
+from holdfast.cluster.jobs.types import ExitCodes, FailurePolicy, FailureRule, JobPod, SuccessPolicy
 
 IGNORE: Final = "Ignore"
 FAIL_JOB: Final = "FailJob"
@@ -66,7 +66,7 @@ def satisfied(policy: SuccessPolicy | None, succeeded: Iterable[int], *, complet
         if rule.succeeded_indexes is None:
             enough = rule.succeeded_count is not None and len(done) >= rule.succeeded_count
         else:
-            required = job_indexes.parse(rule.succeeded_indexes, completions)
+            required = indexes.parse(rule.succeeded_indexes, completions)
             count = len(required) if rule.succeeded_count is None else rule.succeeded_count
             enough = bool(required) and len(required & done) >= min(count, len(required))
         if enough:

@@ -15,9 +15,9 @@ from itertools import count, islice
 from typing import Any, Final
 
 from holdfast.client.resources import JOBS, PODS
-from holdfast.cluster import job_policies
-from holdfast.cluster.job_status import Tally
-from holdfast.cluster.job_types import FAILURES, IGNORED_FAILURES, INDEX, TRACKING, Job, JobPod
+from holdfast.cluster.jobs import policies
+from holdfast.cluster.jobs.status import Tally
+from holdfast.cluster.jobs.types import FAILURES, IGNORED_FAILURES, INDEX, TRACKING, Job, JobPod
 from holdfast.cluster.pods import Pod, from_template
 from holdfast.cluster.replicasets import BURST, surplus
 from holdfast.cluster.workloads import identity
@@ -176,6 +176,6 @@ def _failure_counts(job: Job, before: JobPod | None) -> dict[str, str]:
     """How often its index has failed, counted and ignored failures apart, as a new pod carries it on."""
     counted = ignored = 0
     if before is not None:
-        counts = job_policies.judge(job.spec.pod_failure_policy, before).counts
+        counts = policies.judge(job.spec.pod_failure_policy, before).counts
         counted, ignored = before.failures + counts, before.ignored_failures + (not counts)
     return {FAILURES: str(counted), **({IGNORED_FAILURES: str(ignored)} if ignored else {})}

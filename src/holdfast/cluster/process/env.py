@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, SECRETS, Resource
-from holdfast.cluster.process_pods import (
+from holdfast.cluster.process.pods import (
     ConfigMap,
     Container,
     EnvFrom,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.cluster.process_facts import Exited, Hook, Hooked, News, Probed, Started, Unstartable
-from holdfast.cluster.process_state import Action, Terminate
+from holdfast.cluster.process.facts import Exited, Hook, Hooked, News, Probed, Started, Unstartable
+from holdfast.cluster.process.state import Action, Terminate
 from holdfast.runtime.decisions import Notice
 
 START_ERROR = "StartError"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.cluster.deployment_revisions import DESIRED, MAXIMUM
+from holdfast.cluster.deployments.revisions import DESIRED, MAXIMUM
 from holdfast.cluster.workloads import Deployment, Fleet, ReplicaSet
 from holdfast.meta import amounts
 

@@ -1,6 +1,6 @@
 """One pod on this node: performs what is decided about it, and reports what comes of it.
 
-The thin part between the decisions (`process_state`) and the machine: it begins
+The thin part between the decisions (`state`) and the machine: it begins
 actions, collects news, and writes the status when it differs.  Reporting is a task of
 its own, so that an API that is slow or away delays no deadline; only the newest status
 is written.  Nothing is decided here.
@@ -25,20 +25,19 @@ from holdfast.client.objects import Object
 from holdfast.client.pods import FINISHED
 from holdfast.client.protocols import Client, PatchType, Unreachable
 from holdfast.client.resources import PODS
-from holdfast.cluster import process_facts as known
-from holdfast.cluster import process_notices as notices
-from holdfast.cluster import process_state as state
-from holdfast.cluster import process_status as statuses
-from holdfast.cluster.process_checks import Asker
-from holdfast.cluster.process_containers import ContainerRun, Exit, StartFailed
-from holdfast.cluster.process_env import Lookup, Refused, Surroundings
-from holdfast.cluster.process_files import make_private, publish, read_tail
-from holdfast.cluster.process_logs import last_words
-from holdfast.cluster.process_places import Places
-from holdfast.cluster.process_pods import Container, Pod, Referred, referred
-from holdfast.cluster.process_probes import Kind
-from holdfast.cluster.process_specs import Launch, launch
-from holdfast.cluster.process_volumes import contents, located
+from holdfast.cluster.process import facts as known
+from holdfast.cluster.process import notices, state
+from holdfast.cluster.process import status as statuses
+from holdfast.cluster.process.checks import Asker
+from holdfast.cluster.process.containers import ContainerRun, Exit, StartFailed
+from holdfast.cluster.process.env import Lookup, Refused, Surroundings
+from holdfast.cluster.process.files import make_private, publish, read_tail
+from holdfast.cluster.process.logs import last_words
+from holdfast.cluster.process.places import Places
+from holdfast.cluster.process.pods import Container, Pod, Referred, referred
+from holdfast.cluster.process.probes import Kind
+from holdfast.cluster.process.specs import Launch, launch
+from holdfast.cluster.process.volumes import contents, located
 from holdfast.meta.errors import Conflict, NotFound, StatusError
 from holdfast.runtime.controllers import BACKOFF
 from holdfast.runtime.decisions import Notice

@@ -1,7 +1,7 @@
 """One run of a container: its process, behind a supervisor that ends with us.
 
 The edge to the operating system.  A run is started, signalled, asked to run other
-commands beside it, and awaited; the supervisor (`process_supervisor`) does all of it
+commands beside it, and awaited; the supervisor (`supervisor`) does all of it
 in a process of its own, so that a talkative container costs this process nothing.
 This module must not know pods.
 """
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast.cluster import process_supervisor
+from holdfast.cluster.process import supervisor
 
 LOG_BYTES: Final = 10 * 2**20
 """How large a log file may get; one more of that size is kept beside it."""
@@ -75,7 +75,7 @@ class ContainerRun:
         with theirs:
             # Neither its arguments nor its environment may hold anything: both can be read by others.
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", process_supervisor.__file__],
+                [sys.executable, "-I", "-S", supervisor.__file__],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

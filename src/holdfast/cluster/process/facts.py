@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeAlias, assert_never
 
-from holdfast.cluster import process_probes as probes
-from holdfast.cluster.process_pods import ContainerStatus, Pod, Terminated
-from holdfast.cluster.process_probes import Answer, Kind, Probing
+from holdfast.cluster.process import probes
+from holdfast.cluster.process.pods import ContainerStatus, Pod, Terminated
+from holdfast.cluster.process.probes import Answer, Kind, Probing
 from holdfast.meta import times
 
 NODE_RESTARTED: Final = "The node was restarted; how the process ended is not known."

@@ -1,14 +1,14 @@
 """The node on which pods are real: commands of containers run as processes of this machine.
 
 It serves the pods that are bound to it, each by a worker of its own, says that it is
-there, and gives out logs.  What is not offered is refused by name (`process_specs`):
+there, and gives out logs.  What is not offered is refused by name (`specs`):
 images, ``hostPath`` unless it is allowed, gRPC probes, tokens of service accounts.
 There is no isolation: processes run as the user who runs this one, see the machine's
 files and share its loopback; limits of CPU and memory are not enforced, and security
 contexts are not applied.
 
 Nothing survives: when this process ends, however it does, everything that it started
-ends too (`process_supervisor`).
+ends too (`supervisor`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ import aiohttp
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, SECRETS, Resource
-from holdfast.cluster.process_env import Surroundings
-from holdfast.cluster.process_facts import Container, Ended, Gone
-from holdfast.cluster.process_files import make_private
-from holdfast.cluster.process_logs import Options, read
-from holdfast.cluster.process_machine import (
+from holdfast.cluster.process.env import Surroundings
+from holdfast.cluster.process.facts import Container, Ended, Gone
+from holdfast.cluster.process.files import make_private
+from holdfast.cluster.process.logs import Options, read
+from holdfast.cluster.process.machine import (
     HOST_IP,
     LEASE_NAMESPACE,
     Addresses,
@@ -40,11 +40,11 @@ from holdfast.cluster.process_machine import (
     node_manifest,
     node_status,
 )
-from holdfast.cluster.process_places import Places
-from holdfast.cluster.process_pods import Pod, Referred
-from holdfast.cluster.process_state import is_final
-from holdfast.cluster.process_status import waiting
-from holdfast.cluster.process_workers import Site, Worker
+from holdfast.cluster.process.places import Places
+from holdfast.cluster.process.pods import Pod, Referred
+from holdfast.cluster.process.state import is_final
+from holdfast.cluster.process.status import waiting
+from holdfast.cluster.process.workers import Site, Worker
 from holdfast.meta.errors import AlreadyExists, BadRequest, NotFound, StatusError
 from holdfast.meta.exchange import Request
 from holdfast.meta.objects import Key

@@ -12,11 +12,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.client.pods import FINISHED
-from holdfast.cluster.process_env import Surroundings
-from holdfast.cluster.process_facts import Container, Ended, Facts, Idle, Live, Refused, Run, Starting, container_id
-from holdfast.cluster.process_pods import Container as Spec
-from holdfast.cluster.process_pods import Pod, is_sidecar
-from holdfast.cluster.process_state import has_passed, is_ending, is_expired, is_final, is_finished, restart_at
+from holdfast.cluster.process.env import Surroundings
+from holdfast.cluster.process.facts import Container, Ended, Facts, Idle, Live, Refused, Run, Starting, container_id
+from holdfast.cluster.process.pods import Container as Spec
+from holdfast.cluster.process.pods import Pod, is_sidecar
+from holdfast.cluster.process.state import has_passed, is_ending, is_expired, is_final, is_finished, restart_at
 from holdfast.kernel.phases import Ladder, always
 from holdfast.meta import times
 

@@ -1,6 +1,6 @@
 """Reads the logs that supervisors write, as ``kubectl logs`` asks for them.
 
-A log is one or two files (`process_supervisor.Log`); every line has a time, the
+A log is one or two files (`supervisor.Log`); every line has a time, the
 stream it came from and whether it is whole.  Nothing is read before it is sent, so
 that a log of any length costs little, and only a reader who follows waits.
 """

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from holdfast.cluster.process_containers import ContainerRun
-from holdfast.cluster.process_pods import Container, Exec, Handler, HttpGet, Probe, Sleep, TcpSocket, port_number
-from holdfast.cluster.process_probes import Answer
-from holdfast.cluster.process_specs import Launch
+from holdfast.cluster.process.containers import ContainerRun
+from holdfast.cluster.process.pods import Container, Exec, Handler, HttpGet, Probe, Sleep, TcpSocket, port_number
+from holdfast.cluster.process.probes import Answer
+from holdfast.cluster.process.specs import Launch
 
 _SHOWN = 1024
 """How much of what a probe was told is passed on."""

@@ -17,10 +17,11 @@ from typing import Any, Final
 
 from holdfast.client.objects import Meta, Object
 from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
-from holdfast.cluster import adoption, revisions, stateful_pods
+from holdfast.cluster import adoption, revisions
 from holdfast.cluster.pods import Pod
 from holdfast.cluster.revisions import Revision
-from holdfast.cluster.stateful_steps import Scene, revision_of, running, steps
+from holdfast.cluster.statefulsets import identities
+from holdfast.cluster.statefulsets.steps import Scene, revision_of, running, steps
 from holdfast.cluster.workloads import candidates
 from holdfast.kernel.outcomes import Outcome, soonest, until
 from holdfast.meta.objects import Key
@@ -69,10 +70,10 @@ def observe(view: View, key: Key) -> World | None:
 
 def _claims(view: View, owner: Mapping[str, Any], pods: Iterable[str]) -> dict[str, Meta]:
     meta = owner["metadata"]
-    parsed = (stateful_pods.ordinal_of(name, meta["name"]) for name in pods)
+    parsed = (identities.ordinal_of(name, meta["name"]) for name in pods)
     used = {ordinal for ordinal in parsed if ordinal is not None}
-    ordinals = sorted({*stateful_pods.ordinals(owner), *used})
-    names = (name for ordinal in ordinals for name in stateful_pods.claim_names(owner, ordinal))
+    ordinals = sorted({*identities.ordinals(owner), *used})
+    names = (name for ordinal in ordinals for name in identities.claim_names(owner, ordinal))
     found = (view.get(CLAIMS, Key(meta["namespace"], name)) for name in names)
     return {claim.meta.name: claim.meta for claim in found if claim is not None}
 
@@ -108,7 +109,7 @@ def decide(world: World, now: datetime) -> Decision:
         return selector.matches(meta.labels)
 
     def is_replica(meta: Meta) -> bool:
-        return selector.matches(meta.labels) and stateful_pods.ordinal_of(meta.name, name) is not None
+        return selector.matches(meta.labels) and identities.ordinal_of(meta.name, name) is not None
 
     claimed = adoption.claim(owner, (pod.metadata for pod in world.pods), resource=PODS, fits=is_replica)
     kept = adoption.claim(

@@ -2,8 +2,8 @@
 
 A pass does one of three things: it follows a changed number of replicas (also of a paused
 Deployment), or it goes on with a rollout, or it only counts (of one that is being deleted).
-What each ReplicaSet is to be is decided by `deployment_revisions` and `deployment_scaling`, what the
-Deployment says by `deployment_status`; this module puts them in order and turns them into writes.
+What each ReplicaSet is to be is decided by `revisions` and `scaling`, what the
+Deployment says by `status`; this module puts them in order and turns them into writes.
 It must not know pods, but for whether old ones still run.
 """
 
@@ -18,11 +18,10 @@ import msgspec
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
-from holdfast.cluster import deployment_revisions as revisions
-from holdfast.cluster import deployment_scaling as scaling
-from holdfast.cluster import deployment_status as statuses
 from holdfast.cluster.adoption import claim
-from holdfast.cluster.deployment_scaling import Bounds, Step
+from holdfast.cluster.deployments import revisions, scaling
+from holdfast.cluster.deployments import status as statuses
+from holdfast.cluster.deployments.scaling import Bounds, Step
 from holdfast.cluster.pods import Pod
 from holdfast.cluster.workloads import Deployment, DeploymentStatus, Fleet, ReplicaSet, candidates, identity
 from holdfast.kernel.outcomes import Failure

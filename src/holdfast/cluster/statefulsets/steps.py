@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from holdfast.client.objects import Meta
 from holdfast.client.resources import CLAIMS, PODS
-from holdfast.cluster import revisions, stateful_pods
+from holdfast.cluster import revisions
 from holdfast.cluster.pods import Pod
 from holdfast.cluster.revisions import Revision
+from holdfast.cluster.statefulsets import identities
 from holdfast.meta.amounts import resolve
 from holdfast.meta.objects import Key
 from holdfast.runtime.decisions import Create, Delete, Notice, Patch, Write
@@ -60,10 +61,10 @@ class Scene:
         now: datetime,
     ) -> Scene:
         name = owner["metadata"]["name"]
-        by_ordinal = {stateful_pods.ordinal_of(pod.metadata.name, name): pod for pod in pods}
+        by_ordinal = {identities.ordinal_of(pod.metadata.name, name): pod for pod in pods}
         places = tuple(
             Place(ordinal=ordinal, name=f"{name}-{ordinal}", pod=by_ordinal.pop(ordinal, None))
-            for ordinal in stateful_pods.ordinals(owner)
+            for ordinal in identities.ordinals(owner)
         )
         beyond = sorted((ordinal for ordinal in by_ordinal if ordinal is not None), reverse=True)
         condemned = tuple(by_ordinal[ordinal] for ordinal in beyond)
@@ -108,7 +109,7 @@ def running(pod: Pod) -> bool:
 
 
 def revision_of(pod: Pod) -> str:
-    return pod.metadata.labels.get(stateful_pods.REVISION_LABEL, "")
+    return pod.metadata.labels.get(identities.REVISION_LABEL, "")
 
 
 def steps(scene: Scene) -> Iterator[Step]:
@@ -152,10 +153,10 @@ def _kept(scene: Scene, place: Place) -> Step:
 
 def _made(scene: Scene, place: Place) -> Step:
     owner = scene.owner
-    names = stateful_pods.claim_names(owner, place.ordinal)
+    names = identities.claim_names(owner, place.ordinal)
     present = [scene.claims[name] for name in names if name in scene.claims]
-    left_over = any(stateful_pods.is_left_over(claim, place.name) for claim in present)
-    if left_over and stateful_pods.deletes(owner, "whenScaled"):
+    left_over = any(identities.is_left_over(claim, place.name) for claim in present)
+    if left_over and identities.deletes(owner, "whenScaled"):
         return _WAIT
     going = next((claim.name for claim in present if claim.deletion_timestamp is not None), None)
     if going is not None:
@@ -166,7 +167,7 @@ def _made(scene: Scene, place: Place) -> Step:
         because=f"ordinal {place.ordinal} has no pod",
         wave=_PODS_WAVE,
         resource=PODS,
-        manifest=stateful_pods.manifest(owner, revision.template, ordinal=place.ordinal, revision=revision.name),
+        manifest=identities.manifest(owner, revision.template, ordinal=place.ordinal, revision=revision.name),
     )
     claims, notices = _missing_claims(scene, place)
     return Step(writes=(*claims, pod), notices=(*notices, _told(scene, "create", place.name)), waits=True)
@@ -183,19 +184,19 @@ def _new_revision(scene: Scene, ordinal: int) -> Revision:
         untouched = (owner.get("status") or {}).get("currentReplicas", 0)
     else:
         untouched = 0
-    return plan.current if ordinal < stateful_pods.ordinals(owner).start + untouched else plan.update
+    return plan.current if ordinal < identities.ordinals(owner).start + untouched else plan.update
 
 
 def _identity(pod: Pod, ordinal: int) -> tuple[Write, ...]:
     meta = pod.metadata
-    if meta.labels.get(stateful_pods.NAME_LABEL) == meta.name:
+    if meta.labels.get(identities.NAME_LABEL) == meta.name:
         return ()
     return (
         Patch(
             because="its labels do not say which replica it is",
             resource=PODS,
             key=Key(meta.namespace, meta.name),
-            patch={"metadata": {"labels": stateful_pods.identity(meta.name, ordinal)}},
+            patch={"metadata": {"labels": identities.identity(meta.name, ordinal)}},
             uid=meta.uid,
         ),
     )
@@ -205,7 +206,7 @@ def _missing_claims(scene: Scene, place: Place) -> tuple[tuple[Write, ...], tupl
     because, set_name = f"{place.name} needs it", scene.owner["metadata"]["name"]
     missing = [
         manifest
-        for manifest in stateful_pods.claim_manifests(scene.owner, place.ordinal)
+        for manifest in identities.claim_manifests(scene.owner, place.ordinal)
         if manifest["metadata"]["name"] not in scene.claims
     ]
     writes = (Create(because=because, wave=_CLAIMS_WAVE, resource=CLAIMS, manifest=manifest) for manifest in missing)
@@ -218,14 +219,14 @@ def _missing_claims(scene: Scene, place: Place) -> tuple[tuple[Write, ...], tupl
 
 def _owned_claims(scene: Scene, pod: Pod, *, leaving: bool = False) -> tuple[Write, ...]:
     """Have the claims of a pod go with the set or with the pod, or with neither, as the policy says."""
-    ordinal = stateful_pods.ordinal_of(pod.metadata.name, scene.owner["metadata"]["name"])
+    ordinal = identities.ordinal_of(pod.metadata.name, scene.owner["metadata"]["name"])
     assert ordinal is not None, "a replica has an ordinal"
     writes: list[Write] = []
-    for name in stateful_pods.claim_names(scene.owner, ordinal):
+    for name in identities.claim_names(scene.owner, ordinal):
         claim = scene.claims.get(name)
         if claim is None:
             continue
-        wanted = stateful_pods.owners_wanted(scene.owner, claim, pod=pod.metadata, leaving=leaving)
+        wanted = identities.owners_wanted(scene.owner, claim, pod=pod.metadata, leaving=leaving)
         if wanted is not None:
             writes.append(
                 Patch(

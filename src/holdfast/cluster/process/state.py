@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias, assert_never
 
-from holdfast.cluster import process_probes as probes
-from holdfast.cluster.process_facts import (
+from holdfast.cluster.process import probes
+from holdfast.cluster.process.facts import (
     SHORTEST_GRACE,
     Container,
     Ended,
@@ -30,9 +30,9 @@ from holdfast.cluster.process_facts import (
     Starting,
     Stopping,
 )
-from holdfast.cluster.process_pods import Container as Spec
-from holdfast.cluster.process_pods import Pod, is_sidecar
-from holdfast.cluster.process_probes import Kind
+from holdfast.cluster.process.pods import Container as Spec
+from holdfast.cluster.process.pods import Pod, is_sidecar
+from holdfast.cluster.process.probes import Kind
 from holdfast.kernel.backoff import Backoff
 
 BACKOFF: Final = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=5), jitter=0)

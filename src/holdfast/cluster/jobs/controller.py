@@ -1,7 +1,7 @@
 """Jobs: pods that run until enough of them have succeeded, or too many have failed.
 
 A pass sees what has become of the pods, whether that ends the job, and otherwise which
-pods to start or stop; what it counts goes through the status first (`job_status`).
+pods to start or stop; what it counts goes through the status first (`status`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Final
 from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType
 from holdfast.client.resources import JOBS, PODS
-from holdfast.cluster import adoption, job_indexes, job_pods, job_status
-from holdfast.cluster.job_pods import Change
-from holdfast.cluster.job_status import Ending, Record, Tally
-from holdfast.cluster.job_types import BUILT_IN, NAME, TRACKING, Job, JobCondition, JobPod, JobStatus
+from holdfast.cluster import adoption
+from holdfast.cluster.jobs import changes, indexes
+from holdfast.cluster.jobs import status as statuses
+from holdfast.cluster.jobs.changes import Change
+from holdfast.cluster.jobs.status import Ending, Record, Tally
+from holdfast.cluster.jobs.types import BUILT_IN, NAME, TRACKING, Job, JobCondition, JobPod, JobStatus
 from holdfast.cluster.pods import Pod
 from holdfast.cluster.workloads import candidates, identity
 from holdfast.kernel.outcomes import soonest, until
@@ -102,7 +104,7 @@ def _decided(job: Job, selected: tuple[JobPod, ...], *, now: datetime) -> Decisi
     pods = [pod for pod in selected if pod.uid in claimed.uids]
     plan = _plan(job, pods, now=now)
     status, news = _status(job, pods, plan=plan, now=now)
-    deadline = None if plan.ending else job_status.deadline_of(job, now)
+    deadline = None if plan.ending else statuses.deadline_of(job, now)
     late = () if deadline is None else (until(deadline, now=now, because="the job may be active until then"),)
     return Decision(
         writes=(*claimed.writes, *_writes(job, plan)),
@@ -128,18 +130,18 @@ class _Plan:
 
 
 def _plan(job: Job, pods: list[JobPod], *, now: datetime) -> _Plan:
-    counts = job_status.tally(job, pods)
+    counts = statuses.tally(job, pods)
     active = tuple(pod for pod in pods if pod.active)
-    ending = job_status.ending(job, pods, counts=counts, now=now)
+    ending = statuses.ending(job, pods, counts=counts, now=now)
     cut_off = ending is not None
     if cut_off:
         change = Change(stops=active)
     else:
-        change = Change() if job.deleting else job_pods.change(job, pods, counts=counts, now=now)
+        change = Change() if job.deleting else changes.change(job, pods, counts=counts, now=now)
     left = len(active) + len(change.starts) - len(change.stops)
     if ending is None and left == 0 and _has_enough(job, counts.succeeded):
-        ending = job_status.REACHED
-    record = job_status.record(job, pods, counts=counts, ending=ending)
+        ending = statuses.REACHED
+    record = statuses.record(job, pods, counts=counts, ending=ending)
     return _Plan(counts=counts, change=change, ending=ending, cut_off=cut_off, active=left, record=record)
 
 
@@ -203,23 +205,23 @@ def _status(job: Job, pods: list[JobPod], *, plan: _Plan, now: datetime) -> tupl
         failed=record.failed,
         terminating=sum(pod.terminating for pod in pods) + len(stops),
         ready=ready,
-        completed_indexes=job_indexes.write(plan.counts.completed),
-        failed_indexes=job_indexes.write(plan.counts.failed_indexes) if job.per_index else None,
+        completed_indexes=indexes.write(plan.counts.completed),
+        failed_indexes=indexes.write(plan.counts.failed_indexes) if job.per_index else None,
         uncounted_terminated_pods=record.uncounted,
     )
     if ending is None:
         return (status, ()) if job.deleting else _awake_or_not(job, status, now=now)
-    status = job_status.concluded(status, ending, now=now)
+    status = statuses.concluded(status, ending, now=now)
     if record.uncounted or status.terminating or any(pod.tracked for pod in pods):
         return status, ()
-    return job_status.finished(status, ending, now=now), tuple(_last_words(job, ending, succeeded=record.succeeded))
+    return statuses.finished(status, ending, now=now), tuple(_last_words(job, ending, succeeded=record.succeeded))
 
 
 def _awake_or_not(job: Job, status: JobStatus, *, now: datetime) -> tuple[JobStatus, tuple[Notice, ...]]:
     if job.spec.suspend:
-        said, notice = job_status.suspended(status, now=now), Notice(reason="Suspended", message="Job suspended")
+        said, notice = statuses.suspended(status, now=now), Notice(reason="Suspended", message="Job suspended")
     else:
-        said, notice = job_status.resumed(status, now=now), Notice(reason="Resumed", message="Job resumed")
+        said, notice = statuses.resumed(status, now=now), Notice(reason="Resumed", message="Job resumed")
     return (status, ()) if said is status else (said, (notice,))
 
 
