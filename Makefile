@@ -6,10 +6,10 @@ STAMP  := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check bench torture golden clean
+.PHONY: help demo up test test-kubernetes check bench torture golden clean
 
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -21,11 +21,14 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## Show a rollout of a crashing, slow fleet that keeps its floor
 	@$(BIN)/holdfast simulate -f examples/demo/v2.yaml --from examples/demo/v1.yaml --seed 7 --crash 0.05 --slow 0.1
 
-up: $(STAMP) ## Start the embedded Kubernetes API server; it prints its kubeconfig
-	@$(BIN)/holdfast apiserver
+up: $(STAMP) ## Start a cluster in one process; it prints its kubeconfig
+	@$(BIN)/holdfast up
 
 test: $(STAMP) ## Run every test
 	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-kubernetes: $(STAMP) ## Play the runtime's stories on a real cluster: make test-kubernetes KUBECONFIG=...
+	@HOLDFAST_KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -q tests/kubernetes
 
 check: $(STAMP) ## Check style, types and layers
 	@$(BIN)/ruff check .

@@ -21,7 +21,7 @@ from holdfast import kinds
 from holdfast.apiserver import serve
 from holdfast.apiserver.access import access_log
 from holdfast.apiserver.subresources import LogSource
-from holdfast.cli import installing, logs, running, serving
+from holdfast.cli import installing, logs, operators, running, serving
 from holdfast.cli.serving import Serving, Settings
 from holdfast.cli.summary import watch_summary
 from holdfast.client.api import ApiClient
@@ -31,14 +31,11 @@ from holdfast.cluster.parts import Cluster
 from holdfast.cluster.process.node import ProcessNode
 from holdfast.meta.errors import AlreadyExists
 from holdfast.meta.exchange import Request
-from holdfast.operators import workload
 from holdfast.runtime.manager import Manager
 from holdfast.runtime.metrics import Metrics
 
 DIRECTORY: Final = Path(".holdfast")
 """Where a cluster lives when nobody says: beside what is worked on."""
-
-OPERATORS: Final = (workload,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +140,7 @@ async def _managed(served: Serving, wish: Wish, processes: ProcessNode | None) -
             await client.create(resource, manifest)
     manager = Manager(
         client,
-        controllers=(*cluster.controllers(), *(each for operator in OPERATORS for each in operator.CONTROLLERS)),
+        controllers=(*cluster.controllers(), *operators.every_controller()),
         components=cluster.components(),
         now=lambda: datetime.now(UTC),
         metrics=metrics,
