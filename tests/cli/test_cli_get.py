@@ -79,6 +79,9 @@ QUESTIONS = [
     "pods -o json -l app=none",
     "nodes",
     "nodes,pods",
+    "ns default -A",
+    "ns,pods -A --field-selector=metadata.name=two",
+    "ns,pods -A --field-selector=metadata.name=default",
     "pod one -o jsonpath={.status.none}",
 ]
 """Each is asked of kubectl and of holdfast; they must answer alike, errors and exit codes included."""

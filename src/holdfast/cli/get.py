@@ -18,6 +18,7 @@ from holdfast.cli import connecting, fetching, printers, targets
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.targets import Asked, Target
+from holdfast.client.discovery import Served
 from holdfast.meta import jsonpath
 from holdfast.meta.errors import NotFound, StatusError
 from holdfast.views import tables
@@ -135,9 +136,9 @@ async def _show(session: Session, found: Sequence[Target], wanted: Wanted) -> Ex
     )
     several = not targets.one_resource(found)
     shown = 0
-    for type, group in groupby(fetched, key=lambda each: each[0].type):
+    for served, group in groupby(fetched, key=lambda each: each[0].served):
         whole = _sorted(_joined(table for _, table in group), wanted.sort_by)
-        look = replace(wanted.look, kind=type) if several else wanted.look
+        look = _look(served, wanted.look, several=several)
         rows = [tables.line(whole.columns, row, look) for row in whole.rows or ()]
         if rows:
             heading = [tables.header(whole.columns, look)] if look.headers else []
@@ -147,6 +148,12 @@ async def _show(session: Session, found: Sequence[Target], wanted: Wanted) -> Ex
     if not shown and not problems and not wanted.ignore_not_found:
         click.echo(targets.nothing(found, wanted.asked, session), err=True)
     return connecting.report(problems)
+
+
+def _look(served: Served, look: Look, *, several: bool = False) -> Look:
+    """How objects of a resource are shown: what is in no namespace needs no column for it."""
+    kind = served.resource.gvk.group_kind.lower() if several else ""
+    return replace(look, kind=kind, namespaces=look.namespaces and served.resource.namespaced)
 
 
 async def _print(session: Session, found: Sequence[Target], wanted: Wanted) -> ExitCode | None:
@@ -209,7 +216,7 @@ def _only(found: Sequence[Target]) -> Target:
 
 async def _watch(session: Session, target: Target, wanted: Wanted) -> NoReturn:
     """Show the target and whatever becomes of it, until somebody has seen enough."""
-    screen = _Screen(wanted)
+    screen = _Screen(replace(wanted, look=_look(target.served, wanted.look)))
     include: fetching.Include = "Object" if wanted.output else wanted.include
     listed = await fetching.table(session.client, target, include=include)
     if not wanted.watch_only:
