@@ -56,7 +56,7 @@ def decide(world: World | Unreadable, now: datetime) -> Decision:
         raise Permanent(Why.INVALID_SPEC, str(error)) from error
     course = plot(world)
     now_there = situation(world, course, now)
-    judged = _judged(world, asked, now_there)
+    judged = judge(world, asked, now_there)
     step = guard(judged.verdict.decision, judged.fleet, shape=judged.verdict.shape)
     facts = Facts(
         world=world,
@@ -105,7 +105,7 @@ class Judged:
         return self.verdict.refusal is not None or isinstance(self.verdict.decision, Hold)
 
 
-def _judged(world: World, asked: WorkloadSpec, there: Situation) -> Judged:
+def judge(world: World, asked: WorkloadSpec, there: Situation) -> Judged:
     """The engine's verdict.
 
     While it gets on, a rollout keeps the size that it has: replicas that just start do little, for
