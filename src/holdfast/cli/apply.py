@@ -109,11 +109,9 @@ async def _apply(session: Session, read: Sequence[Manifest], way: Way) -> ExitCo
     problems: list[str] = []
     for manifest in sorted(read, key=_turn):
         try:
-            served = _served(manifest, known)
-            if served is None:
+            if not _is_served(manifest, known) and way.dry_run != "client":
                 known = await session.discovery()
-                served = known.kind(manifest.gvk)
-            click.echo(await _applied(session, manifest, served, way))
+            click.echo(await _applied(session, manifest, known, way))
             if manifest.gvk == DEFINITIONS.gvk and way.dry_run == "none":
                 await _established(session, manifest.name)
         except StatusError as error:
@@ -135,32 +133,19 @@ def _check(read: Sequence[Manifest], known: Discovery, session: Session) -> None
     coming = {gvk for manifest in read for gvk in _defined(manifest)}
     complaints: list[Complaint] = []
     for manifest in read:
-        served = _served(manifest, known)
-        if served is None and manifest.gvk not in coming:
-            complaints.append(_unknown(manifest, known))
-        elif served is not None:
-            try:
-                manifest.key(served, session.namespace, strict=session.strict)
-            except InputError as error:
-                complaints += error.complaints
+        try:
+            manifest.key(known.kind(manifest.gvk), session.namespace, strict=session.strict)
+        except UnknownResource as error:
+            if manifest.gvk not in coming:
+                complaints.append(manifest.complaint(str(error), path="kind"))
+        except InputError as error:
+            complaints += error.complaints
     if complaints:
         raise InputError(*complaints)
 
 
-def _served(manifest: Manifest, known: Discovery) -> Served | None:
-    try:
-        return known.kind(manifest.gvk)
-    except UnknownResource:
-        return None
-
-
-def _unknown(manifest: Manifest, known: Discovery) -> Complaint:
-    try:
-        known.kind(manifest.gvk)
-    except UnknownResource as error:
-        message, _, hint = str(error).partition("; ")
-        return manifest.complaint(message, path="kind", hint=hint or None)
-    raise AssertionError("it is known")
+def _is_served(manifest: Manifest, known: Discovery) -> bool:
+    return any(each.resource.gvk == manifest.gvk for each in known.served)
 
 
 def _defined(manifest: Manifest) -> list[GVK]:
@@ -201,16 +186,20 @@ async def _established(session: Session, name: str) -> None:
 # Sending.
 
 
-async def _applied(session: Session, manifest: Manifest, served: Served, way: Way) -> str:
+async def _applied(session: Session, manifest: Manifest, known: Discovery, way: Way) -> str:
     """Apply one object; what became of it."""
-    resource, key = served.resource, manifest.key(served, session.namespace, strict=session.strict)
+    subject = f"{manifest.gvk.group_kind.lower()}/{manifest.name}"
+    if way.dry_run == "client" and not _is_served(manifest, known):
+        return f"{subject} created{_NOTES[way.dry_run]}"  # its definition is only about to be
+    served = known.kind(manifest.gvk)
+    key = manifest.key(served, session.namespace, strict=session.strict)
     before = await _before(session, served, key)
     result = "created" if before is None else "configured"
     if way.dry_run != "client":
         after = msgspec.json.decode((await session.ask(_request(manifest, served, key, way))).body)
         if before is not None and _comparable(before) == _comparable(after):
             result = "unchanged"
-    return f"{resource.gvk.group_kind.lower()}/{key.name} {result}{_NOTES[way.dry_run]}"
+    return f"{subject} {result}{_NOTES[way.dry_run]}"
 
 
 async def _before(session: Session, served: Served, key: Key) -> dict[str, Any] | None:
