@@ -60,12 +60,13 @@ _head = msgspec.json.Decoder(_Head)
 class Object:
     """One object of a resource at one version; immutable."""
 
-    __slots__ = ("meta", "raw", "resource")
+    __slots__ = ("_read", "meta", "raw", "resource")
 
     def __init__(self, resource: Resource, raw: bytes, meta: Meta | None = None) -> None:
         self.resource = resource
         self.raw = raw
         self.meta = _head.decode(raw).metadata if meta is None else meta
+        self._read: Any = None
 
     @classmethod
     def of(cls, resource: Resource, wire: dict[str, Any]) -> Object:
@@ -98,8 +99,16 @@ class Object:
         return next((owner for owner in self.meta.owner_references if owner.controller), None)
 
     def decode(self, type: type[T]) -> T:
-        """The object, or as much of it as `type` declares."""
-        return decoder(type).decode(self.raw)
+        """The object, or as much of it as `type` declares.
+
+        What nobody can change is decoded once: a controller reads all its pods again whenever one of them changes.
+        """
+        if self._read.__class__ is type:
+            return self._read
+        read = decoder(type).decode(self.raw)
+        if isinstance(read, msgspec.Struct) and read.__struct_config__.frozen:
+            self._read = read
+        return read
 
     def wire(self) -> dict[str, Any]:
         """The whole object as a mapping of the caller's own, with its kind, which items of lists leave out."""

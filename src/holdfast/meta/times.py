@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Final
 
 from holdfast.meta.errors import MalformedError
@@ -24,6 +25,7 @@ class TimeError(MalformedError):
     """A text that is not a time, or a datetime that does not say its zone."""
 
 
+@lru_cache(maxsize=4096)  # what happens together is stamped alike, and is read again at every look
 def parse(text: str) -> datetime:
     """Read a time, dropping fractions of a second: ``lastTransitionTime`` and its like have none."""
     return parse_micro(text).replace(microsecond=0)
