@@ -29,7 +29,10 @@ class StillRunning(InputError):
     help="The data directory that it was started with.",
 )
 def command(data_dir: Path) -> None:
-    """End the cluster that `holdfast up` started; what it kept stays for the next start."""
+    """End the cluster that `up` started.
+
+    What was created stays in the data directory, for the next start.
+    """
     number = running.process_in(data_dir)
     if number is None:
         click.echo(f"nothing runs in {data_dir}")

@@ -25,7 +25,7 @@ _CONTROLLERS: Final = click.option(
 
 @click.group("operator")
 def command() -> None:
-    """Run the operators on any Kubernetes, and what it takes to run them there."""
+    """Run the operators on any Kubernetes."""
 
 
 @command.command("run")

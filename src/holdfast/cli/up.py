@@ -54,7 +54,7 @@ def command(
     logs_access: bool,
     log_format: logs.Format,
 ) -> None:
-    """Start a cluster in one process: the Kubernetes API, its controllers, nodes, and all operators.
+    """Start a cluster in one process: the API, controllers, nodes and operators.
 
     Pods run on simulated nodes, where nothing really runs; those with runtimeClassName: process run as processes of
     this machine.  What is created stays in the data directory, for the next start.  Ctrl-C or `holdfast down` ends it.
