@@ -510,7 +510,8 @@ def test_the_deadline_can_be_chosen_and_is_looked_at_in_time() -> None:
 
 def test_at_its_floor_a_workload_loses_no_ready_replica_whatever_is_asked() -> None:
     """Two of four are lost; the other two are of an old revision, and the ceiling is used up by one that waits."""
-    workload = web("web:2", status=TO_V2, rollout={"minAvailable": 3, "maxSurge": 0})
+    kept = said("web:1", rolling="web:2", progressedAt=ago(minutes=1), mostAvailable=4)
+    workload = web("web:2", status=kept, rollout={"minAvailable": 3, "maxSurge": 0})
     there = [*pods("web:1", 2), *pods("web:2", 2, ready=False)]
     decision = decided(workload, HISTORY, there)
     assert (deeds(decision), code(decision)) == ([], "WaitingForReady")

@@ -196,6 +196,13 @@ class RolloutStatus(Model):
     size: (
         Annotated[Count, api("Replicas that it keeps while it gets on, also if an autoscaler asks for fewer.")] | None
     ) = None
+    most_available: (
+        Annotated[
+            Count,
+            api("The most replicas that were available at once, of those that are wanted."),
+        ]
+        | None
+    ) = None
     lowest_ready: Annotated[Count, api("The fewest ready replicas seen since it began.")] | None = None
     because: Annotated[Because, api("Why it does what it does, or what it waits for.")] | None = None
     plan: Annotated[str, api("The rest of the plan in one line.")] | None = None

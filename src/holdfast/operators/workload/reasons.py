@@ -31,8 +31,8 @@ class Why(Reason):
     BROKEN_REPLICAS = "BrokenReplicas", "Replicas that should serve are not ready, or failed for good."
 
     FLOOR_HELD = "FloorHeld", "As many replicas are available as the floor needs."
+    STILL_GROWING = "StillGrowing", "The fleet has not grown to its floor yet, and has lost nothing."
     BELOW_FLOOR = "BelowFloor", "Replicas were lost, so fewer are available than the floor needs; none is stopped."
-    NEVER_COMPLETE = "NeverComplete", "The first replicas are still coming up, so there is no floor to hold yet."
 
     SHRINK_HELD = (
         "ShrinkHeld",

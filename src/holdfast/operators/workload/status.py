@@ -126,6 +126,7 @@ def _rollout(facts: Facts, now: datetime) -> dict[str, Any]:
         "estimatedEnd": _estimate(facts, kept, now),
         "pausedUntil": _paused_until(facts.decision),
         "size": facts.rollout.limits.replicas if under_way else None,
+        "mostAvailable": facts.most_available,
         "lowestReady": _lowest(facts, kept),
         "because": _because(facts.because),
         "plan": _plan(facts),

@@ -56,6 +56,17 @@ class Facts:
         return self.course.stable is None and not self.course.settled
 
     @property
+    def most_available(self) -> int:
+        """The most that were available at once: what a fleet that grows has not reached yet, it has not lost."""
+        before = self.before.rollout.most_available if self.before.rollout is not None else None
+        return min(max(before or 0, self.fleet.available), self.rollout.limits.replicas)
+
+    @property
+    def below_floor(self) -> bool:
+        """Fewer are available than the floor needs, and once enough were."""
+        return self.fleet.available < min(self.verdict.shape.floor, self.most_available)
+
+    @property
     def complete(self) -> bool:
         return isinstance(self.verdict.decision, Done)
 
@@ -141,7 +152,7 @@ def _degraded(facts: Facts) -> Verdict:
     refusal = facts.verdict.refusal
     if isinstance(refusal, RollBack) or (refusal and refusal.because.code is Code.PROGRESS_DEADLINE_EXCEEDED):
         return Verdict.true(Code.PROGRESS_DEADLINE_EXCEEDED, refusal.because.message)
-    if not facts.first and facts.fleet.available < facts.rollout.limits.floor:
+    if facts.below_floor:
         return Verdict.true(Why.TOO_FEW_AVAILABLE, _against_floor(facts))
     if facts.course.missing:
         return Verdict.true(Why.CONFIGURATION_MISSING, f"{', '.join(facts.course.missing)} not found")
@@ -153,8 +164,8 @@ def _degraded(facts: Facts) -> Verdict:
 def _floor_held(facts: Facts) -> Verdict:
     floor, available = facts.verdict.shape.floor, facts.fleet.available
     said = f"{available:,} available, the floor is {floor:,}"
-    if available >= floor:
-        return Verdict.true(Why.FLOOR_HELD, said)
-    if facts.first:
-        return Verdict.true(Why.NEVER_COMPLETE, f"{said} once the first replicas are there")
-    return Verdict.false(Why.BELOW_FLOOR, f"{said}; none that is ready is stopped")
+    if facts.below_floor:
+        return Verdict.false(Why.BELOW_FLOOR, f"{said}; none that is ready is stopped")
+    if available < floor:
+        return Verdict.true(Why.STILL_GROWING, f"{said} when the fleet has grown")
+    return Verdict.true(Why.FLOOR_HELD, said)
