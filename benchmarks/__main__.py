@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import apiserver, kernel
+from benchmarks import apiserver, kernel, rollouts, runtime
 
 if __name__ == "__main__":
-    kernel.report()
-    print()
-    apiserver.report()
+    for section in (kernel, apiserver, runtime, rollouts):
+        section.report()
+        print()

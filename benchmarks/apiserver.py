@@ -17,6 +17,7 @@ from typing import Final
 
 from benchmarks import targets
 from benchmarks.load import Clients, Speed
+from benchmarks.tables import shown
 from benchmarks.targets import Target
 from holdfast.apiserver.serve import new_event_loop
 
@@ -82,14 +83,8 @@ def report() -> None:
     print(f"{'API server, TLS, 32 connections':32} {'bar':>6} {'holdfast':>12} {'reference':>12} {'other':>12}")
     for line in LINES:
         values = (line.read(ours), line.reference, line.read(theirs) if theirs else 0.0)
-        shown = " ".join(f"{_shown(value, line.unit):>12}" for value in values)
+        shown = " ".join(f"{shown(value, line.unit):>12}" for value in values)
         print(f"{line.name:32} {line.bar:>6} {shown}")
-
-
-def _shown(value: float, unit: str) -> str:
-    if not value:
-        return "-"
-    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.2f} {unit}"
 
 
 async def _ours() -> Figures:

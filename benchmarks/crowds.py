@@ -31,7 +31,7 @@ from holdfast.cluster.pods import Pod
 from holdfast.runtime.manager import Manager
 
 CROWD: Final = 10_000
-IDLE_SECONDS: Final = 10.0
+IDLE_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 120.0
 
 
