@@ -308,6 +308,21 @@ def test_workloads_that_cannot_work_are_refused(kind: str, spec: Object, problem
     assert found[0].startswith(problem)
 
 
+def test_containers_of_a_stateful_set_mount_what_its_pods_claim() -> None:
+    mount = {"name": "data", "mountPath": "/data"}
+    pods = {"containers": [{"name": "a", "image": "a", "volumeMounts": [mount]}]}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pods}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+    def claiming(name: str) -> Object:
+        return workload(template=template, volumeClaimTemplates=[{"metadata": {"name": name}, "spec": claim}])
+
+    assert problems("StatefulSet", spec=claiming("data")) == []
+    assert problems("StatefulSet", spec=claiming("other")) == [
+        'spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"'
+    ]
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "DaemonSet"])
 def test_selectors_are_for_ever(kind: str) -> None:
     stored = new(kind, spec=workload())

@@ -79,7 +79,19 @@ def _selected_template(spec: Object, *, what: str) -> Problems:
     yield from broken
     if selector and not broken and not checks.selects(selector, labels):
         yield FieldError.invalid("spec.template.metadata.labels", labels, detail=MISMATCH)
-    yield from template_problems(spec["template"], "spec.template")
+    yield from template_problems(_with_claims(spec), "spec.template")
+
+
+def _with_claims(spec: Object) -> Object:
+    """The template of the pods, with the volumes that each of them gets from claims of its own."""
+    template: Object = spec["template"]
+    given = get(template, "spec", "volumes", default=[])
+    named = {volume.get("name") for volume in given}
+    claimed = [get(claim, "metadata", "name") for claim in spec.get("volumeClaimTemplates") or ()]
+    added = [
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claimed if name and name not in named
+    ]
+    return {**template, "spec": {**template["spec"], "volumes": [*given, *added]}} if added else template
 
 
 def _always_restarting(spec: Object) -> Problems:
