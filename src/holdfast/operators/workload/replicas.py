@@ -79,6 +79,7 @@ def situation(world: World, course: Course, now: datetime) -> Situation:
     rollout, policy = world.workload.spec.rollout, world.workload.spec.restart_policy or RestartPolicy()
     crowd = Counter(pod.spec.node_name for pod in world.pods if pod.active)
     revivals = {pod.metadata.name: _revival(pod, policy) for pod in world.pods if _has_ended(pod, policy)}
+    stable = None if course.stable is None else course.stable.revision
     return Situation(
         course=course,
         replicas=tuple(
@@ -97,7 +98,7 @@ def situation(world: World, course: Course, now: datetime) -> Situation:
         pods={pod.metadata.name: pod for pod in world.pods},
         min_ready=timedelta(seconds=(rollout.min_ready_seconds if rollout is not None else None) or 0),
         now=now,
-        broken=sum(1 for pod in world.pods if pod.metadata.name in revivals or _has_lost_it(pod, course)),
+        broken=sum(1 for pod in world.pods if pod.metadata.name in revivals or _has_lost_it(pod, stable)),
         revive_at=min((moment for moment in revivals.values() if moment > now), default=None),
     )
 
@@ -118,7 +119,7 @@ def _revival(pod: Pod, policy: RestartPolicy) -> datetime:
     return times.parse(pod.metadata.creation_timestamp or "") + duration(policy.backoff or RESTART_BACKOFF)
 
 
-def _has_lost_it(pod: Pod, course: Course) -> bool:
+def _has_lost_it(pod: Pod, stable: str | None) -> bool:
     """Whether it is not ready, though it was: it restarted, or it is of what was rolled out completely."""
-    served = pod.restarts > 0 or (course.stable is not None and revision_of(pod) == course.stable.revision)
+    served = pod.restarts > 0 or revision_of(pod) == stable
     return served and pod.active and not pod.ready
