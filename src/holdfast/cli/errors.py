@@ -22,6 +22,8 @@ class ExitCode(IntEnum):
     """The question was understood and the answer is no."""
     BAD_INPUT = 2
     """Something that was written has to be changed first."""
+    STANDS_STILL = 3
+    """A rollout does not go on before somebody acts."""
     INTERNAL = 70
     """A defect of ours."""
     INTERRUPTED = 130

@@ -30,8 +30,11 @@ class Entry:
 
 
 COMMANDS: Final = {
-    "up": Entry("holdfast.cli.up:command", "Start a cluster in one process: API, controllers, nodes, operators."),
-    "down": Entry("holdfast.cli.down:command", "End the cluster that up started."),
+    "up": Entry(
+        "holdfast.cli.up:command", "Start a cluster in one process: the API, controllers, nodes and operators."
+    ),
+    "down": Entry("holdfast.cli.down:command", "End the cluster that `up` started."),
+    "demo": Entry("holdfast.cli.demo:command", "Show rollouts that keep their floors, on a cluster of their own."),
     "plan": Entry("holdfast.cli.plan:command", "Show what a rollout will do, step by step, before it is done."),
     "simulate": Entry(
         "holdfast.cli.simulate:command", "Run a rollout in virtual time, with crashes and slow starts, and watch it."
@@ -43,6 +46,9 @@ COMMANDS: Final = {
     "describe": Entry("holdfast.cli.describe:command", "Tell all about objects: what they wait for, and why."),
     "wait": Entry("holdfast.cli.wait:command", "Wait until something holds of objects."),
     "apply": Entry("holdfast.cli.apply:command", "Make objects as manifests say."),
+    "rollout": Entry(
+        "holdfast.cli.rollout:command", "Watch, pause, promote, abort, undo or restart what is rolled out."
+    ),
     "delete": Entry("holdfast.cli.delete:command", "Delete objects, and wait until they are gone."),
     "kubectl": Entry(
         "holdfast.cli.kubectl:command", "Run kubectl with the kubeconfig of the server that is found here."

@@ -52,14 +52,19 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:
     for caution in wish.cautions:
         click.echo(printable(f"note: {caution}"), err=True)
     view = _view(wish)
+    show(view, output)
+    if view.blocked:
+        ctx.exit(ExitCode.BLOCKED)
+
+
+def show(view: PlanView, output: str) -> None:
+    """Print a plan as a ``table``, for whoever reads it, or as ``json``."""
     if output == "json":
         click.echo(json.dumps(to_json(view), indent=2))
     elif sys.stdout.isatty():
         click.echo(_painted(view), nl=False)
     else:
         click.echo("\n".join(_lines(view)))
-    if view.blocked:
-        ctx.exit(ExitCode.BLOCKED)
 
 
 def _view(wish: Wish) -> PlanView:

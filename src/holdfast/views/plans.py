@@ -19,7 +19,7 @@ from holdfast.kernel.fleet import Fleet, Pool
 from holdfast.kernel.planning import WorkloadSpec, parse_strategy, rollout_of
 from holdfast.kernel.preview import Action, Phase, Plan, PlanStep, preview
 from holdfast.kernel.reasons import Because, Code
-from holdfast.kernel.rollout import Rollout
+from holdfast.kernel.rollout import Progress, Rollout
 from holdfast.kernel.strategies import Old, Strategy
 from holdfast.meta import durations
 
@@ -57,6 +57,15 @@ class Fix:
     """A change that would unblock the plan: fields of ``spec.rollout`` and their values."""
 
     fields: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """From where a plan begins: what the engine is asked for, what there is, and how far it has come."""
+
+    rollout: Rollout
+    fleet: Fleet
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +107,24 @@ class PlanView:
         return self.lowest_ready >= min(self.floor, self.current)
 
 
-def plan_view(spec: WorkloadSpec, *, current: int, scaling_only: bool = False, paused: bool = False) -> PlanView:
+def plan_view(
+    spec: WorkloadSpec,
+    *,
+    current: int,
+    scaling_only: bool = False,
+    paused: bool = False,
+    start: Beginning | None = None,
+) -> PlanView:
     """The plan from ``current`` ready replicas to ``spec``.
 
     ``scaling_only``: those replicas already are what ``spec`` asks for, but for their number.
     ``paused``: the rollout stands still; the plan is what follows when it is resumed.
+    ``start``: what there really is, where it is more than so many ready replicas.
     """
-    strategy, rollout = parse_strategy(spec.rollout.strategy), rollout_of(spec)
-    limits = rollout.limits
-    plan = preview(rollout, _fleet(strategy, current, scaling_only))
+    strategy = parse_strategy(spec.rollout.strategy)
+    start = start or Beginning(rollout_of(spec), _fleet(strategy, current, scaling_only))
+    rollout, limits = start.rollout, start.rollout.limits
+    plan = preview(rollout, start.fleet, progress=start.progress)
     keeps_floor = scaling_only or strategy is not Strategy.RECREATE
     warnings = [
         warning for warning in limits.warnings if warning.code is not Code.FLOOR_NOT_GUARANTEED or not keeps_floor
@@ -127,11 +145,11 @@ def plan_view(spec: WorkloadSpec, *, current: int, scaling_only: bool = False, p
         lowest_ready=plan.lowest_ready,
         final_replicas=plan.final.live,
         duration=plan.duration,
-        rows=tuple(_rows(plan, strategy, current=current, scaling_only=scaling_only)),
+        rows=tuple(_rows(plan, start.fleet)),
         warnings=tuple(warnings),
         outcome=plan.end.because,
         remedy=None if plan.blocked is None else plan.blocked.remedy,
-        fixes=() if plan.blocked is None else _fixes(spec, current),
+        fixes=() if plan.blocked is None or limits != rollout_of(spec).limits else _fixes(spec, current),
     )
 
 
@@ -192,12 +210,9 @@ def _max_live(rollout: Rollout) -> int:
 
 # --- how low it gets ---------------------------------------------------------
 
-_COSTS_NOTHING: Final = (Code.REMOVING_UNREADY, Code.REPLACING_DEAD)
 
-
-def _rows(plan: Plan, strategy: Strategy, *, current: int, scaling_only: bool) -> Iterator[PlanRow]:
+def _rows(plan: Plan, fleet: Fleet) -> Iterator[PlanRow]:
     """The steps with the ready replicas after each, found by doing them once more on paper."""
-    fleet = _fleet(strategy, current, scaling_only)
     for _, steps in groupby(plan.steps, key=lambda step: step.round):
         before, after = fleet, []
         for step in steps:
@@ -207,11 +222,12 @@ def _rows(plan: Plan, strategy: Strategy, *, current: int, scaling_only: bool) -
         # Every repetition moves the same numbers by the same amounts.
         drift = times * (fleet.ready - before.ready)
         yield from (PlanRow(step, ready + min(0, drift)) for step, ready in after)
-        fleet = msgspec.structs.replace(
-            fleet,
-            old=Pool(available=fleet.old.available + times * (fleet.old.available - before.old.available)),
-            new=Pool(available=fleet.new.available + times * (fleet.new.available - before.new.available)),
-        )
+        if times:
+            fleet = msgspec.structs.replace(
+                fleet,
+                old=Pool(available=fleet.old.available + times * (fleet.old.available - before.old.available)),
+                new=Pool(available=fleet.new.available + times * (fleet.new.available - before.new.available)),
+            )
 
 
 def _done(fleet: Fleet, step: PlanStep) -> Fleet:
@@ -226,10 +242,14 @@ def _done(fleet: Fleet, step: PlanStep) -> Fleet:
     pool = fleet.pool(step.side)
     if step.action is Action.START:
         pool = msgspec.structs.replace(pool, unready=pool.unready + step.count)
-    elif step.because.code in _COSTS_NOTHING:
+    elif step.because.code is Code.REPLACING_DEAD:
+        pool = msgspec.structs.replace(pool, dead=pool.dead - step.count)
+    elif step.because.code is Code.REMOVING_UNREADY:
         pool = msgspec.structs.replace(pool, unready=pool.unready - step.count)
     else:
-        pool = msgspec.structs.replace(pool, available=pool.available - step.count)
+        settling = min(pool.settling, step.count)
+        available = pool.available - step.count + settling
+        pool = msgspec.structs.replace(pool, settling=pool.settling - settling, available=available)
     return msgspec.structs.replace(fleet, **{step.side.value: pool})
 
 

@@ -1,0 +1,344 @@
+"""The verbs of a Workload: which annotations and fields each of them sets, or why it cannot.
+
+Pure.  A revision that was undone or aborted is remembered in an annotation, so that
+whoever applies it again, by hand or by a machine, does not get it until it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.cli.rollout_outlook import outlook
+from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Rolls
+from holdfast.client.objects import Object
+from holdfast.kernel.reasons import Code
+from holdfast.kinds.cloudless import Workload, WorkloadStatus
+from holdfast.kinds.cloudless.rollouts import Rollout, RolloutStatus
+from holdfast.meta import mergepatch, times
+from holdfast.operators.workload import CONTROLLERS
+from holdfast.operators.workload.course import REJECTED
+from holdfast.operators.workload.decide import PROMOTED
+from holdfast.operators.workload.render import RESTARTED_AT, Template, labels
+from holdfast.runtime.controllers import PAUSED
+from holdfast.views import rollouts
+from holdfast.views.rollouts import Record, Standing, Verdict
+
+_STAYS: Final = ("replicas", "rollout")
+"""What an undo leaves as it is: how many there are, and how they are rolled out."""
+
+_STALE: Final = Refusal(
+    "the operator has not seen the latest change of it yet, so nobody knows what is being rolled out",
+    "try again in a moment; if it stays so, see whether the operator runs",
+)
+
+
+# --- reading
+
+
+def _workload(obj: Object) -> Workload:
+    return obj.decode(Workload)
+
+
+def _status(workload: Workload) -> WorkloadStatus:
+    return workload.status or WorkloadStatus()
+
+
+def _told(workload: Workload) -> RolloutStatus:
+    return _status(workload).rollout or RolloutStatus()
+
+
+def _code(workload: Workload) -> str:
+    because = _told(workload).because
+    return because.code if because is not None else ""
+
+
+def _wanted(workload: Workload) -> str:
+    """The revision that the spec asks for, refused or not."""
+    status = _status(workload)
+    return status.rejected_revision or status.update_revision or ""
+
+
+def _is_paused(workload: Workload) -> bool:
+    return workload.spec.rollout is not None and bool(workload.spec.rollout.paused)
+
+
+def refused(obj: Object) -> str:
+    return obj.meta.annotations.get(REJECTED, "").partition(":")[0]
+
+
+def fresh(obj: Object) -> bool:
+    return _status(_workload(obj)).observed_generation == obj.meta.generation
+
+
+def standing(obj: Object, records: tuple[Record, ...]) -> Standing:
+    workload = _workload(obj)
+    made = rollouts.standing(workload, seen=fresh(obj) and seen(workload, records))
+    if obj.meta.annotations.get(PAUSED) == "true":
+        warning = f"the annotation {PAUSED} is true, so no operator touches it"
+        return replace(made, warnings=(*made.warnings, warning))
+    return made
+
+
+def seen(workload: Workload, records: Iterable[Record]) -> bool:
+    """Whether the status answers what annotations ask for: they do not count as a change of the spec."""
+    status, annotations = _status(workload), workload.metadata.annotations
+    update = status.update_revision or ""
+    rejected = annotations.get(REJECTED, "").partition(":")[0]
+    known = {_name(record): record for record in records}
+    if status.rejected_revision is not None:
+        return rejected == status.rejected_revision
+    if rejected and rejected == update and len(known) > 1:
+        return False
+    promoted, _, steps = annotations.get(PROMOTED, "").partition(":")
+    if (
+        promoted == update
+        and steps.isdigit()
+        and _code(workload) in _GATES
+        and (_told(workload).step or 1) <= int(steps)
+    ):
+        return False
+    restarted = update not in known or known[update].data.restarted_at == annotations.get(RESTARTED_AT, "")
+    return restarted or status.phase != "Completed"
+
+
+def _name(record: Record) -> str:
+    return record.metadata.labels.get(rollouts.REVISION, "")
+
+
+def _template(record: Record) -> Template:
+    return msgspec.convert(msgspec.to_builtins(record.data), Template)
+
+
+def _annotated(**annotations: str | None) -> dict[str, Any]:
+    return {"metadata": {"annotations": annotations}}
+
+
+# --- pause, resume, restart
+
+
+def pause(case: Case) -> Answer:
+    workload = _workload(case.object)
+    if _is_paused(workload):
+        return Already("already paused")
+    idle = _status(workload).phase == "Completed"
+    notes = ("nothing is under way; the next change will wait until it is resumed",) if idle else ()
+    return Change({"spec": {"rollout": {"paused": True}}}, "paused", notes)
+
+
+def resume(case: Case) -> Answer:
+    if not _is_paused(_workload(case.object)):
+        return Already("not paused")
+    return Change({"spec": {"rollout": {"paused": None}}}, "resumed")
+
+
+def restart(case: Case) -> Answer:
+    workload, moment = _workload(case.object), times.format(case.now)
+    rejected = _status(workload).rejected_revision
+    if rejected is not None:
+        message = f"the spec asks for revision {rejected}, which was rejected; a restart would roll it out after all"
+        return Refusal(message, "'retry' rolls it out again; 'undo' makes the spec what runs, which can be restarted")
+    if workload.metadata.annotations.get(RESTARTED_AT) == moment:
+        return Already("already restarted this second")
+    annotations: dict[str, str | None] = {RESTARTED_AT: moment}
+    memory = _remembered(case, restarted_at=moment)
+    if memory:
+        annotations[REJECTED] = memory
+    return Change(_annotated(**annotations), "restarted", _paused_note(workload))
+
+
+def _remembered(case: Case, *, restarted_at: str) -> str:
+    """The refusal as it must be kept when the moment of the restart, which is part of revisions, changes."""
+    rejected, colon, back = case.object.meta.annotations.get(REJECTED, "").partition(":")
+    before = case.object.meta.annotations.get(RESTARTED_AT, "")
+    for record in case.records:
+        template = _template(record)
+        if rejected and rejected in (_name(record), _restamped(template, before)):
+            return f"{_restamped(template, restarted_at)}{colon}{back}"
+    return ""
+
+
+def _restamped(template: Template, restarted_at: str) -> str:
+    """The revision of the same template with another moment of restart."""
+    return msgspec.structs.replace(template, restarted_at=restarted_at).revision
+
+
+def _paused_note(workload: Workload) -> tuple[str, ...]:
+    return ("it is paused, so nothing happens before it is resumed",) if _is_paused(workload) else ()
+
+
+# --- promote
+
+_GATES: Final = frozenset({Code.APPROVAL_NEEDED.value, Code.STEP_PAUSE.value})
+"""What a promotion ends."""
+
+
+def promote(case: Case) -> Answer:
+    workload = _workload(case.object)
+    status, told = _status(workload), _told(workload)
+    target, step, steps = status.update_revision or "", told.step or 1, told.steps or 1
+    if not fresh(case.object) or not target:
+        return _STALE
+    if status.rejected_revision is not None:
+        message = f"nothing to promote: revision {status.rejected_revision} was rejected and {target} returns"
+        return Refusal(message, "'retry' rolls the rejected revision out again")
+    if status.phase == "Completed":
+        return Refusal(f"nothing to promote: revision {target} is rolled out", "'history' shows the revisions")
+    if steps == 1:
+        strategy = (workload.spec.rollout or Rollout()).strategy or "RollingUpdate"
+        return Refusal(
+            f"nothing to promote: a {strategy} rollout has no steps{_doing(workload)}",
+            "spec.rollout.strategy: Canary, with steps that have manual: true, waits for a promotion",
+        )
+    if case.full:
+        return Change(_annotated(**{PROMOTED: f"{target}:{steps}"}), "fully promoted", _paused_note(workload))
+    if _code(workload) not in _GATES:
+        return Refusal(
+            f"nothing to promote: step {step} of {steps} waits for nobody's approval{_doing(workload)}",
+            "it goes on by itself; --full approves this and all later steps at once",
+        )
+    said = f"promoted: step {step} of {steps}"
+    return Change(_annotated(**{PROMOTED: f"{target}:{step}"}), said, _paused_note(workload))
+
+
+def _doing(workload: Workload) -> str:
+    because, until = _told(workload).because, _told(workload).paused_until
+    if because is None:
+        return ""
+    return f"; {because.message} ({because.code}{f', until {until}' if until else ''})"
+
+
+# --- abort, retry, undo
+
+
+def abort(case: Case) -> Answer:
+    workload = _workload(case.object)
+    status = _status(workload)
+    target, current = status.update_revision or "", status.current_revision or ""
+    if not fresh(case.object) or not target:
+        return _STALE
+    if status.rejected_revision is not None:
+        return Already(f"already aborted: revision {status.rejected_revision} is rejected")
+    if target == current:
+        return Refusal(f"nothing to abort: revision {target} is rolled out", "'undo' returns to an earlier revision")
+    if not current and len(case.records) < 2:
+        return Refusal(
+            f"nothing to return to: {target} is the first revision, and it was never rolled out completely",
+            "correct the spec and apply it, or delete the object",
+        )
+    back = f"revision {current} returns" if current else "the revision before it returns"
+    return Change(_annotated(**{REJECTED: target}), f"aborted: revision {target} is rejected, {back}")
+
+
+def retry(case: Case) -> Answer:
+    workload, rejected = _workload(case.object), refused(case.object)
+    if not rejected:
+        state = rollouts.standing(workload)
+        message = f"nothing to retry: no revision was rejected{_doing(workload)}"
+        if state.verdict is Verdict.FAILED:
+            return Refusal(message, "it goes on by itself once its replicas get ready; 'restart' starts them anew")
+        return Refusal(message, "'retry' is for what was aborted, undone or rolled back")
+    patch = _annotated(**{REJECTED: None})
+    if rejected == _status(workload).rejected_revision:
+        return Change(patch, f"retried: revision {rejected} is rolled out again", _paused_note(workload))
+    return Change(patch, f"accepted again: revision {rejected} is rolled out when somebody asks for it")
+
+
+def undo(case: Case) -> Answer:
+    workload = _workload(case.object)
+    if not fresh(case.object) or not _wanted(workload):
+        return _STALE
+    asked = Template.of(workload)
+    chosen = _chosen(case, asked)
+    if isinstance(chosen, Refusal):
+        return chosen
+    wanted = next((record for record in case.records if _name(record) == _wanted(workload)), None)
+    template, undone = _template(chosen), asked if wanted is None else _template(wanted)
+    if template.defaulted().spec == asked.spec:
+        return _same(chosen, template, undone, refused=refused(case.object) == _name(chosen))
+    # Whoever applies what is undone again gets the moment of restart that is there then.
+    again = _restamped(undone, template.restarted_at)
+    there = undone.configs | {name: each for name, each in template.configs.items() if name not in undone.configs}
+    configs = {name: there[name] for name in template.configs}
+    back = msgspec.structs.replace(template, configs=configs).revision
+    spec = {field: value for field, value in case.object.wire()["spec"].items() if field not in _STAYS}
+    patch = {
+        **_annotated(**{REJECTED: f"{again}:{back}", RESTARTED_AT: template.restarted_at or None}),
+        "spec": mergepatch.diff(spec, template.spec),
+    }
+    said = f"undone: back to {_described(chosen)}; revision {_wanted(workload)} is refused until it changes"
+    return Change(patch, said, (*_paused_note(workload), *_left(template, undone)))
+
+
+def _chosen(case: Case, asked: Template) -> Record | Refusal:
+    """The revision to return to."""
+    ordered = sorted(case.records, key=lambda record: record.revision, reverse=True)
+    if case.number:
+        found = next((record for record in ordered if record.revision == case.number), None)
+        if found is not None:
+            return found
+        return Refusal(f"there is no revision {case.number}", f"the history has {_listed(ordered)}")
+    rejected = refused(case.object)
+    others = [record for record in ordered if _template(record).defaulted().spec != asked.spec]
+    earlier = [record for record in others if _name(record) != rejected]
+    if earlier:
+        return earlier[0]
+    if others:
+        hint = f"to have it after all: --to-revision {others[0].revision}"
+        return Refusal(f"the only other revision is {_described(others[0])}, which was rejected", hint)
+    return Refusal(
+        "there is no earlier revision with another spec",
+        f"the history has {_listed(ordered)}; spec.rollout.revisionHistoryLimit says how many are kept",
+    )
+
+
+def _same(chosen: Record, template: Template, undone: Template, *, refused: bool) -> Answer:
+    """What is said of a revision whose spec is the one that there is."""
+    if refused:
+        return Refusal(f"the spec asks for {_described(chosen)} already, and it was rejected", "'retry' rolls it out")
+    other = _left(template, undone)
+    if other:
+        return Refusal(f"{_described(chosen)} has the same spec as now; {other[0]}", "apply their earlier content")
+    return Already(f"{_described(chosen)} is what the spec asks for")
+
+
+def _left(template: Template, undone: Template) -> tuple[str, ...]:
+    """What an undo cannot bring back."""
+    changed = sorted(
+        name
+        for name in template.configs.keys() & undone.configs.keys()
+        if template.configs[name] != undone.configs[name]
+    )
+    return (f"the content of {', '.join(changed)} has changed since and is not undone",) if changed else ()
+
+
+def _described(record: Record) -> str:
+    return f"revision {record.revision} ({_name(record)}, {record.data.spec.get('image')})"
+
+
+def _listed(records: Sequence[Record]) -> str:
+    told = [f"{record.revision} ({_name(record)}, {record.data.spec.get('image')})" for record in records]
+    return ", ".join(told) or "none yet"
+
+
+WORKLOADS: Final = Rolls(
+    resource="workloads.cloudless.io",
+    selector=lambda obj: ",".join(f"{name}={value}" for name, value in labels(obj.key.name).items()),
+    fresh=fresh,
+    standing=standing,
+    refused=refused,
+    verbs={
+        "pause": pause,
+        "resume": resume,
+        "promote": promote,
+        "abort": abort,
+        "retry": retry,
+        "undo": undo,
+        "restart": restart,
+    },
+    controller=CONTROLLERS[0],
+    outlook=outlook,
+)

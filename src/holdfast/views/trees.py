@@ -1,0 +1,317 @@
+"""A rollout as a tree: the revisions, the replicas of each, and why each is not further.
+
+Pure.  From pods as they came to branches and leaves; `rollout_screens` lays them out.
+This module must not know whose pods they are, nor how they are shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from holdfast.kernel.fleet import State
+from holdfast.meta import durations, times
+from holdfast.views.fleets import ORDER, WORDS, Row
+from holdfast.views.rollouts import Record, Standing, marks
+
+# --- what is read of a pod
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    labels: dict[str, str] = {}
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class _Condition(msgspec.Struct, frozen=True, rename="camel"):
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _Running(msgspec.Struct, frozen=True, rename="camel"):
+    started_at: str | None = None
+
+
+class _Terminated(msgspec.Struct, frozen=True, rename="camel"):
+    reason: str = ""
+    message: str = ""
+    exit_code: int = 0
+    finished_at: str | None = None
+
+
+class _State(msgspec.Struct, frozen=True):
+    waiting: _Waiting | None = None
+    running: _Running | None = None
+    terminated: _Terminated | None = None
+
+
+class _Container(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    ready: bool = False
+    started: bool | None = None
+    restart_count: int = 0
+    state: _State = _State()
+    last_state: _State = _State()
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[_Condition, ...] = ()
+    init_container_statuses: tuple[_Container, ...] = ()
+    container_statuses: tuple[_Container, ...] = ()
+
+
+class Pod(msgspec.Struct, frozen=True, rename="camel"):
+    """What a tree tells of a pod."""
+
+    metadata: _Meta = _Meta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    def condition(self, type: str) -> _Condition | None:
+        return next((each for each in self.status.conditions if each.type == type), None)
+
+    @property
+    def ready_since(self) -> datetime | None:
+        ready = self.condition("Ready")
+        if ready is None or ready.status != "True" or not ready.last_transition_time:
+            return None
+        return times.parse(ready.last_transition_time)
+
+    @property
+    def restarts(self) -> int:
+        return sum(each.restart_count for each in self.status.container_statuses)
+
+    def state(self, *, min_ready: timedelta, now: datetime) -> State:
+        if self.metadata.deletion_timestamp is not None:
+            return State.TERMINATING
+        if self.status.phase in ("Succeeded", "Failed"):
+            return State.DEAD
+        since = self.ready_since
+        if since is None:
+            return State.UNREADY
+        return State.AVAILABLE if now >= since + min_ready else State.SETTLING
+
+
+# --- the tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A replica; `why` is empty where it is as it should be."""
+
+    name: str
+    state: State
+    ready: str
+    node: str
+    age: timedelta
+    restarts: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A revision and its replicas, those first that need to be looked at.
+
+    index   0 for what was there before, 1 for what is rolled out, 2 for what came between; shape and colour follow it
+    number  which it is in the history; None if nobody recorded it
+    """
+
+    revision: str
+    index: int
+    number: int | None
+    image: str
+    marks: tuple[str, ...]
+    leaves: tuple[Leaf, ...]
+
+    def row(self, *, scale: int = 1) -> Row:
+        """Its replicas as cells."""
+        counts = Counter(leaf.state for leaf in self.leaves)
+        known = tuple((state, counts[state]) for state in ORDER if counts[state])
+        return Row(self.revision, self.index, "target" in self.marks, known, scale)
+
+    @property
+    def words(self) -> str:
+        """``4 of 5 available, 1 terminating``."""
+        counts = Counter(leaf.state for leaf in self.leaves)
+        gone = [f"{counts[state]:,} {WORDS[state]}" for state in (State.DEAD, State.TERMINATING) if counts[state]]
+        live = len(self.leaves) - counts[State.DEAD] - counts[State.TERMINATING]
+        here = [f"{counts[State.AVAILABLE]:,} of {live:,} available"] if live else []
+        return ", ".join([*here, *gone]) or "none"
+
+    def glyph(self, state: State) -> str:
+        """How one of its replicas looks in a state."""
+        return Row(self.revision, self.index, False, ((state, 1),)).text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A rollout at a moment; the branch that is rolled out comes first."""
+
+    standing: Standing
+    branches: tuple[Branch, ...]
+    now: datetime
+
+
+_URGENCY: Final = (State.DEAD, State.UNREADY, State.SETTLING, State.TERMINATING, State.AVAILABLE)
+
+
+def tree(standing: Standing, records: Iterable[Record], pods: Iterable[Pod], *, now: datetime) -> Tree:
+    """The tree of a rollout: revisions that have replicas, and those that matter without."""
+    known = {record.metadata.labels.get(standing.label, ""): record for record in records}
+    grouped: dict[str, list[Pod]] = {}
+    for pod in pods:
+        grouped.setdefault(pod.metadata.labels.get(standing.label, ""), []).append(pod)
+    matters = {revision for revision in (standing.current, standing.target) if revision}
+    numbers = {revision: record.revision for revision, record in known.items()}
+    newest_first = sorted(grouped.keys() | matters, key=lambda revision: (-numbers.get(revision, 0), revision))
+    branches = [
+        Branch(
+            revision=revision,
+            index=1 if revision == standing.target else 0 if revision == standing.current else 2,
+            number=numbers.get(revision),
+            image=str(known[revision].data.spec.get("image", "")) if revision in known else "",
+            marks=marks(standing, revision),
+            leaves=tuple(_leaves(standing, grouped.get(revision, ()), now)),
+        )
+        for revision in newest_first
+    ]
+    branches.sort(key=lambda branch: branch.revision != standing.target)
+    return Tree(standing=standing, branches=tuple(branches), now=now)
+
+
+def _leaves(standing: Standing, pods: Iterable[Pod], now: datetime) -> list[Leaf]:
+    leaves = [leaf(pod, min_ready=standing.min_ready, now=now) for pod in pods]
+    return sorted(leaves, key=lambda each: (_URGENCY.index(each.state), -each.restarts, -each.age, each.name))
+
+
+def leaf(pod: Pod, *, min_ready: timedelta, now: datetime) -> Leaf:
+    """A replica, and why it is not further."""
+    state = pod.state(min_ready=min_ready, now=now)
+    containers = pod.status.container_statuses
+    return Leaf(
+        name=pod.metadata.name,
+        state=state,
+        ready=f"{sum(each.ready for each in containers)}/{len(containers) or 1}",
+        node=pod.spec.node_name,
+        age=_since(pod.metadata.creation_timestamp, now),
+        restarts=pod.restarts,
+        why=_why(pod, state, min_ready=min_ready, now=now),
+    )
+
+
+# --- why a replica is not further
+
+
+def _why(pod: Pod, state: State, *, min_ready: timedelta, now: datetime) -> str:
+    match state:
+        case State.TERMINATING:
+            return _going(pod, now)
+        case State.DEAD:
+            return ": ".join(filter(None, (pod.status.reason, pod.status.message))) or _dead(pod)
+        case State.SETTLING:
+            since = pod.ready_since or now
+            return f"ready {brief(now - since)}, available in {brief(since + min_ready - now)}"
+        case State.UNREADY:
+            return next(_obstacles(pod, now), "not ready yet")
+        case State.AVAILABLE:
+            return _scar(pod, now)
+
+
+def _going(pod: Pod, now: datetime) -> str:
+    # The time that the API server writes is when the grace is over, not when the deletion was asked for.
+    late = _since(pod.metadata.deletion_timestamp, now)
+    return (
+        f"terminating, {brief(late)} past its grace" if late > _TARDY else f"terminating, {brief(-late)} of grace left"
+    )
+
+
+def _dead(pod: Pod) -> str:
+    codes = [str(each.state.terminated.exit_code) for each in pod.status.container_statuses if each.state.terminated]
+    return f"ended with exit code {', '.join(codes)}" if codes else f"it {pod.status.phase.lower()}"
+
+
+def _obstacles(pod: Pod, now: datetime) -> Iterator[str]:
+    """What keeps it from being ready, the most telling first."""
+    scheduled = pod.condition("PodScheduled")
+    if scheduled is not None and scheduled.status != "True":
+        yield f"no node: {scheduled.message or scheduled.reason or 'no scheduler has looked at it yet'}"
+    if not pod.spec.node_name:
+        yield "no node yet"
+    for index, each in enumerate(pod.status.init_container_statuses):
+        if not each.ready and (each.state.terminated is None or each.state.terminated.exit_code):
+            total = len(pod.status.init_container_statuses)
+            yield f"init {index + 1} of {total}, {each.name}: {_doing(each, now)}"
+    for each in pod.status.container_statuses:
+        if not each.ready:
+            yield _doing(each, now)
+    if not pod.status.container_statuses:
+        yield "its node has not started it yet"
+
+
+def _doing(container: _Container, now: datetime) -> str:
+    state = container.state
+    if state.waiting is not None:
+        last = container.last_state.terminated
+        ended = "" if last is None else f" after exit code {last.exit_code}"
+        return ": ".join(filter(None, (f"{state.waiting.reason or 'waiting'}{ended}", state.waiting.message)))
+    if state.terminated is not None:
+        return f"{state.terminated.reason or 'ended'}, exit code {state.terminated.exit_code}"
+    if state.running is None:
+        return "not started yet"
+    since = f"for {brief(_since(state.running.started_at, now))}" if state.running.started_at else "now"
+    starting = container.started is False
+    return f"runs {since}, {'its startup probe has not succeeded' if starting else 'not ready yet'}"
+
+
+_TARDY: Final = timedelta(seconds=2)
+"""By how much clocks and nodes may be late before it is worth telling."""
+
+_FRESH: Final = timedelta(minutes=10)
+"""How long a restart is worth telling of a replica that is well again."""
+
+
+def _scar(pod: Pod, now: datetime) -> str:
+    """What a replica that is available has gone through lately."""
+    for each in pod.status.container_statuses:
+        last = each.last_state.terminated
+        if last is not None and last.finished_at and _since(last.finished_at, now) < _FRESH:
+            ago = brief(_since(last.finished_at, now))
+            return f"restarted {ago} ago ({last.reason or 'ended'}, exit code {last.exit_code})"
+    return ""
+
+
+def brief(span: timedelta) -> str:
+    """A span of time in so many figures as are read at a glance: ``12s``, ``3m5s``, ``2h10m``, ``5d``."""
+    seconds = max(int(span.total_seconds()), 0)
+    if seconds >= 2 * _DAY:
+        return f"{seconds // _DAY}d"
+    return durations.short(timedelta(seconds=seconds - seconds % 60 if seconds >= _HOUR else seconds))
+
+
+_HOUR: Final = 3_600
+_DAY: Final = 24 * _HOUR
+
+
+def _since(moment: str | None, now: datetime) -> timedelta:
+    return now - times.parse(moment) if moment else timedelta()
