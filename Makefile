@@ -18,8 +18,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP) ## Show a rollout of a crashing, slow fleet that keeps its floor
-	@$(BIN)/holdfast simulate -f examples/demo/v2.yaml --from examples/demo/v1.yaml --seed 7 --crash 0.05 --slow 0.1
+demo: $(STAMP) ## Show rollouts on a cluster of their own that never fall below their floors
+	@$(BIN)/holdfast demo examples/demo
 
 up: $(STAMP) ## Start a cluster in one process; it prints its kubeconfig
 	@$(BIN)/holdfast up

@@ -1,0 +1,228 @@
+"""``holdfast demo``: what Holdfast is for, in a minute, on a cluster of its own.
+
+It applies the manifests of a directory, waits until they run, changes all of them at
+once, breaks one on purpose, and says from what it saw whether a floor was ever broken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import click
+
+from holdfast.apiserver import serve
+from holdfast.cli import logs, sources
+from holdfast.cli.demo_subjects import Subject, subject_of
+from holdfast.cli.embedded import Embedded, Wish, embedded
+from holdfast.cli.errors import Complaint, ExitCode, InputError
+from holdfast.cli.serving import Settings
+from holdfast.client.objects import Object
+from holdfast.client.resources import PODS
+from holdfast.views.floors import Ledger, bar, is_ready
+
+PATIENCE: Final = 80.0
+"""Seconds that each act may take."""
+
+_FRAME: Final = 0.15
+"""Seconds between two pictures on a terminal."""
+
+
+class NotKept(InputError):
+    """The demo ended otherwise than it should."""
+
+    exit_code = ExitCode.BLOCKED
+
+
+@click.command("demo")
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--seed", type=int, default=7, show_default=True, help="By which simulated pods draw their fates.")
+def command(directory: Path, seed: int) -> None:
+    """Show rollouts that keep their floors, on a cluster of their own.
+
+    The manifests of DIRECTORY are applied, changed all at once, and one of them is broken on purpose.  On a terminal
+    the cluster stays until Ctrl-C; otherwise the demo ends with a summary.
+    """
+    logs.configure("text", level=logging.ERROR)
+    subjects = [subject_of(each.value) for each in sources.read([str(directory)])]
+    with TemporaryDirectory(prefix="holdfast-") as home:
+        kubeconfig = Path(home) / "kubeconfig"
+        settings = Settings(data_dir=None, bind="127.0.0.1", port=0, kubeconfig=kubeconfig)
+        wish = Wish(settings=settings, nodes=4, seed=seed, directory=Path(home) / "node")
+        with asyncio.Runner(loop_factory=serve.new_event_loop) as runner:
+            runner.run(_run(wish, subjects))
+
+
+async def _run(wish: Wish, subjects: Sequence[Subject]) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    began = time.monotonic()
+    async with embedded(wish) as cluster:
+        stage = Stage(cluster, subjects, began=began)
+        playing = asyncio.create_task(stage.play())
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({playing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not playing.done():
+            playing.cancel()
+            raise click.Abort
+        playing.result()
+        click.echo(f"\ncontinue by hand:  export KUBECONFIG={wish.settings.kubeconfig}")
+        if sys.stdout.isatty():
+            click.echo("the cluster stays until Ctrl-C")
+            await stopping
+        stopping.cancel()
+    if not stage.ledger.kept:
+        raise NotKept(Complaint(message="a floor was broken; the summary says which", path="demo"))
+
+
+class Stage:
+    """The cluster, the objects on it, and what is seen of them."""
+
+    def __init__(self, cluster: Embedded, subjects: Sequence[Subject], *, began: float) -> None:
+        self._cluster = cluster
+        self._subjects = subjects
+        self._began = began
+        self._shown: tuple[str, ...] = ()
+        self._act = ""
+        self.ledger = Ledger()
+
+    async def play(self) -> None:
+        """All acts, one after the other."""
+        stores = self._cluster.manager.caches
+        forget = [stores.subscribe(PODS, self._pod)]
+        screen = asyncio.create_task(self._draw())
+        try:
+            await self._apply()
+            await self._all("they run", lambda subject: subject.runs(stores))
+            self.ledger.look()
+            await self._change("change all at once", self._subjects)
+            broken = [subject for subject in self._subjects if subject.breakable][:1]
+            await self._break(broken)
+        finally:
+            screen.cancel()
+            for each in forget:
+                each()
+        self._summary()
+
+    # --- acts
+
+    async def _apply(self) -> None:
+        self._begin(f"apply {', '.join(subject.title for subject in self._subjects)}")
+        for subject in self._subjects:
+            await self._cluster.client.apply(subject.resource, subject.manifest)
+
+    async def _change(self, act: str, subjects: Sequence[Subject]) -> None:
+        self._begin(act)
+        for subject in subjects:
+            await self._cluster.client.patch(subject.resource, subject.key, subject.change("2"))
+        stores = self._cluster.manager.caches
+        await self._all(act, lambda subject: subject.runs(stores), subjects)
+
+    async def _break(self, subjects: Sequence[Subject]) -> None:
+        stores = self._cluster.manager.caches
+        for subject in subjects:
+            act = f"break {subject.title} on purpose: an image that cannot be pulled"
+            self._begin(act)
+            await self._cluster.client.patch(subject.resource, subject.key, subject.change("broken"))
+            await self._all(act, lambda each: each.recovered(stores), [subject])
+
+    async def _all(self, act: str, holds: object, subjects: Sequence[Subject] | None = None) -> None:
+        """Until something holds of all subjects; the wait is for changes, and bounded."""
+        assert callable(holds)
+        changed = asyncio.Event()
+        stores = self._cluster.manager.caches
+        watched = {subject.resource for subject in self._subjects} | {PODS}
+        forget = [stores.subscribe(resource, lambda old, new: changed.set()) for resource in watched]
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not all(holds(subject) for subject in (subjects or self._subjects)):
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            message = f"{act} took longer than {PATIENCE:.0f} s"
+            raise NotKept(Complaint(message=message, path="demo")) from None
+        finally:
+            for each in forget:
+                each()
+
+    def _begin(self, act: str) -> None:
+        self._act = act
+        if not sys.stdout.isatty():
+            click.echo(f"{self._clock()}  {act}")
+
+    # --- what is seen
+
+    def _pod(self, old: Object | None, new: Object | None) -> None:
+        pod = new or old
+        assert pod is not None, "a change is of something"
+        stores = self._cluster.manager.caches
+        for subject in self._subjects:
+            self.ledger.expect(subject.floors(stores))
+            group = subject.group(pod)
+            if group is not None:
+                self.ledger.see(group, pod.uid, ready=new is not None and is_ready(new.wire()))
+
+    async def _draw(self) -> None:
+        """The picture on a terminal; elsewhere a line for each change of what an object says."""
+        live = sys.stdout.isatty()
+        while True:
+            lines = tuple(self._picture() if live else self._lines())
+            if lines != self._shown:
+                if live:
+                    self._paint(lines)
+                else:
+                    for line in lines:
+                        if line not in self._shown:
+                            click.echo(f"{self._clock()}  {line}")
+                    sys.stdout.flush()
+                self._shown = lines
+            await asyncio.sleep(_FRAME)
+
+    def _picture(self) -> Iterator[str]:
+        stores = self._cluster.manager.caches
+        yield f"{self._clock()}  {self._act}"
+        yield ""
+        for subject in self._subjects:
+            phase, because = subject.says(stores)
+            yield f"{subject.title}  {phase}"
+            for name in subject.floors(stores):
+                group = self.ledger.groups.get(name)
+                if group is not None:
+                    ready = len(group.ready)
+                    size = subject.size(stores, name)
+                    yield f"  {bar(ready, group.floor, size)}  {ready}/{size} ready, floor {group.floor}  {name}"
+            yield f"  {because}"
+            yield ""
+
+    def _lines(self) -> Iterator[str]:
+        stores = self._cluster.manager.caches
+        for subject in self._subjects:
+            phase, because = subject.says(stores)
+            yield f"{subject.title}  {phase}: {because}"
+
+    def _paint(self, lines: Sequence[str]) -> None:
+        if self._shown:
+            click.echo(f"\x1b[{len(self._shown)}A\x1b[J", nl=False)
+        for line in lines:
+            click.echo(line)
+        sys.stdout.flush()
+
+    def _summary(self) -> None:
+        took = time.monotonic() - self._began
+        click.echo(f"\n{len(self._subjects)} objects rolled out and one broken, in {took:.0f} s")
+        for name, group in sorted(self.ledger.groups.items()):
+            verdict = "kept" if group.kept else "BROKEN"
+            click.echo(f"  floor {verdict}: {name}: at least {group.lowest} ready, {group.floor} needed")
+        click.echo(f"  counted at {self.ledger.changes:,} changes of pods")
+
+    def _clock(self) -> str:
+        seconds = int(time.monotonic() - self._began)
+        return f"{seconds // 60}:{seconds % 60:02}"
