@@ -30,7 +30,7 @@ from holdfast.testing.scenarios import Scenario
 from holdfast.testing.scripts import Verb, parse_all
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-DEMO = ("-f", str(EXAMPLES / "demo" / "v2.yaml"), "--from", str(EXAMPLES / "demo" / "v1.yaml"))
+DEMO = ("-f", str(EXAMPLES / "simulate" / "v2.yaml"), "--from", str(EXAMPLES / "simulate" / "v1.yaml"))
 PAGE = (EXAMPLES.parent / "docs" / "simulate.md").read_text()
 CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
