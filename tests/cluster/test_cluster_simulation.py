@@ -251,6 +251,23 @@ def test_a_node_that_was_away_goes_on_where_the_status_says(pause: float) -> Non
     assert film.wire["status"]["containerStatuses"][0]["restartCount"] >= 5
 
 
+@pytest.mark.parametrize(
+    ("state", "end"),
+    [
+        pytest.param({"running": {}}, "0 Running ready main#1", id="since when it runs"),
+        pytest.param(
+            {"terminated": {"exitCode": 128, "startedAt": None}}, "0.5 Running ready main#2", id="when it began"
+        ),
+        pytest.param({"terminated": {"exitCode": 1}}, "0.5 Running ready main#2", id="when it ended"),
+    ],
+)
+def test_a_status_may_leave_open(state: dict[str, Any], end: str) -> None:
+    wire = pod()
+    status = {"name": "main", "image": "web:1", "restartCount": 1, "state": state, "lastState": state}
+    wire["status"] |= {"phase": "Running", "startTime": None, "containerStatuses": [status]}
+    assert Film(wire).play(5)[-1] == end
+
+
 def test_a_run_that_lasted_makes_up_for_earlier_crashes() -> None:
     film = Film(pod(ready_after="0s", crash_after="11m"))
     assert [line.split(maxsplit=1)[1] for line in film.play(45 * 60)] == [

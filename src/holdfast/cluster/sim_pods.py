@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +21,7 @@ from holdfast.cluster.pods import Condition
 from holdfast.meta import times
 
 _SCHEME: Final = "sim://"
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -67,7 +68,7 @@ class PodSpec(_Part, frozen=True):
 
 
 class _Running(_Part, frozen=True):
-    started_at: str = ""
+    started_at: str | None = None
 
 
 class _Waiting(_Part, frozen=True):
@@ -78,8 +79,8 @@ class _Waiting(_Part, frozen=True):
 class _Terminated(_Part, frozen=True):
     exit_code: int = 0
     reason: str = ""
-    started_at: str = ""
-    finished_at: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
     container_id: str = msgspec.field(default="", name="containerID")
 
 
@@ -101,7 +102,7 @@ class ContainerStatus(_Part, frozen=True):
 
 class PodStatus(_Part, frozen=True):
     phase: str = "Pending"
-    start_time: str = ""
+    start_time: str | None = None
     pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[Condition, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
@@ -193,12 +194,17 @@ def _container(status: ContainerStatus) -> Container:
 
 def _over(terminated: _Terminated) -> Over:
     since = _began(terminated.container_id, terminated.started_at)
-    return Over(since, max(since, times.parse(terminated.finished_at)), terminated.exit_code, terminated.reason)
+    return Over(since, max(since, _moment(terminated.finished_at)), terminated.exit_code, terminated.reason)
 
 
-def _began(container_id: str, started_at: str) -> datetime:
+def _began(container_id: str, started_at: str | None) -> datetime:
     stamp, _, _ = container_id.removeprefix(_SCHEME).partition("/")
-    return times.parse_micro(stamp if container_id.startswith(_SCHEME) else started_at)
+    return _moment(stamp if container_id.startswith(_SCHEME) else started_at)
+
+
+def _moment(stamp: str | None) -> datetime:
+    """A time as it was reported.  Reports of others may leave it open, as of what could not even be started."""
+    return times.parse_micro(stamp) if stamp else _LONG_AGO
 
 
 # --- to the status
