@@ -217,8 +217,8 @@ command.add_command(
 command.add_command(
     _verb(
         "undo",
-        "Return to an earlier revision. The spec becomes what it was then; its size and the settings of the rollout stay. What "
-        "is undone is refused until it changes, also if a machine applies it again.",
+        "Return to an earlier revision. The spec becomes what it was then; its size and the settings of the rollout "
+        "stay. What is undone is refused until it changes, also if a machine applies it again.",
         click.option(
             "--to-revision", "number", type=click.IntRange(0), metavar="N",
             help="The revision by its number in the history.  [default: the one before]",

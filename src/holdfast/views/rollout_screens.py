@@ -102,7 +102,9 @@ def screen(tree: Tree, *, width: int, height: int | None = None, called: str = "
     inner = max(width - 2, 40)
     head = [_title(tree, inner), *_facts(tree), (), *_gauges(tree, inner), (), *_why(tree, inner, called=called), ()]
     room = None if height is None else max(height - len(head) - 1, len(tree.branches))
-    return tuple((Span(" "), *line) for line in (*head, *_branches(tree, inner, room)))
+    lines = [(Span(" "), *line) for line in (*head, *_branches(tree, inner, room))]
+    # The last line of a terminal stays free for its cursor.
+    return tuple(_cropped(line, width) for line in lines[: None if height is None else max(height - 1, 1)])
 
 
 def text(lines: Iterable[Line]) -> str:
@@ -324,6 +326,14 @@ def _more(leaves: Sequence[Leaf], *, all: bool) -> str:
 
 def _tone(branch: Branch) -> Tone:
     return REVISIONS[branch.index]
+
+
+def _cropped(line: Line, width: int) -> Line:
+    """What a terminal of so many columns has room for."""
+    shown: list[Span] = []
+    for span in line:
+        shown.append(Span(_cut(span.text, width - sum(map(_length, shown))), span.tone))
+    return tuple(span for span in shown if span.text)
 
 
 def _length(span: Span) -> int:

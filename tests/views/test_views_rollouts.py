@@ -1,0 +1,178 @@
+"""Rollouts in words: what each status comes to, and what each revision changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.kinds.cloudless import Workload
+from holdfast.views import rollouts
+from holdfast.views.rollouts import Record, Verdict
+
+NOON = "2025-01-01T12:00:00Z"
+
+
+def workload(status: dict[str, Any] | None = None, **rollout: Any) -> Workload:
+    wire: dict[str, Any] = {
+        "apiVersion": "cloudless.io/v1",
+        "kind": "Workload",
+        "metadata": {"name": "shop", "generation": 2},
+        "spec": {"image": "shop:2", "replicas": 4, "rollout": rollout},
+    }
+    return msgspec.convert(wire | ({"status": status} if status is not None else {}), Workload)
+
+
+def status(phase: str = "Updating", code: str = "WaitingForReady", **fields: Any) -> dict[str, Any]:
+    return {
+        "phase": phase,
+        "updateRevision": "new",
+        "currentRevision": "old",
+        "readyReplicas": 3,
+        "updatedReplicas": 1,
+        "oldReplicas": 3,
+        "limits": {"floor": 3, "maxLive": 5},
+        "rollout": {"step": 1, "steps": 1, "because": {"code": code, "message": "it says so"}},
+        **fields,
+    }
+
+
+def condition(type: str, reason: str, message: str = "it says so; change it") -> dict[str, Any]:
+    return {"type": type, "status": "True", "reason": reason, "message": message, "lastTransitionTime": NOON}
+
+
+def blocked(reason: str) -> dict[str, Any]:
+    return {"conditions": [condition("Blocked", reason)]}
+
+
+VERDICTS = {
+    "nobody looked at it": (None, Verdict.UNSEEN),
+    "replicas come up": (status(), Verdict.UNDER_WAY),
+    "all are there": (status("Completed", "Completed"), Verdict.COMPLETED),
+    "somebody paused it": (status("Paused", "Paused"), Verdict.WAITING),
+    "a step waits for approval": (status("Paused", "ApprovalNeeded"), Verdict.WAITING),
+    "old replicas have to be deleted": (status("Paused", "DeletionNeeded"), Verdict.WAITING),
+    "a step waits for its time": (status("Paused", "StepPause"), Verdict.UNDER_WAY),
+    "nothing may be replaced": (
+        status("Paused", "NoDisruptionBudget", **blocked("NoDisruptionBudget")),
+        Verdict.BLOCKED,
+    ),
+    "replicas at the floor come back": (status("Updating", "AtFloor", **blocked("AtFloor")), Verdict.UNDER_WAY),
+    "the operator tries again": (status(**blocked("RequestRefused")), Verdict.UNDER_WAY),
+    "it is late": (status("Failed", "ProgressDeadlineExceeded", **blocked("ProgressDeadlineExceeded")), Verdict.FAILED),
+    "it is late and a lost replica is replaced": (status("Updating", "ProgressDeadlineExceeded"), Verdict.FAILED),
+    "it is about to go back": (status("Failed", "RollingBack"), Verdict.RETURNING),
+    "it goes back": (status(rejectedRevision="bad"), Verdict.RETURNING),
+    "it is back": (status("Completed", "RevisionRejected", rejectedRevision="bad"), Verdict.REJECTED),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_every_status_comes_to_a_verdict(case: str) -> None:
+    told, verdict = VERDICTS[case]
+    assert rollouts.standing(workload(told)).verdict is verdict
+
+
+def test_a_status_that_does_not_answer_what_is_asked_now_comes_to_nothing() -> None:
+    standing = rollouts.standing(workload(status("Completed", "Completed")), seen=False)
+    assert standing.verdict is Verdict.UNSEEN
+    assert rollouts.line(standing) == "shop: no operator has said anything of it yet; is one running?"
+
+
+def test_only_what_nobody_but_a_person_changes_is_final() -> None:
+    assert {verdict for verdict in Verdict if verdict.final} == {
+        Verdict.BLOCKED,
+        Verdict.COMPLETED,
+        Verdict.FAILED,
+        Verdict.REJECTED,
+    }
+
+
+def test_a_line_has_the_counts_and_the_reason() -> None:
+    assert rollouts.line(rollouts.standing(workload(status()))) == (
+        "shop: Updating: 1 of 4 updated, 3 ready (floor 3), 3 old: it says so (WaitingForReady)"
+    )
+
+
+def test_a_line_of_a_blocked_rollout_has_the_remedy() -> None:
+    told = status("Paused", "NoDisruptionBudget", **blocked("NoDisruptionBudget"))
+    assert rollouts.line(rollouts.standing(workload(told))).endswith("it says so (NoDisruptionBudget); change it")
+
+
+def test_what_keeps_the_operator_from_doing_anything_is_told_before_what_it_does() -> None:
+    standing = rollouts.standing(workload(status(**blocked("RequestRefused"))))
+    assert (standing.because.code, standing.because.message) == ("RequestRefused", "it says so; change it")
+
+
+def test_the_end_is_told_in_a_sentence() -> None:
+    done = rollouts.standing(workload(status("Completed", "Completed") | {"readyReplicas": 4}))
+    assert rollouts.ending(done) == "shop: revision new is rolled out: 4 of 4 replicas ready"
+    back = rollouts.standing(workload(status("Completed", "RevisionRejected", rejectedRevision="bad")))
+    assert rollouts.ending(back) == "shop: revision bad was rejected; new is back"
+
+
+def test_a_rollout_is_late_a_deadline_and_a_pause_after_it_got_further_last() -> None:
+    told = status()
+    told["rollout"]["progressedAt"] = NOON
+    standing = rollouts.standing(workload(told, progressDeadline="10m", pauseDuration="30s"))
+    assert rollouts.to_json(standing)["lateAt"] == "2025-01-01T12:10:30Z"
+
+
+# History.
+
+
+def record(number: int, name: str, **data: Any) -> Record:
+    wire = {
+        "metadata": {"name": f"shop-{name}", "creationTimestamp": NOON, "labels": {rollouts.REVISION: name}},
+        "data": {"spec": {"image": "shop:1"}} | data,
+        "revision": number,
+    }
+    return msgspec.convert(wire, Record)
+
+
+CHANGES = {
+    "another image": ({"spec": {"image": "shop:2"}}, "image shop:1 → shop:2"),
+    "another environment, whose values stay where they are": (
+        {"spec": {"image": "shop:1", "env": {"PASSWORD": "x"}}},
+        "env",
+    ),
+    "a restart": ({"restartedAt": NOON}, "restart"),
+    "another configuration": ({"configs": {"Secret/a": "2"}}, "content of Secret/a"),
+    "nothing": ({"configs": {"Secret/a": "1"}}, "the same again"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_revision_says_what_it_changed(case: str) -> None:
+    data, said = CHANGES[case]
+    before = record(1, "a", configs={"Secret/a": "1"})
+    after = record(2, "b", **({"configs": {"Secret/a": "1"}} | data))
+    assert rollouts.change(before, after) == said
+
+
+def test_a_history_is_in_the_order_of_its_numbers_and_marks_what_matters() -> None:
+    standing = rollouts.standing(workload(status()))
+    past = rollouts.history(standing, (record(3, "new"), record(1, "old"), record(2, "bad")), refused="bad")
+    rows = rollouts.history_rows(past, age=lambda moment: "5m")
+    assert [row[:2] + row[4:5] for row in rows] == [
+        ["REVISION", "NAME", "STATE"],
+        ["1", "old", "current"],
+        ["2", "bad", "rejected"],
+        ["3", "new", "target"],
+    ]
+    assert rollouts.history_json(past)[0] == {
+        "number": 1,
+        "revision": "old",
+        "image": "shop:1",
+        "createdAt": NOON,
+        "marks": ["current"],
+        "change": "first known",
+    }
+
+
+def test_what_somebody_wrote_about_a_change_is_told_instead() -> None:
+    told = record(1, "a")
+    told.metadata.annotations[rollouts.CAUSE] = "because of Tuesday"
+    (past,) = rollouts.history(rollouts.standing(workload(status())), (told,))
+    assert past.change == "because of Tuesday"
