@@ -136,6 +136,7 @@ class Witness:
 
     ours      UIDs of what the operator deleted
     lowest    the fewest since the last `begin`
+    started   replicas that were made since then
     breaches  what the operator stopped while no more served than the floor needs
     """
 
@@ -146,11 +147,13 @@ class Witness:
         self.ours: set[str] = set()
         self.lowest = 0
         self.highest = 0
+        self.started = 0
         self.events = 0
         self.breaches: list[str] = []
 
     def begin(self) -> None:
-        self.lowest, self.highest, self.events = self.serving, len(self._live), 0
+        self.lowest, self.highest = self.serving, len(self._live)
+        self.started = self.events = 0
 
     @property
     def client(self) -> Client:
@@ -192,6 +195,7 @@ class Witness:
         if stopped and served <= self._floor:
             self.breaches.append(f"{pod.key.name} was stopped while {served} served")
         self.events += 1
+        self.started += before is None
         self.lowest = min(self.lowest, self.serving)
         self.highest = max(self.highest, len(self._live))
 
