@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from holdfast.apiserver.server import Server
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 from holdfast.kernel.children import Desired
@@ -16,13 +18,19 @@ from holdfast.kernel.outcomes import Again, Permanent, Retry
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import PAUSED, Controller, View, Watch
 from holdfast.runtime.decisions import NOTHING, Create, Decision, Notice
-from holdfast.testing.clusters import Cluster, play
+from holdfast.runtime.manager import Manager, Settings
+from holdfast.testing.clusters import Cluster, connected, opened, play
+from holdfast.testing.faults import Faulty, Lag
+from holdfast.testing.loops import VirtualLoop, run
 
 
 @dataclass(frozen=True)
 class World:
     owner: Object
     copies: tuple[Object, ...]
+
+
+Act = Callable[[World, Decision], Awaitable[Decision]]
 
 
 def observe(view: View, key: Key) -> World | None:
@@ -81,30 +89,23 @@ def test_what_was_there_before_the_start_is_looked_at() -> None:
     play(story, controllers=[controller()])
 
 
+def one_without_a_name(world: World, now: datetime) -> Decision:
+    """A Secret whose name the server chooses: a second one would be made, if the first had not been seen."""
+    if world.copies:
+        return NOTHING
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": world.owner.key.name, "uid": world.owner.uid}
+    metadata = {"generateName": "x-", "namespace": "default", "ownerReferences": [owner | {"controller": True}]}
+    return Decision(
+        writes=(Create(because="none there", resource=SECRETS, manifest=secret("x") | {"metadata": metadata}),)
+    )
+
+
 def test_nothing_is_decided_before_the_pass_sees_what_it_wrote() -> None:
     seen: list[int] = []
 
     def decide(world: World, now: datetime) -> Decision:
         seen.append(len(world.copies))
-        if world.copies:
-            return NOTHING
-        # Without a name of its own a second one would be made, if the first had not been seen.
-        manifest = secret("x") | {
-            "metadata": {
-                "generateName": "x-",
-                "namespace": "default",
-                "ownerReferences": [
-                    {
-                        "apiVersion": "v1",
-                        "kind": "ConfigMap",
-                        "name": world.owner.key.name,
-                        "uid": world.owner.uid,
-                        "controller": True,
-                    }
-                ],
-            }
-        }
-        return Decision(writes=(Create(because="none there", resource=SECRETS, manifest=manifest),))
+        return one_without_a_name(world, now)
 
     async def story(cluster: Cluster) -> None:
         await cluster.create(CONFIG_MAPS, config(copies="1"))
@@ -115,6 +116,32 @@ def test_nothing_is_decided_before_the_pass_sees_what_it_wrote() -> None:
         assert seen.count(0) == 1
 
     play(story, controllers=[controller(decide=decide)])
+
+
+async def crash(world: World, decision: Decision) -> Decision:
+    raise ZeroDivisionError
+
+
+async def hang(world: World, decision: Decision) -> Decision:
+    await asyncio.sleep(3600)
+    return decision
+
+
+@pytest.mark.parametrize("act", [crash, hang])
+def test_a_pass_that_broke_off_is_held_to_what_it_wrote(act: Act) -> None:
+    async def played(loop: VirtualLoop) -> None:
+        broken = controller(decide=one_without_a_name, act=act, timeout=timedelta(milliseconds=100))
+
+        def employ(server: Server) -> Manager:
+            client = Faulty(connected(server), Lag())
+            return Manager(client, controllers=[broken], now=loop.now, settings=Settings(events=False), seed=1)
+
+        async with opened(loop, employ=employ) as cluster:
+            await cluster.create(CONFIG_MAPS, config(copies="1"))
+            await cluster.advance(30)
+            assert len(await names(cluster, SECRETS)) == 1
+
+    run(played)
 
 
 def test_a_paused_object_is_left_alone_until_it_is_resumed() -> None:
@@ -183,6 +210,56 @@ def test_failures_are_tried_again_as_their_type_says(failure: Exception, passes:
 
     chosen: Any = None
     play(story, controllers=[controller(decide=lambda world, now: chosen(world, now))])
+
+
+@pytest.mark.parametrize(
+    ("failure", "level"),
+    [
+        (Retry("Away", "the other side is away"), "WARNING"),
+        (ZeroDivisionError("a defect"), "ERROR"),
+    ],
+)
+def test_what_fails_in_the_same_way_is_told_once(
+    failure: Exception, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = True
+
+    def decide(world: World, now: datetime) -> Decision:
+        if broken:
+            raise failure
+        return NOTHING
+
+    async def story(cluster: Cluster) -> None:
+        nonlocal broken
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        await cluster.advance(60)
+        assert [record.levelname for record in caplog.records] == [level]
+        broken = False
+        await cluster.advance(60)
+        broken = True
+        await cluster.patch(CONFIG_MAPS, "a", {"data": {"copies": "2"}})
+        await cluster.advance(60)
+        assert len(caplog.records) == 2, "after it went well, a failure is news again"
+
+    play(story, controllers=[controller(decide=decide)])
+
+
+def test_a_view_that_stays_behind_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    def decide(world: World, now: datetime) -> Decision:
+        return Decision(writes=(Create(because="not seen", resource=SERVICE_ACCOUNTS, manifest=account),))
+
+    account = {"metadata": {"name": "there", "namespace": "default"}}
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(SERVICE_ACCOUNTS, account)
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        await cluster.advance(1)
+        assert not caplog.records, "it happens"
+        await cluster.advance(120)
+        (record,) = caplog.records
+        assert getattr(record, "fields", {})["reason"] == "AlreadyExists"
+
+    play(story, controllers=[controller(decide=decide)])
 
 
 def test_a_permanent_failure_is_told_and_tried_again_after_a_change() -> None:

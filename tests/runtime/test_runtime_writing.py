@@ -17,7 +17,7 @@ from holdfast.kernel.outcomes import Permanent
 from holdfast.meta.objects import Key
 from holdfast.runtime.decisions import Create, Delete, Patch
 from holdfast.runtime.failures import Stale
-from holdfast.runtime.writing import Scribe
+from holdfast.runtime.writing import Scribe, Written
 from holdfast.testing.clusters import connected
 from holdfast.testing.loops import VirtualLoop, run
 from holdfast.testing.snapshots import Snapshot
@@ -48,12 +48,12 @@ def on_a_server(story: Callable[[Client], Awaitable[None]]) -> None:
 def test_a_patch_of_another_object_of_the_same_name_is_stale() -> None:
     async def story(client: Client) -> None:
         await client.create(CONFIG_MAPS, config("a", x="1"))
-        scribe = Scribe(client)
+        written: list[Written] = []
         patch = Patch(because="test", resource=CONFIG_MAPS, key=A, patch={"data": {"x": "2"}}, uid="somebody-else")
         with pytest.raises(Stale):
-            await scribe.carry_out([patch])
+            await Scribe(client, written).carry_out([patch])
         assert (await client.get(CONFIG_MAPS, A)).wire()["data"] == {"x": "1"}
-        assert scribe.written == []
+        assert written == []
 
     on_a_server(story)
 
@@ -65,7 +65,7 @@ def test_a_patch_of_an_object_that_changed_since_is_stale() -> None:
         patch = {"data": {"x": "2"}}
         write = Patch(because="t", resource=CONFIG_MAPS, key=A, patch=patch, uid=made.uid, version=made.version)
         with pytest.raises(Stale):
-            await Scribe(client).carry_out([write])
+            await Scribe(client, []).carry_out([write])
 
     on_a_server(story)
 
@@ -75,10 +75,10 @@ def test_deleting_what_is_gone_is_as_wished_and_deleting_a_successor_is_stale() 
         made = await client.create(CONFIG_MAPS, config("a"))
         await client.delete(CONFIG_MAPS, A)
         delete = Delete(because="t", resource=CONFIG_MAPS, key=A, uid=made.uid)
-        await Scribe(client).carry_out([delete])
+        await Scribe(client, []).carry_out([delete])
         await client.create(CONFIG_MAPS, config("a"))
         with pytest.raises(Stale):
-            await Scribe(client).carry_out([delete])
+            await Scribe(client, []).carry_out([delete])
 
     on_a_server(story)
 
@@ -91,10 +91,10 @@ def test_a_wave_is_not_begun_before_the_one_before_it_has_succeeded() -> None:
             Create(because="t", resource=CONFIG_MAPS, manifest=config("b")),
             Create(because="t", resource=CONFIG_MAPS, manifest=config("c")),
         ]
-        scribe = Scribe(client)
+        written: list[Written] = []
         with pytest.raises(Stale):
-            await scribe.carry_out(writes)
-        assert [written.key.name for written in scribe.written] == ["c"]
+            await Scribe(client, written).carry_out(writes)
+        assert [each.key.name for each in written] == ["c"]
         assert {obj.key.name for obj in (await client.list(CONFIG_MAPS)).objects} == {"b", "c"}
 
     on_a_server(story)
@@ -105,14 +105,14 @@ def test_children_are_created_applied_and_pruned_and_those_of_others_are_left_al
         owner = await client.create(SECRETS, {**config("owner"), "kind": "Secret", "data": {}})
         foreign = await client.create(CONFIG_MAPS, config("foreign", x="theirs"))
         view = Snapshot()
-        await Scribe(client).settle(
+        await Scribe(client, []).settle(
             [Desired(config("a", x="1")), Desired(config("b", x="1"))], owner=owner, owned=[CONFIG_MAPS], view=view
         )
         for obj in (await client.list(CONFIG_MAPS)).objects:
             view.put(CONFIG_MAPS, obj.wire())
-        scribe = Scribe(client)
+        written: list[Written] = []
         with pytest.raises(Permanent, match="foreign exists and no controller owns it"):
-            await scribe.settle(
+            await Scribe(client, written).settle(
                 [Desired(config("a", x="2")), Desired(config("foreign", x="ours"))],
                 owner=owner,
                 owned=[CONFIG_MAPS],
@@ -120,7 +120,7 @@ def test_children_are_created_applied_and_pruned_and_those_of_others_are_left_al
             )
         left = {obj.key.name: obj.wire()["data"] for obj in (await client.list(CONFIG_MAPS)).objects}
         assert left == {"a": {"x": "2"}, "foreign": {"x": "theirs"}}
-        assert [written.verb for written in scribe.written] == ["apply", "delete"]
+        assert [each.verb for each in written] == ["apply", "delete"]
         assert foreign.uid
 
     on_a_server(story)
@@ -132,4 +132,4 @@ def test_a_status_that_is_as_wished_is_not_written() -> None:
             raise AssertionError(f"{verb} was called")
 
     obj = Object.of(CONFIG_MAPS, {"metadata": {"name": "a"}, "status": {"x": 1}})
-    asyncio.run(Scribe(Refusing()).status(obj, {"x": 1}))
+    asyncio.run(Scribe(Refusing(), []).status(obj, {"x": 1}))

@@ -14,10 +14,9 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, Generic, TypeVar, assert_never
+from typing import Final, Generic, TypeVar, assert_never
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import Resource
@@ -26,7 +25,7 @@ from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, Stores, View
 from holdfast.runtime.failures import Stale
 from holdfast.runtime.metrics import Backlog, Metrics
-from holdfast.runtime.passes import Ended, Pass, Paused
+from holdfast.runtime.passes import Ending, Pass, Paused
 from holdfast.runtime.queues import NEVER, Priority, Queue
 from holdfast.runtime.writing import Written
 
@@ -37,6 +36,9 @@ _log: Final = logging.getLogger("holdfast.runtime")
 
 _TIMEOUT: Final = "Timeout"
 _DEFECT: Final = "InternalError"
+
+_ODD: Final = 8
+"""From which failure in a row it is odd that the API is ahead of what we see; so far it was the way of the world."""
 
 _REMEMBERED: Final = 8192
 """How many of our own writes are remembered, to tell their echo from a change by somebody else."""
@@ -66,6 +68,8 @@ class Driver(Generic[W]):
         self._synced = False
         self._stopping = False
         self._started: dict[Key, float] = {}
+        self._told: dict[Key, tuple[str, str]] = {}
+        """How keys failed last, for as long as they fail: what goes on for long is told once."""
         self._unsubscribe: list[Callable[[], None]] = []
 
     # --- changes in
@@ -153,35 +157,38 @@ class Driver(Generic[W]):
         name, began = self.controller.name, perf_counter()
         self._metrics.taken(name, waited=self.queue.waited(key, loop.time()))
         self._started[key] = loop.time()
+        written: list[Written] = []
         try:
-            ended = await self._isolated(key)
+            ending = await self._isolated(key, written)
         finally:
             del self._started[key]
-        for written in ended.written:
-            self._remember(key, written)
-        result = self._conclude(key, ended, loop.time())
+        for each in written:
+            self._remember(key, each)
+        result = self._conclude(key, ending, loop.time())
         self._metrics.passed(name, result, seconds=perf_counter() - began)
         for stamp in self._echoes.pop(key, ()):
             (self.queue.touched if stamp in self._own else self.queue.changed)(key, loop.time())
         self._wake.set()
 
-    async def _isolated(self, key: Key) -> Ended:
+    async def _isolated(self, key: Key, written: list[Written]) -> Ending:
         """A pass that ends: one that hangs is cut off, and a defect stops nothing but itself."""
         timeout = self.controller.timeout
         try:
             async with asyncio.timeout(timeout.total_seconds()):
-                return await self._pass.run(key)
+                return await self._pass.run(key, written)
         except TimeoutError:
-            return Ended(how=Retry(_TIMEOUT, f"the pass was cut off after {timeout.total_seconds():g} s"))
+            return Retry(_TIMEOUT, f"the pass was cut off after {timeout.total_seconds():g} s")
         except Exception as defect:
-            _log.exception("pass crashed", extra={"fields": self._fields(key)})
-            return Ended(how=Retry(_DEFECT, f"{type(defect).__name__}; the log has it"))
+            failure = Retry(_DEFECT, f"{type(defect).__name__}: {defect}")
+            failure.__cause__ = defect
+            return failure
 
-    def _conclude(self, key: Key, ended: Ended, now: float) -> str:
+    def _conclude(self, key: Key, ending: Ending, now: float) -> str:
         """The one switch: from how a pass ended to the queue, the log and the name of the result."""
-        how = ended.how
-        failures = self.queue.done(key, failed=isinstance(how, Retry))
-        match how:
+        failures = self.queue.done(key, failed=isinstance(ending, Retry))
+        if not isinstance(ending, Failure):
+            self._told.pop(key, None)
+        match ending:
             case Done():
                 return "done"
             case Again(after=after):
@@ -190,19 +197,21 @@ class Driver(Generic[W]):
             case Paused():
                 return "paused"
             case Permanent():
-                self._log_failure(key, how, logging.WARNING)
+                self._fail(key, ending)
                 return "permanent"
             case Retry(after=after):
                 delay = after or self.controller.backoff.delay(failures, spread=self._spread())
                 self.queue.add(key, now, at=now + delay.total_seconds(), priority=Priority.LOOKED_AT)
-                if isinstance(how, Stale):
+                if isinstance(ending, Stale):
+                    if failures == _ODD:
+                        self._fail(key, ending)
                     return "stale"
-                self._log_failure(key, how, logging.WARNING, again_in=delay)
-                return {_TIMEOUT: "timeout", _DEFECT: "panic"}.get(how.reason, "retry")
+                self._fail(key, ending)
+                return {_TIMEOUT: "timeout", _DEFECT: "panic"}.get(ending.reason, "retry")
             case Failure():
-                raise TypeError(f"raise Retry or Permanent, not {type(how).__name__}")
+                raise TypeError(f"raise Retry or Permanent, not {type(ending).__name__}")
             case _:
-                assert_never(how)
+                assert_never(ending)
 
     # --- our own writes
 
@@ -229,15 +238,17 @@ class Driver(Generic[W]):
 
     # --- what is told
 
-    def _log_failure(self, key: Key, failure: Failure, level: int, *, again_in: timedelta | None = None) -> None:
+    def _fail(self, key: Key, failure: Failure) -> None:
+        """Count a failure, and tell of it unless it is the same as before."""
         self._metrics.failed(self.controller.name, failure.reason)
-        fields = self._fields(key) | {"reason": failure.reason, "error": failure.message}
-        if again_in is not None:
-            fields["again_in"] = f"{again_in.total_seconds():.3g}s"
-        _log.log(level, "pass failed", extra={"fields": fields})
-
-    def _fields(self, key: Key) -> dict[str, Any]:
-        return {"controller": self.controller.name, "key": str(key)}
+        what = (failure.reason, failure.message)
+        known, self._told[key] = self._told.get(key) == what, what
+        fields = {"controller": self.controller.name, "key": str(key), "reason": failure.reason}
+        said = {"fields": fields | {"error": failure.message}}
+        if failure.reason != _DEFECT:
+            _log.log(logging.DEBUG if known else logging.WARNING, "pass failed", extra=said)
+        elif not known:
+            _log.error("pass crashed", exc_info=failure.__cause__, extra=said)
 
 
 def _itself(obj: Object, view: View) -> Iterable[Key]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Writer
@@ -42,15 +42,8 @@ class Paused:
     """Nothing was done, because the object says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a pass ended, and what it wrote on the way."""
-
-    how: Outcome | Paused | Failure
-    written: tuple[Written, ...] = ()
-
-
-_NOTHING: Final = Ended(how=Done())
+Ending: TypeAlias = Outcome | Paused | Failure
+"""How a pass can end."""
 
 
 class Pass(Generic[W]):
@@ -73,21 +66,23 @@ class Pass(Generic[W]):
         self._tell = tell
         self._side_by_side = side_by_side
 
-    async def run(self, key: Key) -> Ended:
-        """One pass.  Failures that a controller or an API may have are an ending; anything else is a defect."""
+    async def run(self, key: Key, written: list[Written]) -> Ending:
+        """One pass.  Failures that a controller or an API may have are an ending; anything else is a defect.
+
+        What is written is added to `written` at once, so that it is known however the pass ends.
+        """
         controller = self._controller
         primary = self._view.get(controller.resource, key)
         if primary is not None and primary.meta.annotations.get(PAUSED) == "true":
-            return Ended(how=Paused())
+            return Paused()
         world = controller.observe(self._view, key)
         if world is None:
-            return _NOTHING
-        scribe = Scribe(self._writer, side_by_side=self._side_by_side)
+            return Done()
+        scribe = Scribe(self._writer, written, side_by_side=self._side_by_side)
         try:
-            how: Outcome | Failure = await self._finalized(primary, world, scribe)
+            return await self._finalized(primary, world, scribe)
         except Failure as failure:
-            how = failure
-        return Ended(how=how, written=tuple(scribe.written))
+            return failure
 
     async def _finalized(self, primary: Object | None, world: W, scribe: Scribe) -> Outcome:
         controller, decide = self._controller, self._controller.decide

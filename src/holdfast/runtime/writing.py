@@ -43,12 +43,12 @@ class Written:
 
 
 class Scribe:
-    """Writes for one pass, and keeps what it wrote even when a later write fails."""
+    """Writes for one pass, and adds to `written` what it wrote as soon as it has."""
 
-    def __init__(self, writer: Writer, *, side_by_side: int = 16) -> None:
+    def __init__(self, writer: Writer, written: list[Written], *, side_by_side: int = 16) -> None:
         self._writer = writer
+        self._written = written
         self._free = asyncio.Semaphore(side_by_side)
-        self.written: list[Written] = []
 
     async def carry_out(self, writes: Sequence[Write]) -> None:
         """All writes, wave by wave.  A wave is finished even if one of its writes fails; the next is not begun."""
@@ -131,7 +131,7 @@ class Scribe:
             made = await self._writer.create(resource, manifest)
         except (StatusError, Unreachable) as error:
             raise failure_of(error, f"creating {_named(resource, manifest)}") from error
-        self.written.append(Written.of("create", made))
+        self._written.append(Written.of("create", made))
 
     async def _apply(self, resource: Resource, manifest: Mapping[str, Any], *, uid: str) -> None:
         guarded = {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
@@ -139,7 +139,7 @@ class Scribe:
             applied = await self._writer.apply(resource, guarded)
         except (StatusError, Unreachable) as error:
             raise failure_of(error, f"applying {_named(resource, manifest)}") from error
-        self.written.append(Written.of("apply", applied))
+        self._written.append(Written.of("apply", applied))
 
     async def _patch(
         self,
@@ -157,7 +157,7 @@ class Scribe:
             part = f" ({subresource})" if subresource else ""
             raise failure_of(error, f"patching {Ref(resource.gvk, key)}{part}") from error
         version = "" if gone else patched.version
-        self.written.append(Written(verb="patch", resource=resource, key=key, uid=patched.uid, version=version))
+        self._written.append(Written(verb="patch", resource=resource, key=key, uid=patched.uid, version=version))
 
     async def _delete(self, write: Delete) -> None:
         try:
@@ -174,7 +174,7 @@ class Scribe:
         except (StatusError, Unreachable) as error:
             raise failure_of(error, f"deleting {Ref(write.resource.gvk, write.key)}") from error
         version = "" if left is None else left.version
-        self.written.append(
+        self._written.append(
             Written(verb="delete", resource=write.resource, key=write.key, uid=write.uid, version=version)
         )
 
@@ -186,7 +186,7 @@ class Scribe:
             raise failure_of(error, doing) from error
         if write.subresource == "eviction":
             uid = write.body.get("deleteOptions", {}).get("preconditions", {}).get("uid", "")
-            self.written.append(Written(verb="evict", resource=write.resource, key=write.key, uid=uid))
+            self._written.append(Written(verb="evict", resource=write.resource, key=write.key, uid=uid))
 
 
 def _conditional(write: Patch) -> Any:
