@@ -53,7 +53,7 @@ class Figures:
 LINES: Final[Sequence[Line[Figures]]] = (
     Line("until the last replica is new and ready", "s", lambda it: it.seconds),
     Line("the same, in multiples of what readiness takes", "x", lambda it: it.seconds / BOUND),
-    Line("controllers' writes for a replica", "", lambda it: it.writes / REPLICAS, "<= 4"),
+    Line("controllers' writes to start or stop a pod", "", lambda it: it.writes / (2 * REPLICAS), "<= 2"),
     Line("controllers' CPU for a replica", "ms", lambda it: it.cpu_seconds / REPLICAS * 1_000, "< 2 ms"),
     Line("ready at the worst moment", "", lambda it: it.lowest, f">= {REPLICAS:,}"),
 )
