@@ -65,7 +65,7 @@ def test_a_patch_of_an_object_that_changed_since_is_stale() -> None:
         patch = {"data": {"x": "2"}}
         write = Patch(because="t", resource=CONFIG_MAPS, key=A, patch=patch, uid=made.uid, version=made.version)
         with pytest.raises(Stale):
-            await Scribe(client, []).carry_out([write])
+            await Scribe(client).carry_out([write])
 
     on_a_server(story)
 
@@ -75,10 +75,10 @@ def test_deleting_what_is_gone_is_as_wished_and_deleting_a_successor_is_stale() 
         made = await client.create(CONFIG_MAPS, config("a"))
         await client.delete(CONFIG_MAPS, A)
         delete = Delete(because="t", resource=CONFIG_MAPS, key=A, uid=made.uid)
-        await Scribe(client, []).carry_out([delete])
+        await Scribe(client).carry_out([delete])
         await client.create(CONFIG_MAPS, config("a"))
         with pytest.raises(Stale):
-            await Scribe(client, []).carry_out([delete])
+            await Scribe(client).carry_out([delete])
 
     on_a_server(story)
 
@@ -105,7 +105,7 @@ def test_children_are_created_applied_and_pruned_and_those_of_others_are_left_al
         owner = await client.create(SECRETS, {**config("owner"), "kind": "Secret", "data": {}})
         foreign = await client.create(CONFIG_MAPS, config("foreign", x="theirs"))
         view = Snapshot()
-        await Scribe(client, []).settle(
+        await Scribe(client).settle(
             [Desired(config("a", x="1")), Desired(config("b", x="1"))], owner=owner, owned=[CONFIG_MAPS], view=view
         )
         for obj in (await client.list(CONFIG_MAPS)).objects:
@@ -132,4 +132,4 @@ def test_a_status_that_is_as_wished_is_not_written() -> None:
             raise AssertionError(f"{verb} was called")
 
     obj = Object.of(CONFIG_MAPS, {"metadata": {"name": "a"}, "status": {"x": 1}})
-    asyncio.run(Scribe(Refusing(), []).status(obj, {"x": 1}))
+    asyncio.run(Scribe(Refusing()).status(obj, {"x": 1}))

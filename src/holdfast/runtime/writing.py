@@ -43,11 +43,11 @@ class Written:
 
 
 class Scribe:
-    """Writes for one pass, and adds to `written` what it wrote as soon as it has."""
+    """Writes for one pass, and adds what it wrote to `written`, for whoever wants to know, as soon as it has."""
 
-    def __init__(self, writer: Writer, written: list[Written], *, side_by_side: int = 16) -> None:
+    def __init__(self, writer: Writer, written: list[Written] | None = None, *, side_by_side: int = 16) -> None:
         self._writer = writer
-        self._written = written
+        self._written = [] if written is None else written
         self._free = asyncio.Semaphore(side_by_side)
 
     async def carry_out(self, writes: Sequence[Write]) -> None:
