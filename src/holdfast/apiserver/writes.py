@@ -80,6 +80,13 @@ async def nobody_objects(writing: Writing, obj: Object | None, old: Object | Non
     return ()
 
 
+_Compiled = dict[GVK, tuple[Mapping[str, Any], schemas.Schema]]
+"""With the schema that was compiled: a definition that changes takes the place of what it was."""
+
+_BUILT_IN: Final[_Compiled] = {}
+"""Built-in kinds are the same in every server, and compiling them is most of what a new one costs."""
+
+
 class Writer:
     """Writes objects to the store; `admit` is asked before an object is validated, `judge` before it is kept."""
 
@@ -90,8 +97,7 @@ class Writer:
         self.now = now
         self.admit = admit
         self.judge = judge
-        # With the schema that was compiled: a definition that changes takes the place of what it was.
-        self._schemas: dict[GVK, tuple[Mapping[str, Any], schemas.Schema]] = {}
+        self._schemas: _Compiled = {}
 
     async def create(self, writing: Writing, obj: Object, *, tracked: bool = False) -> Written:
         """Create `obj`; its managed fields are those it has when they are `tracked` already."""
@@ -270,9 +276,10 @@ class Writer:
         return self._schema(kind).prune(obj) if kind.prune else []
 
     def _schema(self, kind: ResourceType) -> schemas.Schema:
-        known = self._schemas.get(kind.gvk)
+        compiled = self._schemas if kind.custom else _BUILT_IN
+        known = compiled.get(kind.gvk)
         if known is None or known[0] is not kind.schema:
-            known = self._schemas[kind.gvk] = (
+            known = compiled[kind.gvk] = (
                 kind.schema,
                 schemas.compile(kind.schema, patterns=patterns.search),
             )
