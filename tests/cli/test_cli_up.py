@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -180,6 +181,23 @@ def test_a_namespace_that_is_deleted_goes_with_all_that_is_in_it() -> None:
 
     with up("--ephemeral") as (_, kubeconfig):
         assert asked(kubeconfig, story)
+
+
+def test_health_and_metrics_are_served_where_they_are_asked_for() -> None:
+    with up("--ephemeral", "--health-port", "0") as (process, _):
+        assert process.stdout is not None
+        found = re.fullmatch(r"health: (\S+)/readyz  metrics: \S+/metrics\n", process.stdout.readline())
+        assert found
+        with urllib.request.urlopen(f"{found[1]}/readyz?verbose") as answer:
+            assert b"[+]stores ok" in answer.read()
+        with urllib.request.urlopen(f"{found[1]}/metrics") as answer:
+            assert b'holdfast_reconcile_total{controller="deployment",result="done"}' in answer.read()
+        port = found[1].rpartition(":")[2]
+        told = subprocess.run(
+            [*HOLDFAST, "up", "--ephemeral", "--nodes", "0", "--health-port", port], capture_output=True, text=True
+        )
+        assert told.returncode == ExitCode.BLOCKED
+        assert f"port {port}: Address already in use" in told.stderr
 
 
 @pytest.mark.parametrize(

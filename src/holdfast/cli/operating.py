@@ -10,18 +10,17 @@ known here.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast.cli import deploying, installing, operators, permissions
+from holdfast.cli import checkups, deploying, installing, operators, permissions
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.serving import CannotStart
 from holdfast.client.kubeconfig import Connection, connect
@@ -31,7 +30,6 @@ from holdfast.kernel.backoff import Backoff
 from holdfast.meta.errors import Conflict, Forbidden, StatusError, Unauthorized
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller
-from holdfast.runtime.health import Health
 from holdfast.runtime.hosting import Candidacy, employed
 from holdfast.runtime.manager import Manager, Settings
 from holdfast.runtime.metrics import Metrics
@@ -72,7 +70,8 @@ async def operate(wish: Wish) -> None:
             metrics=metrics,
             candidacy=_candidacy(wish, connection),
         )
-        async with _health(wish, manager) as address:
+        bind, port = wish.health
+        async with checkups.served(manager, bind, port=port) as address:
             _log.info("operator started", extra={"fields": _described(wish, connection) | {"health": address}})
             if await _done_before(stop, _prepared(wish, connection)):
                 await _worked(manager, stop)
@@ -140,24 +139,6 @@ def _candidacy(wish: Wish, connection: Connection) -> Candidacy | None:
 
 def _lease_namespace(wish: Wish, connection: Connection) -> str:
     return wish.lease_namespace or connection.namespace
-
-
-@contextlib.asynccontextmanager
-async def _health(wish: Wish, manager: Manager) -> AsyncIterator[str]:
-    health = Health(alive=manager.alive, ready=manager.ready, notes=manager.notes, metrics=manager.metrics.render)
-    bind, port = wish.health
-    try:
-        host, bound = await health.serve(bind, port)
-    except OSError as error:
-        # What the loop adds to the system's words says the same once more; names that mean nothing have no such words.
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        message = f"health cannot be served at {bind}, port {port}: {why}"
-        hint = "leave --health-port out for any free one; --health-bind must be an address of this machine"
-        raise CannotStart(Complaint(message=message, hint=hint)) from None
-    try:
-        yield f"http://[{host}]:{bound}" if ":" in host else f"http://{host}:{bound}"
-    finally:
-        await health.close()
 
 
 def _described(wish: Wish, connection: Connection) -> dict[str, Any]:

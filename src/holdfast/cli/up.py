@@ -15,10 +15,11 @@ import click
 
 from holdfast.apiserver import serve
 from holdfast.apiserver.access import access_log
-from holdfast.cli import logs, serving
+from holdfast.cli import checkups, logs, serving
 from holdfast.cli.embedded import Wish, embedded
 from holdfast.cli.serving import Settings
 from holdfast.cli.summary import watch_summary
+from holdfast.runtime.health import LOOPBACK
 
 DIRECTORY: Final = Path(".holdfast")
 """Where a cluster lives when nobody says: beside what is worked on."""
@@ -41,12 +42,18 @@ DIRECTORY: Final = Path(".holdfast")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="By which simulated pods draw their times and fates."
 )
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    help="Serve health and metrics of what runs in it on this port of the loopback; 0 is any free one.",
+)
 @serving.options
 def command(
     data_dir: Path | None,
     ephemeral: bool,
     nodes: int,
     seed: int,
+    health_port: int | None,
     bind: str,
     port: int,
     kubeconfig: Path | None,
@@ -77,15 +84,19 @@ def command(
         )
         wish = Wish(settings=settings, nodes=nodes, seed=seed, directory=home / "node")
         with asyncio.Runner(loop_factory=serve.new_event_loop) as runner:
-            runner.run(_run(wish))
+            runner.run(_run(wish, health_port))
 
 
-async def _run(wish: Wish) -> None:
+async def _run(wish: Wish, health_port: int | None) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with embedded(wish) as cluster:
-        click.echo(f"ready: {cluster.url}  export KUBECONFIG={wish.settings.kubeconfig}")
+    async with embedded(wish) as cluster, contextlib.AsyncExitStack() as stack:
+        lines = [f"ready: {cluster.url}  export KUBECONFIG={wish.settings.kubeconfig}"]
+        if health_port is not None:
+            address = await stack.enter_async_context(checkups.served(cluster.manager, LOOPBACK, port=health_port))
+            lines.append(f"health: {address}/readyz  metrics: {address}/metrics")
+        click.echo("\n".join(lines))
         sys.stdout.flush()
         stopped = asyncio.create_task(stop.wait())
         summary = asyncio.create_task(watch_summary(cluster.manager.caches))
