@@ -43,7 +43,7 @@ def test_an_idle_workload_costs_nothing() -> None:
             await reaches(cluster, "Completed")
             await cluster.settle()
             writes.by_resource.clear()
-            await cluster.advance(3600)
+            await cluster.advance(900)
             assert writes.by_resource == {}
 
     staged(story)
