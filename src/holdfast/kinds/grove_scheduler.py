@@ -71,7 +71,7 @@ class PodGangSpec(Model):
     """Pods that are placed together or not at all."""
 
     pod_groups: Annotated[tuple[PodGroup, ...], api("The pods of the gang, by PodClique.", keys=("name",))] = (
-        msgspec.field(name="podgroups")
+        msgspec.field(name="podgroups", default=())
     )
     topology_constraint: Annotated[TopologyConstraint, api("Where the gang is placed.")] | None = None
     topology_constraint_group_configs: Annotated[

@@ -84,6 +84,9 @@ class PodCliqueUpdateProgress(ComponentUpdate):
     """How far the update of a clique has come."""
 
     pod_template_hash: Annotated[str, api("The pod template that is being reached.")]
+    ready_pods_updated_before: (
+        Annotated[Count, api("Ready pods that were of the template when the update began.")] | None
+    ) = None
     ready_pods_selected_to_update: Annotated[PodsSelectedToUpdate, api("The ready pods chosen so far.")] | None = None
 
 

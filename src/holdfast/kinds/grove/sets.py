@@ -301,6 +301,13 @@ class UpdateProgress(Update):
     currently_updating: Annotated[tuple[FinishingReplica, ...], api("The replicas being updated.")] = ()
 
 
+class TerminatingReplica(Model):
+    """A replica that was incomplete for too long and begins anew."""
+
+    replica_index: Annotated[Count, api("The index of the replica.")]
+    started_at: Annotated[Time, api("When it was ended; PodCliques that are older go.")]
+
+
 class PodGangSummary(Model):
     """What a PodCliqueSet says of one of its PodGangs."""
 
@@ -320,6 +327,9 @@ class PodCliqueSetStatus(Status):
     current_generation_hash: Annotated[str, api("The template that is wanted now, as a hash.")] | None = None
     rolling_update_progress: Annotated[RollingUpdateProgress, api("The running or last update, by name.")] | None = None
     update_progress: Annotated[UpdateProgress, api("The running or last update, by number.")] | None = None
+    terminating_replicas: Annotated[
+        tuple[TerminatingReplica, ...], api("The replicas that are ended now.", keys=("replicaIndex",))
+    ] = ()
     hpa_pod_selector: Annotated[str, api("The pods of this set, as a label selector.")] | None = None
     last_errors: Annotated[tuple[LastError, ...], api("What went wrong in the last pass.")] = ()
     pod_gang_statuses: Annotated[tuple[PodGangSummary, ...], api("The PodGangs of this set.", keys=("name",))] = ()

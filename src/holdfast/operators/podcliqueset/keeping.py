@@ -1,0 +1,35 @@
+"""Keeping PodCliques and scaling groups as their template says, without touching what is theirs.
+
+Their size is their own, and labels and annotations that others added stay until the
+template changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.client.objects import Object
+from holdfast.kernel.children import differences
+from holdfast.meta import mergepatch
+from holdfast.operators.podcliqueset import labels
+from holdfast.runtime.decisions import Patch, Write
+
+
+def patched(have: Object, wanted: Mapping[str, Any]) -> Iterator[Write]:
+    """The patch that makes an object what is wanted; none where it is so already."""
+    observed = have.wire()
+    content = {"labels": wanted["metadata"]["labels"], "annotations": wanted["metadata"].get("annotations") or {}}
+    metadata = observed["metadata"]
+    fields = {name: observed["spec"].get(name) for name in wanted["spec"]}
+    another = metadata.get("labels", {}).get(labels.TEMPLATE_HASH) != content["labels"].get(labels.TEMPLATE_HASH)
+    if not another and not any(differences(metadata, content)) and not any(differences(fields, wanted["spec"])):
+        return
+    before = {"metadata": {name: metadata.get(name) or {} for name in content}, "spec": _present(fields)}
+    patch = mergepatch.diff(before, {"metadata": content, "spec": wanted["spec"]})
+    if patch:
+        yield Patch(because="its template changed", resource=have.resource, key=have.key, patch=patch, uid=have.uid)
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,77 @@
+"""The labels of everything that a PodCliqueSet makes, and how objects are found by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from holdfast.meta.selectors import LabelSelector
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+PART_OF: Final = "app.kubernetes.io/part-of"
+NAME: Final = "app.kubernetes.io/name"
+COMPONENT: Final = "app.kubernetes.io/component"
+
+SET_INDEX: Final = "grove.io/podcliqueset-replica-index"
+GROUP: Final = "grove.io/podcliquescalinggroup"
+GROUP_INDEX: Final = "grove.io/podcliquescalinggroup-replica-index"
+CLIQUE: Final = "grove.io/podclique"
+POD_INDEX: Final = "grove.io/podclique-pod-index"
+GANG: Final = "grove.io/podgang"
+BASE_GANG: Final = "grove.io/base-podgang"
+TEMPLATE_HASH: Final = "grove.io/pod-template-hash"
+SCHEDULER: Final = "grove.io/scheduler-name"
+
+TEMPLATE: Final = "holdfast.dev/clique"
+"""The name of the clique, or scaling group, in the template that an object was made from."""
+
+OPERATOR: Final = "grove-operator"
+"""Who manages the objects; others select by this value, so it is kept."""
+
+DOMAIN: Final = "grove.io/"
+
+
+class Component(StrEnum):
+    """What an object is to its PodCliqueSet."""
+
+    SERVICE_ACCOUNT = "pod-service-account"
+    ROLE = "pod-role"
+    ROLE_BINDING = "pod-role-binding"
+    TOKEN_SECRET = "pod-sa-token-secret"
+    SERVICE = "pcs-headless-service"
+    CLIQUE = "pcs-podclique"
+    GROUP = "pcs-podcliquescalinggroup"
+    MEMBER = "pcsg-podclique"
+    AUTOSCALER = "pcs-hpa"
+    GANG = "podgang"
+
+
+def of_set(set_name: str) -> dict[str, str]:
+    """What everything of a set has in common."""
+    return {MANAGED_BY: OPERATOR, PART_OF: set_name}
+
+
+def of_replica(set_name: str, index: int) -> dict[str, str]:
+    """What everything of one replica of a set has in common."""
+    return of_set(set_name) | {SET_INDEX: str(index)}
+
+
+def common(set_name: str, name: str, component: Component) -> dict[str, str]:
+    """The labels of any object of a set."""
+    return {**of_set(set_name), NAME: name, COMPONENT: component.value}
+
+
+def index(labels: Mapping[str, str], label: str) -> int | None:
+    """The index that a label holds; None where there is none."""
+    text = labels.get(label, "")
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def selector(labels: Mapping[str, str]) -> LabelSelector:
+    return LabelSelector.from_object({"matchLabels": dict(labels)})
+
+
+def text(labels: Mapping[str, str]) -> str:
+    """Labels as the text of a selector."""
+    return ",".join(f"{name}={value}" for name, value in labels.items())

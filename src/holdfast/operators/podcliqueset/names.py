@@ -1,0 +1,57 @@
+"""What the objects of an inference gang are called.
+
+For a PodCliqueSet `P`, its replica `i`, a scaling group `G`, its replica `j` and a clique `C`:
+
+    P-i          the headless Service and the base PodGang of a replica
+    P-i-C        a PodClique of its own
+    P-i-G        a PodCliqueScalingGroup
+    P-i-G-j-C    a PodClique of a scaling group
+    P-i-G-k      the PodGang of a group's replica beyond its minimum, k = j - minAvailable
+
+Names are made here and never taken apart: what an object belongs to is in its labels.
+"""
+
+from __future__ import annotations
+
+
+def replica(set_name: str, index: int) -> str:
+    """A replica of a set: its Service, and the PodGang of what must run."""
+    return f"{set_name}-{index}"
+
+
+def clique(set_name: str, index: int, template: str) -> str:
+    """A PodClique that scales alone."""
+    return f"{replica(set_name, index)}-{template}"
+
+
+def group(set_name: str, index: int, template: str) -> str:
+    """A PodCliqueScalingGroup."""
+    return f"{replica(set_name, index)}-{template}"
+
+
+def member(group_name: str, index: int, template: str) -> str:
+    """A PodClique of one replica of a scaling group."""
+    return f"{group_name}-{index}-{template}"
+
+
+def scaled_gang(group_name: str, index: int, *, minimum: int) -> str:
+    """The PodGang of a group's replica `index`, of those beyond the `minimum` that the base gang has."""
+    return f"{group_name}-{index - minimum}"
+
+
+def role(set_name: str) -> str:
+    """The Role, and its binding, by which pods see those that they start after."""
+    return f"grove.io:pcs:{set_name}"
+
+
+def token_secret(set_name: str) -> str:
+    """The Secret with the token by which pods see those that they start after."""
+    return f"{set_name}-ic-sat"
+
+
+def hostname(clique_name: str, pod_index: int) -> str:
+    return f"{clique_name}-{pod_index}"
+
+
+def service_address(service: str, namespace: str) -> str:
+    return f"{service}.{namespace}.svc.cluster.local"

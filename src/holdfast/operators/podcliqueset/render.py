@@ -1,0 +1,248 @@
+"""The objects that a PodCliqueSet makes, as they should be: pure functions from its template.
+
+PodCliques and PodCliqueScalingGroups have the replicas of the template when they are
+new; from then on they scale alone, so `kept` leaves that field out.  Owner references
+are added where objects are written.  This module must not know what exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.client.resources import (
+    AUTOSCALERS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
+from holdfast.kinds.grove.components import AutoScalingConfig
+from holdfast.kinds.grove.templates import CliqueTemplate, ScalingGroupTemplate
+from holdfast.operators.podcliqueset import labels, names, startup
+from holdfast.operators.podcliqueset.labels import Component
+from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS
+from holdfast.operators.podcliqueset.templates import Layout, minimum, replicas
+
+Manifest = dict[str, Any]
+
+
+def manifest(resource: Resource, layout: Layout, name: str, marks: Mapping[str, str], **content: Any) -> Manifest:
+    metadata = {"name": name, "namespace": layout.namespace, "labels": dict(marks)}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
+
+
+# --- what a set has once, and once for each replica
+
+
+def identity(layout: Layout) -> Iterator[Manifest]:
+    """Who the pods of a set are, and what they may see: the pods that they start after."""
+    name, role = layout.name, names.role(layout.name)
+    yield manifest(SERVICE_ACCOUNTS, layout, name, labels.common(name, name, Component.SERVICE_ACCOUNT))
+    rules = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
+    yield manifest(ROLES, layout, role, labels.common(name, _plain(role), Component.ROLE), rules=rules)
+    yield manifest(
+        ROLE_BINDINGS,
+        layout,
+        role,
+        labels.common(name, _plain(role), Component.ROLE_BINDING),
+        roleRef={"apiGroup": ROLES.group, "kind": ROLES.kind, "name": role},
+        subjects=[{"kind": SERVICE_ACCOUNTS.kind, "name": name, "namespace": layout.namespace}],
+    )
+    secret = names.token_secret(name)
+    made = manifest(
+        SECRETS,
+        layout,
+        secret,
+        labels.common(name, secret, Component.TOKEN_SECRET),
+        type="kubernetes.io/service-account-token",
+    )
+    made["metadata"]["annotations"] = {"kubernetes.io/service-account.name": name}
+    yield made
+
+
+def _plain(name: str) -> str:
+    """A name as the value of a label, which has no colons."""
+    return name.replace(":", "-")
+
+
+def service(layout: Layout, index: int) -> Manifest:
+    """The headless Service of a replica, by which its pods have names."""
+    name = names.replica(layout.name, index)
+    marks = labels.common(layout.name, name, Component.SERVICE) | {labels.SET_INDEX: str(index)}
+    spec = {
+        "clusterIP": "None",
+        "selector": labels.of_replica(layout.name, index),
+        "publishNotReadyAddresses": layout.publishes_not_ready,
+    }
+    return manifest(SERVICES, layout, name, marks, spec=spec)
+
+
+# --- PodCliques and scaling groups
+
+
+def clique(layout: Layout, template: CliqueTemplate, index: int, *, template_hash: str) -> Manifest:
+    """A PodClique that scales alone, in replica `index`."""
+    name = names.clique(layout.name, index, template.name)
+    marks = {
+        **template.labels,
+        **labels.common(layout.name, name, Component.CLIQUE),
+        labels.SET_INDEX: str(index),
+        labels.GANG: names.replica(layout.name, index),
+        labels.TEMPLATE: template.name,
+        labels.TEMPLATE_HASH: template_hash,
+    }
+    after = startup.starts_after(layout, template.name, index=index)
+    return _clique(layout, template, name, marks, after)
+
+
+def member(
+    layout: Layout,
+    group: ScalingGroupTemplate,
+    template: CliqueTemplate,
+    *,
+    index: int,
+    group_index: int,
+    template_hash: str,
+) -> Manifest:
+    """A PodClique of replica `group_index` of a scaling group, in replica `index`."""
+    group_name, base = names.group(layout.name, index, group.name), names.replica(layout.name, index)
+    name = names.member(group_name, group_index, template.name)
+    scaled = group_index >= minimum(group)
+    gang = names.scaled_gang(group_name, group_index, minimum=minimum(group)) if scaled else base
+    marks = {
+        **template.labels,
+        **labels.common(layout.name, name, Component.MEMBER),
+        labels.SET_INDEX: str(index),
+        labels.GROUP: group_name,
+        labels.GROUP_INDEX: str(group_index),
+        labels.GANG: gang,
+        **({labels.BASE_GANG: base} if scaled else {}),
+        labels.TEMPLATE: template.name,
+        labels.TEMPLATE_HASH: template_hash,
+    }
+    after = startup.starts_after(layout, template.name, index=index, group_index=group_index)
+    return _clique(layout, template, name, marks, after)
+
+
+def _clique(
+    layout: Layout,
+    template: CliqueTemplate,
+    name: str,
+    marks: Mapping[str, str],
+    after: tuple[startup.Parent, ...],
+) -> Manifest:
+    pod_spec = dict(template.spec.pod_spec)
+    if layout.template.priority_class_name:
+        pod_spec["priorityClassName"] = layout.template.priority_class_name
+    spec: Manifest = {
+        "roleName": template.spec.role_name,
+        "podSpec": pod_spec,
+        "replicas": replicas(template),
+        "minAvailable": minimum(template),
+    }
+    if after:
+        spec["startsAfter"] = [parent.clique for parent in after]
+    if template.spec.auto_scaling_config is not None:
+        spec["autoScalingConfig"] = msgspec.to_builtins(template.spec.auto_scaling_config)
+    made = manifest(CLIQUES, layout, name, marks, spec=spec)
+    if template.annotations:
+        made["metadata"]["annotations"] = dict(template.annotations)
+    return made
+
+
+def group(layout: Layout, template: ScalingGroupTemplate, index: int) -> Manifest:
+    """A PodCliqueScalingGroup, in replica `index`."""
+    name = names.group(layout.name, index, template.name)
+    marks = {
+        **labels.common(layout.name, name, Component.GROUP),
+        labels.SET_INDEX: str(index),
+        labels.TEMPLATE: template.name,
+    }
+    spec = {
+        "replicas": replicas(template),
+        "minAvailable": minimum(template),
+        "cliqueNames": list(template.clique_names),
+    }
+    made = manifest(GROUPS, layout, name, marks, spec=spec)
+    if template.annotations:
+        made["metadata"]["annotations"] = dict(template.annotations)
+    return made
+
+
+def kept(made: Manifest) -> Manifest:
+    """A PodClique or scaling group as it is kept once it exists: its size is its own."""
+    return {**made, "spec": {field: value for field, value in made["spec"].items() if field != "replicas"}}
+
+
+# --- PodGangs
+
+
+def base_gang(layout: Layout, index: int) -> Manifest:
+    """The PodGang of what must run of a replica."""
+    return _gang(layout, names.replica(layout.name, index), index, {})
+
+
+def scaled_gang(layout: Layout, template: ScalingGroupTemplate, *, index: int, group_index: int) -> Manifest:
+    """The PodGang of a scaling group's replica beyond its minimum."""
+    group_name = names.group(layout.name, index, template.name)
+    name = names.scaled_gang(group_name, group_index, minimum=minimum(template))
+    marks = {
+        labels.BASE_GANG: names.replica(layout.name, index),
+        labels.GROUP: group_name,
+        labels.GROUP_INDEX: str(group_index),
+    }
+    return _gang(layout, name, index, marks)
+
+
+def _gang(layout: Layout, name: str, index: int, marks: Mapping[str, str]) -> Manifest:
+    metadata = layout.set.metadata
+    own = {key: value for key, value in metadata.labels.items() if not key.startswith(labels.DOMAIN)}
+    every = {
+        **own,
+        **labels.common(layout.name, name, Component.GANG),
+        labels.SET_INDEX: str(index),
+        **({labels.SCHEDULER: scheduler} if (scheduler := _scheduler(layout)) else {}),
+        **marks,
+    }
+    priority = layout.template.priority_class_name
+    return manifest(GANGS, layout, name, every, spec={"priorityClassName": priority} if priority else {})
+
+
+def _scheduler(layout: Layout) -> str:
+    """The scheduler that all cliques share; empty where none is named."""
+    named = (str(clique.spec.pod_spec.get("schedulerName") or "") for clique in layout.cliques)
+    return next(filter(None, named), "")
+
+
+# --- autoscalers
+
+
+def autoscalers(layout: Layout, index: int) -> Iterator[Manifest]:
+    """An autoscaler for each clique and scaling group of a replica that asks for one."""
+    for template in layout.standalone:
+        if template.spec.auto_scaling_config is not None:
+            name = names.clique(layout.name, index, template.name)
+            yield _autoscaler(layout, CLIQUES, name, template.spec.auto_scaling_config, index, replicas(template))
+    for each in layout.groups:
+        if each.scale_config is not None:
+            name = names.group(layout.name, index, each.name)
+            yield _autoscaler(layout, GROUPS, name, each.scale_config, index, replicas(each))
+
+
+def _autoscaler(
+    layout: Layout, target: Resource, name: str, config: AutoScalingConfig, index: int, begins_with: int
+) -> Manifest:
+    marks = labels.common(layout.name, name, Component.AUTOSCALER) | {labels.SET_INDEX: str(index)}
+    spec: Manifest = {
+        "scaleTargetRef": {"apiVersion": target.api_version, "kind": target.kind, "name": name},
+        "minReplicas": config.min_replicas or begins_with,
+        "maxReplicas": config.max_replicas,
+    }
+    if config.metrics:
+        spec["metrics"] = list(config.metrics)
+    return manifest(AUTOSCALERS, layout, name, marks, spec=spec)

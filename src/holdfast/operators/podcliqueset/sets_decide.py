@@ -1,0 +1,105 @@
+"""What is done for a PodCliqueSet next: its objects made, kept and deleted, and what is said of it.
+
+This module turns what is wanted into children and writes; it must not know how the
+parts of a replica are updated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from holdfast.client.resources import Resource
+from holdfast.kernel.children import Desired
+from holdfast.kernel.outcomes import Done, Outcome, Permanent, until
+from holdfast.meta.objects import owner_reference
+from holdfast.operators.podcliqueset import render, sets_status
+from holdfast.operators.podcliqueset.keeping import patched
+from holdfast.operators.podcliqueset.parts import Group
+from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS
+from holdfast.operators.podcliqueset.sets_observe import World
+from holdfast.operators.podcliqueset.sets_termination import Termination, termination
+from holdfast.operators.podcliqueset.sets_update import course
+from holdfast.operators.podcliqueset.stepping import Bounds
+from holdfast.operators.podcliqueset.templates import minimum, replicas
+from holdfast.operators.podcliqueset.validate import problems
+from holdfast.runtime.decisions import Create, Decision, Delete, Write
+
+
+def decide(world: World, now: datetime) -> Decision:
+    found = problems(world.layout)
+    if found:
+        raise Permanent("InvalidSpec", "; ".join(map(str, found)))
+    ending = termination(world, now)
+    going = course(world, now, ending=ending.indices)
+    status, notices = sets_status.report(world, going, ending, now)
+    return Decision(
+        children=tuple(Desired(made) for made in children(world)),
+        writes=tuple(_writes(world, ending)),
+        status=status,
+        notices=notices,
+        outcome=_outcome(ending, now),
+    )
+
+
+def children(world: World) -> Iterator[dict[str, Any]]:
+    """What a set has beside PodCliques and scaling groups; those of replicas that are too many are no longer wanted."""
+    layout = world.layout
+    yield from render.identity(layout)
+    for index in range(layout.replicas):
+        yield render.service(layout, index)
+        yield from render.autoscalers(layout, index)
+        yield render.base_gang(layout, index)
+        for template in layout.groups:
+            group = world.groups.get(index, {}).get(template.name)
+            size = replicas(template) if group is None else group.spec.replicas + _surge(world, group, template.name)
+            for each in range(minimum(template), size):
+                yield render.scaled_gang(layout, template, index=index, group_index=each)
+
+
+def _surge(world: World, group: Group, template: str) -> int:
+    """How many replicas a group may have beyond its own number while it is updated."""
+    progress, found = group.status.update_progress, world.layout.group(template)
+    wish = None if found is None else world.layout.rolling_update(found)
+    if wish is None or progress is None or progress.update_ended_at is not None:
+        return 0
+    bounds = Bounds(replicas=group.spec.replicas, minimum=group.spec.min_available, wish=wish)
+    return bounds.rollout("").limits.surge
+
+
+def _writes(world: World, ending: Termination) -> Iterator[Write]:
+    layout, owner = world.layout, owner_reference(world.object.wire())
+    for index in range(layout.replicas):
+        for clique in layout.standalone:
+            made = render.clique(layout, clique, index, template_hash=world.hashes[clique.name])
+            yield from _kept(world, CLIQUES, made, owner)
+        for group in layout.groups:
+            yield from _kept(world, GROUPS, render.group(layout, group, index), owner)
+    names = {each.meta.name for each in ending.delete}
+    for each in ending.delete:
+        yield _deletion(CLIQUES, each, "its replica was incomplete for longer than terminationDelay")
+    for kind, parts in ((CLIQUES, world.cliques), (GROUPS, world.groups)):
+        for index, found in parts.items():
+            for part in found.values() if index >= layout.replicas else ():
+                if not part.deleting and part.name not in names:
+                    yield _deletion(kind, world.objects[kind.kind, part.name], "the set has fewer replicas")
+
+
+def _kept(world: World, resource: Resource, made: dict[str, Any], owner: dict[str, Any]) -> Iterator[Write]:
+    have = world.objects.get((resource.kind, made["metadata"]["name"]))
+    if have is None:
+        made["metadata"]["ownerReferences"] = [owner]
+        yield Create(because="a replica lacks it", resource=resource, manifest=made)
+    elif not have.deleting:
+        yield from patched(have, render.kept(made))
+
+
+def _deletion(resource: Resource, obj: Any, because: str) -> Delete:
+    return Delete(because=because, resource=resource, key=obj.key, uid=obj.uid)
+
+
+def _outcome(ending: Termination, now: datetime) -> Outcome:
+    if ending.next_at is None:
+        return Done()
+    return until(ending.next_at, now=now, because="a replica is incomplete and may stay so until then")

@@ -1,0 +1,178 @@
+"""The world of one PodCliqueSet: its replicas, by the PodCliques and scaling groups that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from holdfast.client.objects import Object
+from holdfast.kinds.grove.sets import PodCliqueSet, PodCliqueSetStatus
+from holdfast.meta.objects import Key
+from holdfast.operators.podcliqueset import hashes, labels
+from holdfast.operators.podcliqueset.parts import Clique, Group
+from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
+from holdfast.operators.podcliqueset.templates import Layout
+from holdfast.runtime.controllers import View
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetReplica:
+    """One replica of a set: the parts that it should have, and those that it has.
+
+    hashes      the templates that its standalone cliques should have, in the order of the template
+    group_names the scaling groups that it should have, likewise
+    """
+
+    index: int
+    hashes: Mapping[str, str]
+    group_names: tuple[str, ...]
+    generation: str
+    cliques: Mapping[str, Clique]
+    groups: Mapping[str, Group]
+
+    @cached_property
+    def updated_cliques(self) -> tuple[str, ...]:
+        """Names of the PodCliques of which all pods have what the generation wants."""
+        return tuple(
+            clique.name
+            for template, wanted in self.hashes.items()
+            if (clique := self.cliques.get(template)) is not None
+            and not clique.deleting
+            and clique.has(wanted, self.generation)
+        )
+
+    @cached_property
+    def updated_groups(self) -> tuple[str, ...]:
+        """Names of the scaling groups of which all replicas have what the generation wants."""
+        return tuple(
+            group.name
+            for template in self.group_names
+            if (group := self.groups.get(template)) is not None and not group.deleting and group.has(self.generation)
+        )
+
+    @property
+    def parts(self) -> tuple[Clique | Group, ...]:
+        """The parts that it has and should have, in the order of the template."""
+        cliques = (self.cliques[name] for name in self.hashes if name in self.cliques)
+        return (*cliques, *(self.groups[name] for name in self.group_names if name in self.groups))
+
+    @property
+    def whole(self) -> bool:
+        expected = len(self.hashes) + len(self.group_names)
+        return len(self.parts) == expected and not any(part.deleting for part in self.parts)
+
+    @property
+    def available(self) -> bool:
+        return self.whole and all(part.ready if isinstance(part, Clique) else part.available for part in self.parts)
+
+    @property
+    def current(self) -> bool:
+        """Everything in it has what the generation wants."""
+        return len(self.updated_cliques) == len(self.hashes) and len(self.updated_groups) == len(self.group_names)
+
+    @property
+    def updated(self) -> bool:
+        return self.available and self.current
+
+    @property
+    def placed(self) -> bool:
+        """Some pod of it has a node."""
+        return any(part.status.scheduled_replicas for part in self.parts)
+
+    @property
+    def breached(self) -> bool:
+        return any(part.breached for part in self.parts)
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """What it lacks to be available, in words."""
+        missing = [name for name in self.hashes if name not in self.cliques]
+        missing += [name for name in self.group_names if name not in self.groups]
+        short = [
+            part.situation for part in self.parts if not (part.ready if isinstance(part, Clique) else part.available)
+        ]
+        return (*(f"{name} does not exist yet" for name in missing), *short)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """
+    object   the PodCliqueSet as it came
+    layout   what it asks for
+    cliques  its standalone PodCliques by index and clique
+    groups   its scaling groups by index and name
+    objects  both, as they came, by kind and name
+    all      every PodClique of it, also those of scaling groups
+    hashes   the templates that its standalone cliques should have
+    """
+
+    object: Object
+    layout: Layout
+    cliques: Mapping[int, Mapping[str, Clique]]
+    groups: Mapping[int, Mapping[str, Group]]
+    objects: Mapping[tuple[str, str], Object]
+    all: tuple[Object, ...]
+    hashes: Mapping[str, str]
+
+    @property
+    def before(self) -> PodCliqueSetStatus:
+        return self.layout.set.status or PodCliqueSetStatus()
+
+    def replica(self, index: int) -> SetReplica:
+        return SetReplica(
+            index=index,
+            hashes=self.hashes,
+            group_names=tuple(group.name for group in self.layout.groups),
+            generation=self.layout.generation_hash,
+            cliques=self.cliques.get(index, {}),
+            groups=self.groups.get(index, {}),
+        )
+
+    @property
+    def replicas(self) -> tuple[SetReplica, ...]:
+        """The replicas that there should be."""
+        return tuple(self.replica(index) for index in range(self.layout.replicas))
+
+
+def observe(view: View, key: Key) -> World | None:
+    """The world of a set; None when it is gone or going: then everything of it goes as well."""
+    obj = view.get(SETS, key)
+    if obj is None or obj.deleting:
+        return None
+    layout = Layout(obj.decode(PodCliqueSet))
+    chosen = labels.selector(labels.of_set(key.name))
+    everything = view.list(CLIQUES, namespace=key.namespace, labels=chosen)
+    cliques: dict[int, dict[str, Clique]] = {}
+    groups: dict[int, dict[str, Group]] = {}
+    objects: dict[tuple[str, str], Object] = {}
+    for each in (*everything, *view.owned(GROUPS, obj.uid)):
+        owner, index = each.controller, labels.index(each.meta.labels, labels.SET_INDEX)
+        template = each.meta.labels.get(labels.TEMPLATE, "")
+        if owner is None or owner.uid != obj.uid or index is None:
+            continue
+        objects[each.resource.kind, each.meta.name] = each
+        if each.resource == CLIQUES:
+            cliques.setdefault(index, {})[template] = Clique.of(each)
+        else:
+            groups.setdefault(index, {})[template] = Group.of(each)
+    return World(
+        object=obj,
+        layout=layout,
+        cliques=cliques,
+        groups=groups,
+        objects=objects,
+        all=everything,
+        hashes=_hashes(layout, cliques),
+    )
+
+
+def _hashes(layout: Layout, cliques: Mapping[int, Mapping[str, Clique]]) -> dict[str, str]:
+    """The template hash of each standalone clique; what is recorded on its PodCliques is kept while it holds."""
+    return {
+        clique.name: hashes.template_hash(
+            layout.pod_templates[clique.name],
+            recorded=(parts[clique.name].template_hash for parts in cliques.values() if clique.name in parts),
+        )
+        for clique in layout.standalone
+    }

@@ -1,0 +1,81 @@
+"""When a replica of a PodCliqueSet is ended and made anew: a part of it had too little for too long.
+
+That it is to end is written down first, and its PodCliques are deleted then: those
+that are older than the decision.  So a deletion that is cut off is taken up again, and
+what has been made since is left alone.
+
+Pure, and by deadlines: between them there is nothing to look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast.client.objects import Object
+from holdfast.kinds.grove.sets import TerminatingReplica
+from holdfast.meta import times
+from holdfast.operators.podcliqueset import labels
+from holdfast.operators.podcliqueset.sets_observe import SetReplica, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Termination:
+    """
+    replicas  the replicas that are ended now
+    delete    PodCliques that go
+    begun     replicas that are ended from this pass on, and why
+    next_at   when the next replica will have been incomplete for too long
+    """
+
+    replicas: tuple[TerminatingReplica, ...] = ()
+    delete: tuple[Object, ...] = ()
+    begun: tuple[tuple[int, str], ...] = ()
+    next_at: datetime | None = None
+
+    @property
+    def indices(self) -> frozenset[int]:
+        return frozenset(each.replica_index for each in self.replicas)
+
+
+def termination(world: World, now: datetime) -> Termination:
+    """What is ended, and what will be."""
+    known = {each.replica_index: each for each in world.before.terminating_replicas}
+    kept, delete, begun, deadlines = [], [], [], []
+    for replica in world.replicas:
+        entry = known.get(replica.index)
+        if entry is not None:
+            older = _older(world, entry)
+            delete += [each for each in older if not each.deleting]
+            kept += [entry] if older else []
+            continue
+        deadline = _deadline(world, replica)
+        if deadline is None:
+            continue
+        if deadline > now:
+            deadlines.append(deadline)
+            continue
+        kept.append(TerminatingReplica(replica_index=replica.index, started_at=times.format(now)))
+        begun.append((replica.index, ", ".join(part.situation for part in replica.parts if part.breached)))
+    return Termination(
+        replicas=tuple(kept), delete=tuple(delete), begun=tuple(begun), next_at=min(deadlines, default=None)
+    )
+
+
+def _deadline(world: World, replica: SetReplica) -> datetime | None:
+    """When a replica will have been incomplete for too long; None while it is complete, or being made."""
+    if any(template not in replica.cliques for template in replica.hashes):
+        return None
+    moments = [since for part in replica.parts if (since := part.breached_since) is not None]
+    return min(moments) + world.layout.termination_delay if moments else None
+
+
+def _older(world: World, entry: TerminatingReplica) -> list[Object]:
+    """The PodCliques of a replica that were there when its end was decided."""
+    started = times.parse(entry.started_at)
+    return [
+        each
+        for each in world.all
+        if labels.index(each.meta.labels, labels.SET_INDEX) == entry.replica_index
+        and times.parse(each.meta.creation_timestamp or entry.started_at) < started
+    ]

@@ -1,0 +1,58 @@
+"""What a PodCliqueSet cannot be asked for, where an API server's rules do not say it already.
+
+Everything that a definition can refuse (names, sizes, what must not change) is refused
+there.  What is left needs a walk over several parts, or a name that a rule cannot check.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from holdfast.kinds import Problem
+from holdfast.kinds.grove.templates import CliqueTemplate
+from holdfast.meta import names
+from holdfast.operators.podcliqueset.startup import cycle
+from holdfast.operators.podcliqueset.templates import Layout
+
+_AT = "spec.template"
+
+
+def problems(layout: Layout) -> tuple[Problem, ...]:
+    """Everything that cannot be had."""
+    return (*_cycles(layout), *(problem for clique in layout.cliques for problem in _clique_problems(clique)))
+
+
+def has_topology(layout: Layout) -> bool:
+    """Whether somebody asks for places in a topology."""
+    constraints = [layout.template.topology_constraint]
+    constraints += [clique.topology_constraint for clique in layout.cliques]
+    constraints += [group.topology_constraint for group in layout.groups]
+    return any(constraint is not None for constraint in constraints)
+
+
+def _cycles(layout: Layout) -> Iterator[Problem]:
+    circle = cycle(layout)
+    if circle:
+        path = " after ".join((*circle, circle[0]))
+        yield Problem(f"{_AT}.cliques", f"cliques start after each other in a circle: {path}", "remove one startsAfter")
+
+
+def _clique_problems(clique: CliqueTemplate) -> Iterator[Problem]:
+    at = f"{_AT}.cliques[{clique.name}]"
+    for key in clique.labels:
+        yield from (Problem(f"{at}.labels", f"{key!r} {problem}") for problem in names.label_key(key))
+    for key in clique.annotations:
+        yield from (Problem(f"{at}.annotations", f"{key!r} {problem}") for problem in names.annotation_key(key))
+    pod_spec = clique.spec.pod_spec
+    for field in ("initContainers", "containers"):
+        for container in pod_spec.get(field) or ():
+            counted = Counter(variable.get("name") for variable in container.get("env") or ())
+            for name, times in counted.items():
+                path = f"{at}.spec.podSpec.{field}[{container.get('name')}].env"
+                if not name:
+                    yield Problem(path, "a variable has no name", "give it one")
+                elif times > 1:
+                    yield Problem(path, f"{name} is set {times} times", "keep one of them")
+    if not pod_spec.get("containers"):
+        yield Problem(f"{at}.spec.podSpec.containers", "a pod needs a container", "write at least one")

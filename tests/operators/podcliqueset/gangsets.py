@@ -1,0 +1,165 @@
+"""PodCliqueSets as tests write them, and a cluster of simulated nodes to play their stories on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from holdfast import kinds
+from holdfast.client.resources import NODES, PODS
+from holdfast.cluster.nodes import Fleet, SimulatedNodes
+from holdfast.cluster.parts import Cluster as Parts
+from holdfast.kinds import grove, grove_scheduler
+from holdfast.operators.podcliqueset import CONTROLLERS
+from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
+from holdfast.runtime.controllers import Component
+from holdfast.testing.clusters import Cluster, play
+
+__all__ = ["CLIQUES", "GANGS", "GROUPS", "SETS", "Cluster"]
+
+T = TypeVar("T")
+KINDS = (*grove.KINDS, *grove_scheduler.KINDS)
+assert kinds is not None
+
+
+def clique(
+    name: str,
+    replicas: int = 1,
+    *,
+    minimum: int | None = None,
+    after: Iterable[str] = (),
+    annotations: Mapping[str, str] | None = None,
+    memory: str = "",
+    **more: Any,
+) -> dict[str, Any]:
+    """A clique; `memory` is what each of its pods asks for."""
+    container: dict[str, Any] = {"name": "main", "image": "nginx:1"}
+    if memory:
+        container["resources"] = {"requests": {"memory": memory}}
+    spec: dict[str, Any] = {"roleName": f"role-{name}", "replicas": replicas, "podSpec": {"containers": [container]}}
+    if minimum is not None:
+        spec["minAvailable"] = minimum
+    if after:
+        spec["startsAfter"] = list(after)
+    spec |= more.pop("spec", {})
+    made = {"name": name, "spec": spec, **more}
+    return made | ({"annotations": dict(annotations)} if annotations else {})
+
+
+def group(name: str, *cliques: str, replicas: int = 1, minimum: int = 1, **more: Any) -> dict[str, Any]:
+    return {"name": name, "cliqueNames": list(cliques), "replicas": replicas, "minAvailable": minimum, **more}
+
+
+def pcs(
+    name: str = "web",
+    *parts: dict[str, Any],
+    replicas: int = 1,
+    strategy: Mapping[str, Any] | None = None,
+    **template: Any,
+) -> dict[str, Any]:
+    """A PodCliqueSet of these cliques and groups."""
+    cliques = [part for part in parts if "spec" in part]
+    groups = [part for part in parts if "cliqueNames" in part]
+    spec: dict[str, Any] = {"replicas": replicas, "template": {"cliques": cliques, **template}}
+    if groups:
+        spec["template"]["podCliqueScalingGroups"] = groups
+    if strategy:
+        spec["updateStrategy"] = dict(strategy)
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def workload(
+    name: str = "wl", *, strict: bool = True, replicas: int = 1, memory: str = "", **more: Any
+) -> dict[str, Any]:
+    """Ten pods a replica: pc-a twice, and twice a group of pc-b and three of pc-c; strict ones need all of them."""
+
+    def least(number: int) -> int:
+        return number if strict else 1
+
+    parts = {each["name"]: each for each in more.pop("parts", ())}
+    cliques = [
+        clique("pc-a", 2, minimum=least(2), memory=memory),
+        clique("pc-b", 1, minimum=1, memory=memory),
+        clique("pc-c", 3, minimum=least(3), memory=memory),
+    ]
+    cliques = [parts.get(each["name"], each) for each in cliques]
+    return pcs(name, *cliques, group("sg-x", "pc-b", "pc-c", replicas=2, minimum=least(2)), replicas=replicas, **more)
+
+
+def changed(manifest: Mapping[str, Any], *cliques: str, to: str = "1") -> dict[str, Any]:
+    """The manifest with another template of these cliques, or of all."""
+    made = copy.deepcopy(dict(manifest))
+    for each in made["spec"]["template"]["cliques"]:
+        if not cliques or each["name"] in cliques:
+            each["spec"]["podSpec"]["containers"][0]["env"] = [{"name": "UPDATE_TRIGGER", "value": to}]
+    return made
+
+
+# --- stories
+
+
+def simulated(story: Callable[[Cluster], Awaitable[T]], *, nodes: int = 4, memory: str = "128Gi") -> T:
+    """Play a story on simulated nodes, with everything that a cluster has."""
+    parts = Parts(nodes=nodes)
+    components: list[Component] = [each for each in parts.components() if not isinstance(each, SimulatedNodes)]
+    components.append(SimulatedNodes(Fleet(count=nodes, memory=memory)))
+    return play(story, controllers=(*parts.controllers(), *CONTROLLERS), components=components, kinds=KINDS)
+
+
+async def status(cluster: Cluster, name: str = "wl") -> dict[str, Any]:
+    found: dict[str, Any] = (await cluster.get(SETS, name)).get("status") or {}
+    return found
+
+
+async def until_available(cluster: Cluster, name: str = "wl", *, within: float = 120) -> dict[str, Any]:
+    async def available() -> bool:
+        obj = await cluster.get(SETS, name)
+        now = obj.get("status") or {}
+        return (
+            now.get("availableReplicas") == obj["spec"].get("replicas", 0)
+            and now.get("observedGeneration") == obj["metadata"]["generation"]
+        )
+
+    await cluster.until(available, within=within)
+    return await status(cluster, name)
+
+
+async def until_updated(cluster: Cluster, name: str = "wl", *, within: float = 300) -> dict[str, Any]:
+    async def updated() -> bool:
+        obj = await cluster.get(SETS, name)
+        now = obj.get("status") or {}
+        progress = now.get("rollingUpdateProgress") or {}
+        return (
+            now.get("updatedReplicas") == obj["spec"].get("replicas", 0)
+            and "updateEndedAt" in progress
+            and now.get("observedGeneration") == obj["metadata"]["generation"]
+        )
+
+    await cluster.until(updated, within=within)
+    return await status(cluster, name)
+
+
+async def update(cluster: Cluster, manifest: Mapping[str, Any]) -> None:
+    """Ask for what the manifest says now."""
+    patch = {"spec": {"template": {"cliques": manifest["spec"]["template"]["cliques"]}}}
+    await cluster.patch(SETS, manifest["metadata"]["name"], patch)
+
+
+async def pods(cluster: Cluster, labels: str = "") -> list[dict[str, Any]]:
+    """Pods that are not on their way out."""
+    return [pod for pod in await cluster.list(PODS, labels) if "deletionTimestamp" not in pod["metadata"]]
+
+
+async def scale(cluster: Cluster, resource: Any, name: str, replicas: int) -> None:
+    await cluster.patch(resource, name, {"spec": {"replicas": replicas}}, subresource="scale")
+
+
+async def cordon(cluster: Cluster, *, off: bool = False) -> None:
+    for node in await cluster.list(NODES):
+        await cluster.patch(NODES, node["metadata"]["name"], {"spec": {"unschedulable": None if off else True}})
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
