@@ -12,7 +12,7 @@ from holdfast.client.protocols import Unreachable
 from holdfast.cluster.chores import Chores
 from holdfast.kernel.backoff import Backoff
 from holdfast.kernel.outcomes import Again, Done, Outcome, Retry
-from holdfast.meta.errors import TooManyRequests
+from holdfast.meta.errors import Conflict, TooManyRequests
 from holdfast.testing.loops import VirtualLoop, run
 
 Do = Callable[[str], Awaitable[Outcome]]
@@ -76,6 +76,23 @@ def test_what_fails_is_tried_again_after_a_while_that_grows(error: Exception, tr
 
     worked(do, "a", seconds=10)
     assert at == tried
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        pytest.param(TooManyRequests("busy"), ["WARNING chore failed"], id="a refusal is"),
+        pytest.param(ValueError("a defect"), ["ERROR chore crashed"], id="a defect is"),
+        pytest.param(Conflict("changed meanwhile"), [], id="that others were faster is no trouble"),
+        pytest.param(Retry("NotYet", "wait"), [], id="a wait is no trouble"),
+    ],
+)
+def test_trouble_is_told_once(error: Exception, told: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    async def do(key: str) -> Outcome:
+        raise error
+
+    worked(do, "a", seconds=100)
+    assert [f"{record.levelname} {record.message}" for record in caplog.records] == told
 
 
 def test_a_key_may_ask_to_be_looked_at_again() -> None:

@@ -538,6 +538,7 @@ def test_a_component_that_crashes_begins_again_later_each_time_while_others_work
         on_a_site(test)
     messages = [record for record in caplog.records if record.getMessage() in ("part crashed", "part gave up")]
     assert [record.__dict__["fields"]["crashes"] for record in messages] == [1, 2, 3]
+    assert not any(record.exc_info for record in messages[1:]), "the same traceback is shown once"
 
 
 def test_a_component_that_is_done_is_not_begun_again() -> None:

@@ -17,9 +17,10 @@ from typing import Final, Generic, TypeVar
 from holdfast.client.protocols import Unreachable
 from holdfast.kernel.backoff import Backoff
 from holdfast.kernel.outcomes import Again, Failure, Outcome, Retry
-from holdfast.meta.errors import StatusError
+from holdfast.meta.errors import AlreadyExists, Conflict, NotFound, StatusError
 from holdfast.runtime.controllers import BACKOFF
 from holdfast.runtime.queues import NEVER, Priority, Queue
+from holdfast.runtime.troubles import Troubles
 
 K = TypeVar("K", bound=Hashable)
 
@@ -43,6 +44,7 @@ class Chores(Generic[K]):
         self._backoff = backoff
         self._queue: Queue[K] = Queue()
         self._wake = asyncio.Event()
+        self._troubles: Troubles[K] = Troubles()
 
     def add(self, key: K) -> None:
         """Have a key worked on, because the world has changed for it."""
@@ -72,13 +74,11 @@ class Chores(Generic[K]):
     async def _work(self, key: K) -> None:
         try:
             outcome = await self._do(key)
-        except (StatusError, Unreachable, Failure) as error:
+        except Exception as error:
             self._failed(key, error)
-        except Exception as defect:
-            _log.exception("chore crashed", extra={"fields": {"component": self._name, "key": str(key)}})
-            self._failed(key, defect)
         else:
             self._queue.done(key)
+            self._troubles.over(key)
             if isinstance(outcome, Again):
                 self.wait(key, outcome.after)
         self._wake.set()
@@ -87,8 +87,17 @@ class Chores(Generic[K]):
         failures = self._queue.done(key, failed=True)
         asked = error.after if isinstance(error, Retry) else None
         delay = asked or self._backoff.delay(failures)
-        # What says itself that it must wait is no trouble; what was refused may be.
-        level = logging.DEBUG if isinstance(error, Failure) else logging.WARNING
-        fields = {"component": self._name, "key": str(key), "error": str(error)}
-        _log.log(level, "chore failed", extra={"fields": fields | {"again_in": f"{delay.total_seconds():g}s"}})
+        self._tell(key, error)
         self.wait(key, delay)
+
+    def _tell(self, key: K, error: Exception) -> None:
+        """Say what went wrong, once; that something must wait, or was looked at too late, is no trouble."""
+        if isinstance(error, (Failure, Conflict, NotFound, AlreadyExists)):
+            return
+        if not self._troubles.is_news(key, type(error).__name__, str(error)):
+            return
+        said = {"fields": {"component": self._name, "key": str(key), "error": str(error)}}
+        if isinstance(error, (StatusError, Unreachable)):
+            _log.warning("chore failed", extra=said)
+        else:
+            _log.error("chore crashed", exc_info=error, extra=said)

@@ -27,6 +27,7 @@ from holdfast.runtime.failures import Stale
 from holdfast.runtime.metrics import Backlog, Metrics
 from holdfast.runtime.passes import Ending, Pass, Paused
 from holdfast.runtime.queues import NEVER, Priority, Queue
+from holdfast.runtime.troubles import Troubles
 from holdfast.runtime.writing import Written
 
 W = TypeVar("W")
@@ -68,8 +69,7 @@ class Driver(Generic[W]):
         self._synced = False
         self._stopping = False
         self._started: dict[Key, float] = {}
-        self._told: dict[Key, tuple[str, str]] = {}
-        """How keys failed last, for as long as they fail: what goes on for long is told once."""
+        self._troubles: Troubles[Key] = Troubles()
         self._unsubscribe: list[Callable[[], None]] = []
 
     # --- changes in
@@ -187,7 +187,7 @@ class Driver(Generic[W]):
         """The one switch: from how a pass ended to the queue, the log and the name of the result."""
         failures = self.queue.done(key, failed=isinstance(ending, Retry))
         if not isinstance(ending, Failure):
-            self._told.pop(key, None)
+            self._troubles.over(key)
         match ending:
             case Done():
                 return "done"
@@ -241,13 +241,12 @@ class Driver(Generic[W]):
     def _fail(self, key: Key, failure: Failure) -> None:
         """Count a failure, and tell of it unless it is the same as before."""
         self._metrics.failed(self.controller.name, failure.reason)
-        what = (failure.reason, failure.message)
-        known, self._told[key] = self._told.get(key) == what, what
+        is_news = self._troubles.is_news(key, failure.reason, failure.message)
         fields = {"controller": self.controller.name, "key": str(key), "reason": failure.reason}
         said = {"fields": fields | {"error": failure.message}}
         if failure.reason != _DEFECT:
-            _log.log(logging.DEBUG if known else logging.WARNING, "pass failed", extra=said)
-        elif not known:
+            _log.log(logging.WARNING if is_news else logging.DEBUG, "pass failed", extra=said)
+        elif is_news:
             _log.error("pass crashed", exc_info=failure.__cause__, extra=said)
 
 

@@ -41,6 +41,7 @@ class Part:
         self._spread = spread
         self._crashes = 0
         self._last = ""
+        self._why = ""
         self._doubtful_until = 0.0
 
     async def keep(self) -> None:
@@ -73,13 +74,19 @@ class Part:
         delay = BACKOFF.delay(self._crashes, spread=self._spread()).total_seconds()
         self._doubtful_until = at + 2 * delay
         self._metrics.crashed(self.name)
-        fields = {"part": self.name, "crashes": self._crashes, "again_in": f"{delay:.3g}s"}
+        self._tell(error, again_in=delay)
+        return delay
+
+    def _tell(self, error: BaseException, *, again_in: float) -> None:
+        """Say why it crashed, with a traceback only if that is news."""
+        is_news = self._crashes == 1 or self._why != repr(error)
+        self._why = repr(error)
+        fields = {"part": self.name, "crashes": self._crashes, "again_in": f"{again_in:.3g}s"}
         if isinstance(error, Failure):
             # Not a defect of its code: it says itself what went wrong.
             _log.warning("part gave up", extra={"fields": fields | {"reason": error.reason, "error": error.message}})
         else:
-            _log.error("part crashed", exc_info=error, extra={"fields": fields})
-        return delay
+            _log.error("part crashed", exc_info=error if is_news else None, extra={"fields": fields})
 
 
 def _is_cancelled() -> bool:
