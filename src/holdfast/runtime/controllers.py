@@ -129,7 +129,7 @@ class Controller(Generic[W]):
     survey: Callable[[W], Awaitable[W]] | None = None
     act: Callable[[W, Decision], Awaitable[Decision]] | None = None
     explain: Callable[[W, Failure, datetime], Mapping[str, Any] | None] | None = None
-    workers: int = 8
+    workers: int = 32
     timeout: timedelta = timedelta(seconds=60)
     backoff: Backoff = BACKOFF
 

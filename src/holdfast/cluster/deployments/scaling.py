@@ -110,7 +110,8 @@ def _shrunk(deployment: Deployment, fleet: Fleet) -> list[Step]:
 
     for each in old:
         spare -= shrink(each, min(spare, each.spec.replicas - each.status.available_replicas))
-    serving = sum(each.status.available_replicas for each in (*old, new))
+    # A status may lag behind a size that was just reduced; pods that are given up already do not serve.
+    serving = sum(min(each.status.available_replicas, each.spec.replicas) for each in (*old, new))
     spare = serving - bounds.least
     for each in old:
         spare -= shrink(each, min(spare, sizes[each.name]))
