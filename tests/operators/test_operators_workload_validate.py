@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import kinds
@@ -106,6 +107,17 @@ def test_what_no_fleet_can_have_is_refused_with_its_path(rollout: dict[str, Any]
     with pytest.raises(kinds.InvalidDocument) as refused:
         rollout_spec(workload(rollout))
     assert [problem.path for problem in refused.value.problems] == [path]
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "web.shop", "1st"])
+def test_a_name_that_no_service_can_have_is_refused_where_one_would_be_made(name: str) -> None:
+    made = workload({"strategy": "BlueGreen"})
+    named = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, name=name))
+    with pytest.raises(kinds.InvalidDocument, match=r"spec\.rollout\.blueGreen\.service: .*name one"):
+        rollout_spec(named)
+    made = workload({"strategy": "BlueGreen", "blueGreen": {"service": "web"}})
+    named = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, name=name))
+    assert rollout_spec(named).rollout.strategy == "BlueGreen"
 
 
 def test_a_surge_may_be_more_than_all_replicas() -> None:

@@ -16,7 +16,7 @@ from holdfast.kernel.strategies import CanaryStep
 from holdfast.kinds import InvalidDocument, Problem
 from holdfast.kinds.cloudless import Workload
 from holdfast.kinds.cloudless.rollouts import BlueGreen, Rollout, Strategy
-from holdfast.meta import amounts, durations
+from holdfast.meta import amounts, durations, names
 
 REPLICAS: Final = 1
 SCALE_DOWN_DELAY: Final = "30s"
@@ -28,7 +28,7 @@ _AT: Final = "spec.rollout"
 def rollout_spec(workload: Workload) -> WorkloadSpec:
     """What the engine is asked for; raises `InvalidDocument` for what it cannot be asked."""
     wish = workload.spec.rollout or Rollout()
-    found = tuple(_problems(wish))
+    found = (*_problems(wish), *_name_problems(wish, workload.metadata.name or ""))
     if found:
         raise InvalidDocument(*found)
     replicas = REPLICAS if workload.spec.replicas is None else workload.spec.replicas
@@ -91,6 +91,14 @@ def _problems(wish: Rollout) -> Iterator[Problem]:
         yield Problem(f"{_AT}.maxSurge", message, "write 1 or more for one of them")
     yield from _canary_problems(wish)
     yield from _duration_problems(wish)
+
+
+def _name_problems(wish: Rollout, name: str) -> Iterator[Problem]:
+    """A BlueGreen Workload whose name cannot be that of its Service."""
+    named = wish.blue_green is not None and wish.blue_green.service is not None
+    if name and _strategy(wish) is Strategy.BLUE_GREEN and not named and names.dns_1035_label(name):
+        message = f"the Service that is switched cannot be named {name}, as this Workload is"
+        yield Problem(f"{_AT}.blueGreen.service", message, "name one, such as blueGreen: {service: web}")
 
 
 def _is_zero(share: int | str | None) -> bool:
