@@ -1,0 +1,396 @@
+"""How pools leave a store: asked for, drained by the store itself, and then removed, never with their volumes.
+
+    Active -> Decommissioning -> Decommissioned         the StatefulSet goes, the volumes stay
+                              -> DecommissionCanceled   until the request is taken out of the spec
+                              -> DecommissionFailed     likewise, or until another request is made
+
+That a drain is ours is written down before it is started (`phase: Pending` with the request's id), so that a
+crash in between neither starts it twice nor disowns it.  A result belongs to the request that led to it: only
+another requestId begins anew.  A StatefulSet is removed only if the store still knows the pool by the number
+and the volumes that were written down.  Pure; this module must not know how a store is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.client.resources import STATEFUL_SETS
+from holdfast.kernel.outcomes import Again, Done, Outcome
+from holdfast.kinds.rustfs.pools import (
+    CleanupState,
+    DecommissionAction,
+    DecommissionCleanup,
+    DecommissionError,
+    DecommissionPhase,
+    DecommissionProgress,
+    DecommissionRequest,
+    DecommissionStatus,
+    PoolLifecycleState,
+)
+from holdfast.meta import times
+from holdfast.meta.objects import Key
+from holdfast.operators.tenant.admin import Draining, StorePool, Unavailable
+from holdfast.operators.tenant.observe import World
+from holdfast.operators.tenant.validate import is_drained
+from holdfast.runtime.decisions import Delete, Notice
+
+POLL: Final = timedelta(seconds=30)
+"""How often a store is asked how far it is, and how soon again when it could not be asked."""
+
+
+class Verb(StrEnum):
+    """What is asked of a store."""
+
+    START = "start"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Something to ask of a store, about the pool that it knows by a number."""
+
+    pool: str
+    verb: Verb
+    store_pool: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifecycle:
+    """Where a pool stands, and what is to be done about it."""
+
+    state: PoolLifecycleState = PoolLifecycleState.ACTIVE
+    status: DecommissionStatus | None = None
+    call: Call | None = None
+    removal: Delete | None = None
+    notices: tuple[Notice, ...] = ()
+    outcome: Outcome = field(default_factory=Done)
+
+    @property
+    def active(self) -> bool:
+        return self.state is PoolLifecycleState.ACTIVE
+
+
+ACTIVE: Final = Lifecycle()
+
+
+def requests(world: World) -> dict[str, DecommissionRequest]:
+    asked = world.tenant.spec.pool_lifecycle
+    return {} if asked is None else {each.pool_name: each for each in asked.decommission_requests}
+
+
+def needs_survey(world: World) -> bool:
+    """Whether the store has to be asked at all."""
+    wanted = {pool.name for pool in world.tenant.spec.pools}
+    if requests(world).keys() & wanted:
+        return True
+    return any(pool in wanted and before.decommission is not None for pool, before in world.before.items())
+
+
+def follow(world: World, volumes: Mapping[str, str], *, now: datetime) -> dict[str, Lifecycle]:
+    """Where every pool of the spec stands; `volumes` is what the store knows each by."""
+    asked = requests(world)
+    last = _takes_all(world, asked)
+    return {
+        pool.name: _Pool(world, pool.name, asked.get(pool.name), volumes[pool.name], last=last, now=now).step()
+        for pool in world.tenant.spec.pools
+    }
+
+
+def carried(world: World) -> dict[str, Lifecycle]:
+    """Where every pool stood: what is said while nothing may be done."""
+    return {
+        pool.name: Lifecycle(state=before.lifecycle_state or PoolLifecycleState.ACTIVE, status=before.decommission)
+        if (before := world.before.get(pool.name)) is not None
+        else ACTIVE
+        for pool in world.tenant.spec.pools
+    }
+
+
+def endpoint_hash(volumes: str) -> str:
+    """What a pool is known by, as it is kept in a status."""
+    return hashlib.sha256(volumes.encode()).hexdigest()
+
+
+def _takes_all(world: World, asked: Mapping[str, DecommissionRequest]) -> bool:
+    """Whether the requests leave no pool that could take the data."""
+    live = [pool.name for pool in world.tenant.spec.pools if not is_drained(world, pool.name)]
+    return all(name in asked and asked[name].action is DecommissionAction.START for name in live)
+
+
+class _Pool:
+    """One pool, and what there is to judge it by."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        request: DecommissionRequest | None,
+        volumes: str,
+        *,
+        last: bool,
+        now: datetime,
+    ) -> None:
+        before = world.before.get(name)
+        self.world = world
+        self.name = name
+        self.request = request
+        self.volumes = volumes
+        self.last = last
+        self.now = now
+        self.state = (before.lifecycle_state if before is not None else None) or PoolLifecycleState.ACTIVE
+        self.before = (before.decommission if before is not None else None) or DecommissionStatus()
+
+    # --- the machine
+
+    def step(self) -> Lifecycle:
+        if self.state is PoolLifecycleState.DECOMMISSIONED:
+            return self._cleaned_up()
+        if self.request is None:
+            running = self.before.phase is DecommissionPhase.RUNNING
+            return self._followed() if running else ACTIVE
+        if not self.request.request_id.strip():
+            return self._failed("InvalidRequest", "the request has no requestId; write one")
+        if self.before.request_id == self.request.request_id and self.before.phase in _OVER and not self._canceling:
+            return Lifecycle(state=self.state, status=self.before)
+        if self.last and self.before.phase is not DecommissionPhase.RUNNING:
+            message = "no pool would be left to take the data; add one first"
+            return self._failed("LastPoolBlocked", message)
+        return self._followed()
+
+    @property
+    def _canceling(self) -> bool:
+        return self.request is not None and self.request.action is DecommissionAction.CANCEL
+
+    def _followed(self) -> Lifecycle:
+        """What the store says, and what is asked of it in turn."""
+        found = self._mapped()
+        if isinstance(found, Lifecycle):
+            return found
+        info = found.decommission_info
+        if info is None or (info.over and not info.complete and not self._ours(info)):
+            return self._idle(found)
+        if info.canceled:
+            return self._ended(found, info, PoolLifecycleState.DECOMMISSION_CANCELED, DecommissionPhase.CANCELED)
+        if info.failed:
+            failed = self._ended(found, info, PoolLifecycleState.DECOMMISSION_FAILED, DecommissionPhase.FAILED)
+            return _erring(failed, "RustfsDecommissionFailed", "the store gave up draining the pool")
+        if info.complete:
+            return self._ended(found, info, PoolLifecycleState.DECOMMISSIONED, DecommissionPhase.COMPLETE)
+        if self._canceling:
+            return self._running(found, info, Call(self.name, Verb.CANCEL, found.id))
+        if self.request is not None and not self._ours(info):
+            message = (
+                "the store was draining the pool already, by somebody else's wish; wait for it, or cancel it there"
+            )
+            return self._failed("RustfsDecommissionAlreadyRunning", message)
+        return self._running(found, info, None)
+
+    def _mapped(self) -> StorePool | Lifecycle:
+        """The pool as the store knows it, or where that leaves ours."""
+        survey = self.world.survey
+        if survey is None or isinstance(survey, Unavailable):
+            unasked = Unavailable("RustfsAdminUnavailable", "the store could not be asked yet")
+            why = unasked if survey is None else survey
+            return self._pending(why.reason, why.message)
+        matches = [pool for pool in survey if pool.cmdline == self.volumes]
+        if not matches:
+            return self._failed("RustfsPoolMappingFailed", f"the store has no pool {self.volumes}")
+        if len(matches) > 1:
+            return self._failed("RustfsPoolMappingAmbiguous", f"the store has {len(matches)} pools {self.volumes}")
+        return matches[0]
+
+    def _ours(self, info: Draining) -> bool:
+        """Whether what the store does is what was asked for here."""
+        if self.request is None or self.request.request_id == self.before.request_id:
+            if self.before.phase is not DecommissionPhase.PENDING:
+                return True
+            # Written down and not known to be started: what is older was somebody else's, or an earlier attempt.
+            return _since(info, self.before.last_poll_time)
+        return _since(info, self.request.requested_at)
+
+    # --- where it leads
+
+    def _idle(self, found: StorePool) -> Lifecycle:
+        """The store does nothing about the pool yet."""
+        if self.request is None or self._canceling:
+            return ACTIVE
+        pending = self.before.request_id == self.request.request_id and self.before.phase is DecommissionPhase.PENDING
+        noted = pending and self._known(found)
+        status = DecommissionStatus(
+            request_id=self.request.request_id,
+            phase=DecommissionPhase.PENDING,
+            last_poll_time=self.before.last_poll_time if noted else times.format(self.now),
+            **self._identity(found),
+        )
+        soon = Again(timedelta(seconds=1), f"pool {self.name} is about to be drained")
+        return Lifecycle(
+            state=PoolLifecycleState.DECOMMISSIONING,
+            status=status,
+            call=Call(self.name, Verb.START, found.id) if noted else None,
+            outcome=soon,
+        )
+
+    def _running(self, found: StorePool, info: Draining, call: Call | None) -> Lifecycle:
+        return Lifecycle(
+            state=PoolLifecycleState.DECOMMISSIONING,
+            status=self._polled(found, info, DecommissionPhase.RUNNING),
+            call=call,
+            outcome=Again(POLL, f"the store drains pool {self.name}"),
+        )
+
+    def _ended(
+        self, found: StorePool, info: Draining, state: PoolLifecycleState, phase: DecommissionPhase
+    ) -> Lifecycle:
+        status = self._polled(found, info, phase)
+        if state is PoolLifecycleState.DECOMMISSIONED:
+            cleanup = DecommissionCleanup(state=CleanupState.PENDING, pvc_retention_policy="Retain")
+            status = msgspec.structs.replace(status, completed_at=times.format(self.now), cleanup=cleanup)
+        return Lifecycle(state=state, status=status)
+
+    def _pending(self, reason: str, message: str) -> Lifecycle:
+        """The store cannot be asked now: what is known stays, and is asked for again."""
+        request_id = self.request.request_id if self.request is not None else self.before.request_id
+        running = self.before.phase is DecommissionPhase.RUNNING
+        status = msgspec.structs.replace(
+            self.before,
+            request_id=self.before.request_id if running else request_id,
+            phase=DecommissionPhase.RUNNING if running else DecommissionPhase.PENDING,
+            last_error=DecommissionError(reason=reason, message=message),
+        )
+        return Lifecycle(
+            state=PoolLifecycleState.DECOMMISSIONING,
+            status=status,
+            outcome=Again(POLL, "the store is asked again"),
+        )
+
+    def _failed(self, reason: str, message: str) -> Lifecycle:
+        request_id = self.request.request_id if self.request is not None else self.before.request_id
+        status = DecommissionStatus(request_id=request_id, phase=DecommissionPhase.FAILED)
+        return _erring(Lifecycle(state=PoolLifecycleState.DECOMMISSION_FAILED, status=status), reason, message)
+
+    def _polled(self, found: StorePool, info: Draining, phase: DecommissionPhase) -> DecommissionStatus:
+        """What the store said, told again only after a while, or when it is something else."""
+        request_id = self.request.request_id if self.request is not None else self.before.request_id
+        if self.before.phase is phase and self.before.request_id == request_id and self.before.last_error is None:
+            polled = self.before.last_poll_time
+            if info.over or (polled is not None and self.now < times.parse(polled) + POLL):
+                return self.before
+        return DecommissionStatus(
+            request_id=request_id,
+            phase=phase,
+            started_at=self.before.started_at or info.start_time or times.format(self.now),
+            last_poll_time=times.format(self.now),
+            progress=DecommissionProgress(
+                objects_migrated=info.objects_decommissioned,
+                bytes_migrated=info.bytes_decommissioned,
+                objects_failed=info.objects_decommissioned_failed,
+                bytes_failed=info.bytes_decommissioned_failed,
+            ),
+            **self._identity(found),
+        )
+
+    def _identity(self, found: StorePool) -> dict[str, Any]:
+        return {"rustfs_pool_id": str(found.id), "endpoint_set_hash": endpoint_hash(self.volumes)}
+
+    def _known(self, found: StorePool) -> bool:
+        """Whether the store still knows the pool by what was written down."""
+        before = self.before
+        return before.rustfs_pool_id == str(found.id) and before.endpoint_set_hash == endpoint_hash(self.volumes)
+
+    # --- after the drain
+
+    def _cleaned_up(self) -> Lifecycle:
+        """The StatefulSet goes, if the store confirms once more whose it is; its volumes stay."""
+        cleanup = self.before.cleanup or DecommissionCleanup(state=CleanupState.PENDING)
+        held = self.world.sets.get(self.name)
+        if held is None:
+            return self._retained(cleanup)
+        if cleanup.state is CleanupState.STATEFUL_SET_DELETING:
+            return self._drained(cleanup, removal=_removal(self.world, self.name))
+        found = self._mapped()
+        if isinstance(found, Lifecycle):
+            error = found.status.last_error if found.status is not None else None
+            return self._drained(cleanup, error=error, outcome=Again(POLL, "the store is asked again"))
+        if not self._known(found):
+            message = (
+                f"the store calls the pool {found.id} now; its StatefulSet is not removed before that is cleared up"
+            )
+            error = DecommissionError(reason="RustfsPoolIdentityChanged", message=message)
+            return self._drained(cleanup, error=error, outcome=Again(POLL, "the store is asked again"))
+        deleting = msgspec.structs.replace(cleanup, state=CleanupState.STATEFUL_SET_DELETING)
+        return self._drained(deleting, removal=_removal(self.world, self.name))
+
+    def _retained(self, cleanup: DecommissionCleanup) -> Lifecycle:
+        if cleanup.state is CleanupState.PVC_RETAINED:
+            return self._drained(cleanup)
+        moment = times.format(self.now)
+        retained = DecommissionCleanup(
+            state=CleanupState.PVC_RETAINED, stateful_set_deleted_at=moment, pvc_retention_policy="Retain"
+        )
+        message = f"The servers of pool {self.name} are gone; its volumes are kept"
+        return self._drained(retained, notices=(Notice(reason="PvcRetained", message=message),))
+
+    def _drained(
+        self,
+        cleanup: DecommissionCleanup,
+        *,
+        error: DecommissionError | None = None,
+        removal: Delete | None = None,
+        notices: tuple[Notice, ...] = (),
+        outcome: Outcome | None = None,
+    ) -> Lifecycle:
+        return Lifecycle(
+            state=PoolLifecycleState.DECOMMISSIONED,
+            status=msgspec.structs.replace(self.before, cleanup=cleanup, last_error=error),
+            removal=removal,
+            notices=notices,
+            outcome=outcome or Done(),
+        )
+
+
+_OVER: Final = frozenset({DecommissionPhase.CANCELED, DecommissionPhase.FAILED})
+
+
+def _since(info: Draining, moment: str | None) -> bool:
+    if info.start_time is None or moment is None:
+        return False
+    return times.parse(info.start_time) >= times.parse(moment)
+
+
+def _erring(lifecycle: Lifecycle, reason: str, message: str) -> Lifecycle:
+    assert lifecycle.status is not None, "whoever fails has said at what"
+    status = msgspec.structs.replace(lifecycle.status, last_error=DecommissionError(reason=reason, message=message))
+    return Lifecycle(state=lifecycle.state, status=status, outcome=lifecycle.outcome)
+
+
+# --- pools that the spec no longer has
+
+
+def _removal(world: World, pool: str) -> Delete | None:
+    meta = world.sets[pool].metadata
+    if meta.deletion_timestamp is not None:
+        return None
+    return Delete(
+        because=f"pool {pool} has been drained",
+        resource=STATEFUL_SETS,
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        propagation="Background",
+    )
+
+
+def removed(world: World) -> Iterator[tuple[Delete, Notice]]:
+    """What is left of pools that were drained and have been taken out of the spec."""
+    wanted = {pool.name for pool in world.tenant.spec.pools}
+    for pool in sorted(world.sets.keys() - wanted):
+        removal = _removal(world, pool) if is_drained(world, pool) else None
+        if removal is not None:
+            message = f"Pool {pool} has left the store; its volumes are kept"
+            yield removal, Notice(reason="PoolRemoved", message=message)

@@ -1,0 +1,57 @@
+"""What the objects of a Tenant are called, and how they are found.
+
+Names and labels are part of the API: what runs today is found by them tomorrow.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TENANT: Final = "rustfs.tenant"
+POOL: Final = "rustfs.pool"
+"""The labels by which objects of a Tenant, and of one of its pools, are found."""
+
+MANAGED_BY: Final = "rustfs-operator"
+
+
+def labels(tenant: str) -> dict[str, str]:
+    """The labels of everything that is made for a Tenant."""
+    return {
+        "app.kubernetes.io/name": "rustfs",
+        "app.kubernetes.io/instance": tenant,
+        "app.kubernetes.io/managed-by": MANAGED_BY,
+        TENANT: tenant,
+    }
+
+
+def pool_labels(tenant: str, pool: str) -> dict[str, str]:
+    """The labels of what is made for one pool."""
+    return labels(tenant) | {POOL: pool, "app.kubernetes.io/component": "storage"}
+
+
+def selector(tenant: str, pool: str = "") -> dict[str, str]:
+    """The labels that select the servers of a Tenant, or of one pool."""
+    return {TENANT: tenant} | ({POOL: pool} if pool else {})
+
+
+def stateful_set(tenant: str, pool: str) -> str:
+    return f"{tenant}-{pool}"
+
+
+def account(tenant: str) -> str:
+    """The ServiceAccount that is made where the Tenant names none."""
+    return f"{tenant}-sa"
+
+
+def store(tenant: str) -> str:
+    """The Service that speaks S3."""
+    return f"{tenant}-io"
+
+
+def console(tenant: str) -> str:
+    return f"{tenant}-console"
+
+
+def headless(tenant: str) -> str:
+    """The Service by which servers find each other."""
+    return f"{tenant}-hl"
