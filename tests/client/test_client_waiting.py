@@ -12,6 +12,7 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS
 from holdfast.client.waiting import until
 from holdfast.meta.errors import Forbidden
+from holdfast.meta.exchange import Request, Response
 from holdfast.meta.objects import Key
 
 ONE = Key(NAMESPACE, "one")
@@ -81,5 +82,20 @@ def test_a_refusal_is_not_waited_out() -> None:
     async def test(api: Embedded) -> None:
         with pytest.raises(Forbidden):
             await until(api.through(InProcess(api.server.handle)), CONFIG_MAPS, ONE, is_done, timeout=30)
+
+    embedded(test)
+
+
+def test_what_holds_already_is_seen_though_the_answer_takes_longer_than_the_time_there_is() -> None:
+    async def test(api: Embedded) -> None:
+        class Slow(InProcess):
+            async def send(self, request: Request) -> Response:
+                await asyncio.sleep(5)
+                return await super().send(request)
+
+        client = api.through(Slow(api.server.handle, api.server.identity.admin_token))
+        assert await until(client, CONFIG_MAPS, ONE, is_gone, timeout=0.1) is None
+        with pytest.raises(TimeoutError):
+            await until(client, CONFIG_MAPS, ONE, is_done, timeout=0.1)
 
     embedded(test)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from holdfast.client.objects import Object
@@ -24,13 +25,17 @@ Holds = Callable[[Object | None], bool]
 
 
 async def until(client: Client, resource: Resource, key: Key, holds: Holds, *, timeout: float | None) -> Object | None:
-    """The object as it is once `holds` does; raises `TimeoutError` after `timeout` seconds."""
+    """The object as it is once `holds` does; raises `TimeoutError` after `timeout` seconds of waiting.
+
+    The time begins with the first answer: what holds already is seen, however short the time and slow the server.
+    """
     scope = Scope(namespace=key.namespace, fields=f"metadata.name={key.name}")
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(None) as clock:
+            begin = partial(_begin, clock, timeout)
             while True:
                 try:
-                    found = await _watched(client, resource, scope, holds)
+                    found = await _watched(client, resource, scope, holds, looked=begin)
                 except (Unreachable, Gone):
                     found = None
                 except StatusError as error:
@@ -39,17 +44,26 @@ async def until(client: Client, resource: Resource, key: Key, holds: Holds, *, t
                     found = None
                 if found is not None:
                     return found[0]
+                begin()
                 await asyncio.sleep(PAUSE_SECONDS)
     except TimeoutError:
         raise TimeoutError(f"timed out after {timeout:g} seconds waiting for {resource} {key}") from None
 
 
-async def _watched(client: Client, resource: Resource, scope: Scope, holds: Holds) -> tuple[Object | None] | None:
+def _begin(clock: asyncio.Timeout, seconds: float | None) -> None:
+    if clock.when() is None and seconds is not None:
+        clock.reschedule(asyncio.get_running_loop().time() + seconds)
+
+
+async def _watched(
+    client: Client, resource: Resource, scope: Scope, holds: Holds, *, looked: Callable[[], None]
+) -> tuple[Object | None] | None:
     """One look and one watch; None if the watch ended before it held."""
     listing = await client.list(resource, scope)
     current = listing.objects[0] if listing.objects else None
     if holds(current):
         return (current,)
+    looked()
     async with client.watch(resource, scope, since=listing.version) as events:
         async for event in events:
             if isinstance(event, Bookmark):
