@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from holdfast import kinds
-from holdfast.client.resources import NODES, PODS
+from holdfast.client.protocols import Added, Deleted, Modified
+from holdfast.client.resources import NODES, PODS, Resource
 from holdfast.cluster.nodes import Fleet, SimulatedNodes
 from holdfast.cluster.parts import Cluster as Parts
 from holdfast.kinds import grove, grove_scheduler
@@ -20,7 +23,6 @@ __all__ = ["CLIQUES", "GANGS", "GROUPS", "SETS", "Cluster"]
 
 T = TypeVar("T")
 KINDS = (*grove.KINDS, *grove_scheduler.KINDS)
-assert kinds is not None
 
 
 def clique(
@@ -163,3 +165,65 @@ async def cordon(cluster: Cluster, *, off: bool = False) -> None:
 def is_ready(pod: Mapping[str, Any]) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+# --- what was seen on the way
+
+
+@dataclass
+class Film:
+    """Every version of objects of a resource, in order; what was deleted is marked."""
+
+    frames: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def statuses(self) -> Iterator[dict[str, Any]]:
+        """Each different status, one after the other."""
+        last: dict[str, Any] = {}
+        for _, obj in self.frames:
+            now = obj.get("status") or {}
+            if now != last:
+                yield now
+            last = now
+
+
+@asynccontextmanager
+async def filmed(cluster: Cluster, resource: Resource) -> AsyncIterator[Film]:
+    """Watch a resource from now on."""
+    film = Film()
+    begun = asyncio.Event()
+
+    async def watch() -> None:
+        listed = await cluster.client.list(resource)
+        begun.set()
+        async with cluster.client.watch(resource, since=listed.version) as events:
+            async for event in events:
+                if isinstance(event, Added | Modified | Deleted):
+                    film.frames.append((type(event).__name__, event.object.wire()))
+
+    watching = asyncio.create_task(watch())
+    await begun.wait()
+    try:
+        yield film
+        await cluster.settle()
+    finally:
+        watching.cancel()
+
+
+def down_at_once(film: Film, present: Iterable[Mapping[str, Any]], by: Callable[[Mapping[str, Any]], str]) -> int:
+    """The most pods, of those that `by` puts together, that were at any moment on their way out or not ready yet."""
+    state = {pod["metadata"]["name"]: (by(pod), True) for pod in present}
+    most = 0
+    wanted: dict[str, int] = {}
+    for kind, _ in state.values():
+        wanted[kind] = wanted.get(kind, 0) + 1
+    for event, pod in film.frames:
+        name = pod["metadata"]["name"]
+        if event == "Deleted":
+            state.pop(name, None)
+        else:
+            state[name] = (by(pod), is_ready(pod) and "deletionTimestamp" not in pod["metadata"])
+        ready: dict[str, int] = {}
+        for kind, is_up in state.values():
+            ready[kind] = ready.get(kind, 0) + is_up
+        most = max(most, *(wanted[kind] - ready.get(kind, 0) for kind in wanted))
+    return most

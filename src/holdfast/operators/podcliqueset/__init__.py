@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from importlib.metadata import version
 from typing import Any, Final
 
-import holdfast
 from holdfast.client.objects import Object
 from holdfast.client.resources import (
     AUTOSCALERS,
@@ -44,7 +44,7 @@ from holdfast.runtime.controllers import Controller, View, Watch
 
 __all__ = ["CONTROLLERS", "controllers"]
 
-IMAGE: Final = f"holdfast:{holdfast.__version__}"
+IMAGE: Final = f"holdfast:{version('holdfast')}"
 """What pods that start in an order wait with, unless somebody says otherwise."""
 
 
