@@ -64,7 +64,7 @@ VERDICTS = {
     "it is late and a lost replica is replaced": (status("Updating", "ProgressDeadlineExceeded"), Verdict.FAILED),
     "it is about to go back": (status("Failed", "RollingBack"), Verdict.RETURNING),
     "it goes back": (status(rejectedRevision="bad"), Verdict.RETURNING),
-    "it is back": (status("Completed", "RevisionRejected", rejectedRevision="bad"), Verdict.REJECTED),
+    "it is back": (status("Failed", "RevisionRejected", rejectedRevision="bad"), Verdict.REJECTED),
 }
 
 
@@ -108,7 +108,7 @@ def test_what_keeps_the_operator_from_doing_anything_is_told_before_what_it_does
 def test_the_end_is_told_in_a_sentence() -> None:
     done = rollouts.standing(workload(status("Completed", "Completed") | {"readyReplicas": 4}))
     assert rollouts.ending(done) == "shop: revision new is rolled out: 4 of 4 replicas ready"
-    back = rollouts.standing(workload(status("Completed", "RevisionRejected", rejectedRevision="bad")))
+    back = rollouts.standing(workload(status("Failed", "RevisionRejected", rejectedRevision="bad")))
     assert rollouts.ending(back) == "shop: revision bad was rejected; new is back"
 
 
@@ -123,15 +123,15 @@ def test_a_rollout_is_late_a_deadline_and_a_pause_after_it_got_further_last() ->
 
 
 def record(number: int, name: str, **data: Any) -> Record:
-    wire = {
+    wire: dict[str, Any] = {
         "metadata": {"name": f"shop-{name}", "creationTimestamp": NOON, "labels": {rollouts.REVISION: name}},
-        "data": {"spec": {"image": "shop:1"}} | data,
+        "data": {"spec": {"image": "shop:1"}, **data},
         "revision": number,
     }
     return msgspec.convert(wire, Record)
 
 
-CHANGES = {
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "another image": ({"spec": {"image": "shop:2"}}, "image shop:1 → shop:2"),
     "another environment, whose values stay where they are": (
         {"spec": {"image": "shop:1", "env": {"PASSWORD": "x"}}},

@@ -186,5 +186,7 @@ async def _live() -> AsyncGenerator[Callable[[Iterable[Line]], None], None]:
 def _painted(lines: Iterable[Line]) -> Text:
     from rich.text import Text
 
-    made = [Text.assemble(*((printable(span.text), _STYLES[span.tone]) for span in line)) for line in lines]
+    made = [Text.assemble(*((printable(span.text), _STYLES[span.tone]) for span in spans)) for spans in lines]
+    for line in made:
+        line.rstrip()
     return Text("\n", no_wrap=True, overflow="crop").join(made)

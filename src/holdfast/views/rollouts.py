@@ -119,6 +119,8 @@ _NOTHING_KNOWN: Final = Because(code="Unseen", message="no operator has said any
 _PASSES: Final = frozenset({Code.AT_FLOOR.value, Code.AT_CEILING.value, "RequestRefused"})
 """Blocked for as long as replicas come and go, or until the operator tries again; nobody has to do anything."""
 _FOR_SOMEBODY: Final = frozenset({Code.PAUSED.value, Code.APPROVAL_NEEDED.value, Code.DELETION_NEEDED.value})
+_REJECTED: Final = "RevisionRejected"
+"""What a Workload says once everything is back."""
 _GOING_BACK: Final = frozenset({Code.ROLLING_BACK.value, Code.ABORTING.value})
 
 
@@ -162,7 +164,7 @@ def _verdict(status: WorkloadStatus) -> Verdict:
     if status.phase is None:
         return Verdict.UNSEEN
     if status.rejected_revision is not None or code in _GOING_BACK:
-        return Verdict.REJECTED if status.phase == "Completed" else Verdict.RETURNING
+        return Verdict.REJECTED if code == _REJECTED else Verdict.RETURNING
     if status.phase == "Failed" or code == Code.PROGRESS_DEADLINE_EXCEEDED.value:
         return Verdict.FAILED
     if blocked is not None and blocked.reason not in _PASSES:
