@@ -332,3 +332,11 @@ def test_two_revisions_of_a_long_name_are_told_apart() -> None:
     owner["metadata"]["name"] = "a" * 253
     recorded = [render.controller_revision(owner, template(image), number=1) for image in ("web:1", "web:2")]
     assert recorded[0]["metadata"]["name"] != recorded[1]["metadata"]["name"]
+
+
+def test_the_records_of_a_workload_are_not_in_the_way_of_another_of_its_name() -> None:
+    before, after = web(), web()
+    after["metadata"]["uid"] = "another"
+    recorded = [render.controller_revision(owner, template("web:1"), number=1) for owner in (before, after)]
+    assert recorded[0]["metadata"]["name"] != recorded[1]["metadata"]["name"]
+    assert recorded[0]["data"] == recorded[1]["data"]

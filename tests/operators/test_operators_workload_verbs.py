@@ -327,6 +327,18 @@ def test_a_workload_of_another_namespace_and_a_long_name_is_deleted_with_all_it_
     operated(story, components=[GarbageCollector()])
 
 
+def test_a_workload_that_was_orphaned_and_made_again_is_not_held_up_by_what_it_left() -> None:
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster)
+        await cluster.delete(WORKLOADS, "web", propagation="Orphan")
+        await cluster.advance(5)
+        assert len(await cluster.list(PODS)) == 4
+        await begun(cluster)
+        assert len(await cluster.list(CONTROLLER_REVISIONS)) == 2
+
+    operated(story, components=[GarbageCollector()])
+
+
 def test_a_workload_that_only_crashes_is_not_restarted_without_end() -> None:
     async def story(cluster: Cluster) -> None:
         never = {"policy": "Never"}

@@ -208,14 +208,14 @@ def _deed(write: Write) -> str:
             selected = manifest["spec"]["selector"][REVISION]
             return f"make {manifest['kind']} {manifest['metadata']['name']} for {image_of(selected)}"
         case Delete(resource=resource, key=key):
-            return f"stop {key.name}" if resource == PODS else f"forget {image_of(key.name.removeprefix('web-'))}"
+            return f"stop {key.name}" if resource == PODS else f"forget {image_of(key.name.split('-')[1])}"
         case Patch(resource=resource, key=key, patch=patch) if resource == SERVICES:
             selected = patch["spec"]["selector"][REVISION]
             return f"switch {key.name} to {image_of(selected) if selected else 'all'}"
         case Patch(resource=resource, patch=patch) if resource == WORKLOADS:
             return f"reject {image_of(patch['metadata']['annotations']['holdfast.dev/rejected-revision'])}"
         case Patch(key=key, patch=patch):
-            return f"renumber {image_of(key.name.removeprefix('web-'))} to {patch['revision']}"
+            return f"renumber {image_of(key.name.split('-')[1])} to {patch['revision']}"
         case _:
             raise AssertionError(f"not expected of this operator: {write}")
 

@@ -33,7 +33,7 @@ from holdfast.operators.workload import writes
 from holdfast.operators.workload.course import Course, plot
 from holdfast.operators.workload.observe import Budget, Unreadable, World, is_taken, service_name
 from holdfast.operators.workload.reasons import Why
-from holdfast.operators.workload.replicas import Situation, revision_of, situation
+from holdfast.operators.workload.replicas import Situation, situation
 from holdfast.operators.workload.status import Facts, obstructed, report
 from holdfast.operators.workload.validate import duration, rollout_spec
 from holdfast.runtime.decisions import Decision
@@ -225,10 +225,11 @@ def _progressed_at(world: World, rollout: Rollout, there: Situation, *, fleet: F
     if status.old_replicas is not None and fleet.old.live < status.old_replicas:
         return there.now
     moments = [times.parse(text) for text in (kept.progressed_at, kept.step_started_at) if text is not None]
-    for pod in world.pods:
-        available_at = pod.available_at(there.min_ready)
-        if available_at is not None and not pod.restarts and revision_of(pod) == rollout.target:
-            moments.append(min(available_at, there.now))
+    for replica in there.replicas:
+        if replica.ready_since is not None and replica.revision == rollout.target:
+            available_at = replica.ready_since + there.min_ready
+            if moments[0] < available_at <= there.now and not there.pods[replica.id].restarts:
+                moments.append(available_at)
     return max(moments)
 
 

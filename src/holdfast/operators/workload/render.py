@@ -120,11 +120,13 @@ def _pod_spec(spec: WorkloadSpec, name: str) -> Iterator[tuple[str, Any]]:
 def controller_revision(owner: Mapping[str, Any], template: Template, *, number: int) -> dict[str, Any]:
     """The record of a template, from which its replicas can be made again."""
     metadata = owner["metadata"]
+    # One that a Workload of the same name left behind must not be in the way.
+    suffix = f"{template.revision}-{names.hash_suffix(metadata['uid'], 5)}"
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
-            "name": names.make_name(metadata["name"], template.revision, max=names.SUBDOMAIN_MAX),
+            "name": names.make_name(metadata["name"], suffix, max=names.SUBDOMAIN_MAX),
             "namespace": metadata["namespace"],
             "labels": labels(metadata["name"], template.revision),
             "ownerReferences": [owner_reference(owner)],

@@ -79,26 +79,29 @@ def situation(world: World, course: Course, now: datetime) -> Situation:
     rollout, policy = world.workload.spec.rollout, world.workload.spec.restart_policy or RestartPolicy()
     crowd = Counter(pod.spec.node_name for pod in world.pods if pod.active)
     revivals = {pod.metadata.name: _revival(pod, policy) for pod in world.pods if _has_ended(pod, policy)}
+    replicas = tuple(
+        Replica(
+            id=pod.metadata.name,
+            revision=revision_of(pod),
+            created_at=times.parse(pod.metadata.creation_timestamp or ""),
+            ready_since=pod.ready_since(),
+            terminating=pod.deleting,
+            dead=pod.metadata.name in revivals and revivals[pod.metadata.name] <= now,
+            leaving=pod.spec.node_name in world.draining,
+            crowding=crowd[pod.spec.node_name],
+        )
+        for pod in world.pods
+    )
+    pods = {pod.metadata.name: pod for pod in world.pods}
     stable = None if course.stable is None else course.stable.revision
+    lost = [each for each in replicas if each.ready_since is None and _has_lost_it(pods[each.id], stable)]
     return Situation(
         course=course,
-        replicas=tuple(
-            Replica(
-                id=pod.metadata.name,
-                revision=revision_of(pod),
-                created_at=times.parse(pod.metadata.creation_timestamp or ""),
-                ready_since=pod.ready_since(),
-                terminating=pod.deleting,
-                dead=pod.metadata.name in revivals and revivals[pod.metadata.name] <= now,
-                leaving=pod.spec.node_name in world.draining,
-                crowding=crowd[pod.spec.node_name],
-            )
-            for pod in world.pods
-        ),
-        pods={pod.metadata.name: pod for pod in world.pods},
+        replicas=replicas,
+        pods=pods,
         min_ready=timedelta(seconds=(rollout.min_ready_seconds if rollout is not None else None) or 0),
         now=now,
-        broken=sum(1 for pod in world.pods if pod.metadata.name in revivals or _has_lost_it(pod, stable)),
+        broken=len(revivals.keys() | {each.id for each in lost}),
         revive_at=min((moment for moment in revivals.values() if moment > now), default=None),
     )
 
@@ -120,6 +123,5 @@ def _revival(pod: Pod, policy: RestartPolicy) -> datetime:
 
 
 def _has_lost_it(pod: Pod, stable: str | None) -> bool:
-    """Whether it is not ready, though it was: it restarted, or it is of what was rolled out completely."""
-    served = pod.restarts > 0 or revision_of(pod) == stable
-    return served and pod.active and not pod.ready
+    """Whether one that is not ready was so once: it restarted, or it is of what was rolled out completely."""
+    return pod.active and (pod.restarts > 0 or revision_of(pod) == stable)
