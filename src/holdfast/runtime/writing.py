@@ -72,7 +72,7 @@ class Scribe:
         for step in steps:
             match step:
                 case children.Create(ref=ref, manifest=manifest):
-                    await self._create(resources[ref.gvk], manifest)
+                    await self._apply(resources[ref.gvk], manifest)
                 case children.Apply(ref=ref, manifest=manifest, uid=uid):
                     await self._apply(resources[ref.gvk], manifest, uid=uid)
                 case children.Delete(ref=ref, uid=uid):
@@ -133,13 +133,18 @@ class Scribe:
             raise failure_of(error, f"creating {_named(resource, manifest)}") from error
         self._written.append(Written.of("create", made))
 
-    async def _apply(self, resource: Resource, manifest: Mapping[str, Any], *, uid: str) -> None:
-        guarded = {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
+    async def _apply(self, resource: Resource, manifest: Mapping[str, Any], *, uid: str = "") -> None:
+        """Apply a child; one that is new (without `uid`) too, because an apply takes away only what one has given.
+
+        Nothing is forced upon an object that somebody made since we looked.
+        """
+        guarded = {**manifest, "metadata": {**manifest["metadata"], **({"uid": uid} if uid else {})}}
+        verb, doing = ("apply", "applying") if uid else ("create", "creating")
         try:
-            applied = await self._writer.apply(resource, guarded)
+            applied = await self._writer.apply(resource, guarded, force=bool(uid))
         except (StatusError, Unreachable) as error:
-            raise failure_of(error, f"applying {_named(resource, manifest)}") from error
-        self._written.append(Written.of("apply", applied))
+            raise failure_of(error, f"{doing} {_named(resource, manifest)}") from error
+        self._written.append(Written.of(verb, applied))
 
     async def _patch(
         self,
