@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -79,13 +80,14 @@ def workload(
     def least(number: int) -> int:
         return number if strict else 1
 
-    parts = {each["name"]: each for each in more.pop("parts", ())}
+    # A time of their own, so that every story has the same moments.
+    ready = {"sim.holdfast.dev/ready-after": "1s", "sim.holdfast.dev/stop-after": "1s"}
+    sizes = {"pc-a": 2, "pc-b": 1, "pc-c": 3}
+    after = more.pop("after", {})
     cliques = [
-        clique("pc-a", 2, minimum=least(2), memory=memory),
-        clique("pc-b", 1, minimum=1, memory=memory),
-        clique("pc-c", 3, minimum=least(3), memory=memory),
+        clique(each, size, minimum=least(size), memory=memory, annotations=ready, after=after.get(each, ()))
+        for each, size in sizes.items()
     ]
-    cliques = [parts.get(each["name"], each) for each in cliques]
     return pcs(name, *cliques, group("sg-x", "pc-b", "pc-c", replicas=2, minimum=least(2)), replicas=replicas, **more)
 
 
@@ -209,21 +211,21 @@ async def filmed(cluster: Cluster, resource: Resource) -> AsyncIterator[Film]:
         watching.cancel()
 
 
-def down_at_once(film: Film, present: Iterable[Mapping[str, Any]], by: Callable[[Mapping[str, Any]], str]) -> int:
-    """The most pods, of those that `by` puts together, that were at any moment on their way out or not ready yet."""
-    state = {pod["metadata"]["name"]: (by(pod), True) for pod in present}
-    most = 0
-    wanted: dict[str, int] = {}
-    for kind, _ in state.values():
-        wanted[kind] = wanted.get(kind, 0) + 1
+def down_at_once(film: Film, present: Iterable[Mapping[str, Any]], *by: str) -> tuple[int, int]:
+    """How many were down together at the worst moment: parts, told apart by these labels, and pods of one part."""
+
+    def part(pod: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(pod["metadata"]["labels"].get(label, "") for label in by)
+
+    state = {pod["metadata"]["name"]: (part(pod), is_ready(pod)) for pod in present}
+    wanted = Counter(kind for kind, _ in state.values())
+    parts, pods = 0, 0
     for event, pod in film.frames:
-        name = pod["metadata"]["name"]
-        if event == "Deleted":
-            state.pop(name, None)
-        else:
-            state[name] = (by(pod), is_ready(pod) and "deletionTimestamp" not in pod["metadata"])
-        ready: dict[str, int] = {}
-        for kind, is_up in state.values():
-            ready[kind] = ready.get(kind, 0) + is_up
-        most = max(most, *(wanted[kind] - ready.get(kind, 0) for kind in wanted))
-    return most
+        state[pod["metadata"]["name"]] = (
+            part(pod),
+            event != "Deleted" and is_ready(pod) and "deletionTimestamp" not in pod["metadata"],
+        )
+        ready = Counter(kind for kind, is_up in state.values() if is_up)
+        down = [number - ready[kind] for kind, number in wanted.items() if ready[kind] < number]
+        parts, pods = max(parts, len(down)), max(pods, *down, 0)
+    return parts, pods

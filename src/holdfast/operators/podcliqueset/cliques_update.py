@@ -169,9 +169,11 @@ def _replacement_is_missing(world: World, progress: PodCliqueUpdateProgress) -> 
     selected = progress.ready_pods_selected_to_update
     if selected is None:
         return ""
-    needed = (progress.ready_pods_updated_before or 0) + len(selected.completed) + 1
+    replaced = (progress.ready_pods_updated_before or 0) + len(selected.completed) + 1
+    # A clique that has become smaller meanwhile has no place for a replacement.
+    needed = min(replaced, world.replicas - len(world.outdated))
     ready = sum(pod.ready for pod in world.active if pod.template_hash == world.wanted)
-    if ready >= min(needed, world.replicas):
+    if ready >= needed:
         return ""
     return f"pod {selected.current} was taken down and what replaces it is not ready: {ready} of {needed} are"
 
