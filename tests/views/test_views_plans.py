@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernel.planning import RolloutStrategy, WorkloadSpec
+from holdfast.kernel.fleet import Fleet, Pool
+from holdfast.kernel.planning import RolloutStrategy, WorkloadSpec, rollout_of
 from holdfast.kernel.reasons import Code
 from holdfast.kernel.strategies import CanaryStep, Strategy
-from holdfast.views.plans import Fix, PlanView, plan_view, to_json
+from holdfast.views.plans import Beginning, Fix, PlanView, plan_view, to_json
 
 
 def view(replicas: int, *, current: int | None = None, scaling_only: bool = False, **wish: Any) -> PlanView:
@@ -150,3 +151,11 @@ def test_the_json_has_the_promised_fields_and_no_other_types() -> None:
         "waitSeconds": 1.5,
         "because": {"code": "BatchPause", "message": "a pause of 1 second between batches"},
     }
+
+
+def test_a_plan_can_begin_with_whatever_there_is() -> None:
+    asked = WorkloadSpec(name="web", replicas=4, rollout=RolloutStrategy(max_surge=1, max_unavailable=1))
+    fleet = Fleet(old=Pool(available=2, settling=1, dead=1), new=Pool(unready=1))
+    shown = plan_view(asked, current=4, start=Beginning(rollout_of(asked), fleet))
+    assert rows(shown)[:3] == [(1, "stop 1 old", 3), (1, "start 1 new", 3), (1, "wait for 2 new", 5)]
+    assert (shown.final_replicas, shown.lowest_ready) == (4, 3)
