@@ -92,7 +92,7 @@ def roll(world: World, pools: Mapping[str, Pool], *, renewed: frozenset[str], no
     if renewed or len(fleet) < len(pools):
         # A decision about one pool counts the others in, so all must be known as they are now.
         return {name: _kept(scene, pool, _strategy(scene, pool, renewed)) for name, pool in pools.items()}
-    verdicts = decide_group(dict(_roles(scene)), now=now)
+    verdicts = _verdicts(dict(_roles(scene)), now=now)
     return {name: _decided(scene, pool, verdicts.get(name)) for name, pool in pools.items()}
 
 
@@ -231,6 +231,16 @@ def _roles(scene: Scene) -> Iterator[tuple[str, Role]]:
             paused=bool(wish.paused),
         )
         yield name, Role(rollout, fleet)
+
+
+def _verdicts(roles: Mapping[str, Role], *, now: datetime) -> dict[str, Verdict]:
+    """The engine's word on each pool: in lockstep where servers of the old revision serve, at once elsewhere."""
+    serving = {name: role for name, role in roles.items() if role.fleet.old.ready}
+    others = {name: role for name, role in roles.items() if name not in serving}
+    alone = {
+        name: engine.decide(role.rollout, role.fleet, progress=role.progress, now=now) for name, role in others.items()
+    }
+    return decide_group(serving, now=now) | alone
 
 
 # --- progress: what the world does not show
