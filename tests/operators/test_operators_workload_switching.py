@@ -256,6 +256,12 @@ def test_from_rolling_to_blue_green_midway_the_stable_revision_serves_until_the_
     assert deeds(decision) == ["make Service web for web:1", "start 1 of web:2"]
 
 
+def test_a_service_is_made_before_it_is_switched_also_if_the_new_set_is_there_already() -> None:
+    workload = blue_green("web:2", status=said("web:1", rolling="web:2", step=1, progressedAt=ago(seconds=1)))
+    decision = decided(workload, known(up_to=2), pods("web:1", 2), pods("web:2", 2))
+    assert deeds(decision) == ["make Service web for web:1"]
+
+
 def test_from_blue_green_to_rolling_midway_both_serve() -> None:
     rollout = {"minAvailable": 2, "maxSurge": 1}
     workload = web("web:2", replicas=2, status=step(1), rollout=rollout)

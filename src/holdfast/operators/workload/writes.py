@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
+from holdfast.client.objects import Object
 from holdfast.client.resources import CONTROLLER_REVISIONS, PODS, SERVICES
 from holdfast.kernel import decisions as engine
 from holdfast.kernel.decisions import Blocked, Done, Hold, RollBack, Start, Stop, Switch, Wait
@@ -109,7 +110,9 @@ def steps(world: World, course: Course, situation: Situation, *, step: engine.De
                 key = Key(pod.metadata.namespace, pod.metadata.name)
                 yield Delete(because=because.message, resource=PODS, key=key, uid=pod.metadata.uid, wave=1)
         case Switch(because=because):
-            yield _switch(world, course, because.message)
+            # A Service that is only just made is switched when it is there.
+            if world.service is not None:
+                yield _switch(world, course, world.service, because=because.message)
         case RollBack(because=because):
             yield Patch(
                 because=because.message,
@@ -125,9 +128,7 @@ def steps(world: World, course: Course, situation: Situation, *, step: engine.De
             assert_never(step)
 
 
-def _switch(world: World, course: Course, because: str) -> Patch:
-    service = world.service
-    assert service is not None, "there is traffic to switch only where there is a Service"
+def _switch(world: World, course: Course, service: Object, *, because: str) -> Patch:
     patch = render.pin(world.object.key.name, course.target.revision)
     ports = render.service_ports(course.target)
     if ports and is_controlled_by(service, world.object):
