@@ -25,9 +25,9 @@ from holdfast.apiserver.server import Server
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
 from holdfast.client.objects import Object
+from holdfast.client.pods import Pod
 from holdfast.client.protocols import Client
 from holdfast.client.resources import PODS
-from holdfast.cluster.pods import Pod
 from holdfast.runtime.manager import Manager
 
 CROWD: Final = 10_000

@@ -16,10 +16,10 @@ from typing import Any, Final
 from benchmarks import clusters, operating
 from benchmarks.clusters import PER_NODE
 from benchmarks.tables import Line, show
+from holdfast.client.pods import Pod
 from holdfast.client.protocols import Bookmark, Deleted, Event, Scope
 from holdfast.client.resources import DEFINITIONS, DEPLOYMENTS, PODS, Resource
 from holdfast.cluster.behaviours import PREFIX
-from holdfast.cluster.pods import Pod
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import KINDS
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import Pod
 from holdfast.client.resources import NODES, PODS
 from holdfast.cluster import podgc
 from holdfast.cluster.podgc import Ended, PodCollector, PodSettings
-from holdfast.cluster.pods import Pod
 from holdfast.meta.objects import Key
 from holdfast.testing.clusters import Cluster, play
 

@@ -9,8 +9,8 @@ import pytest
 from rollouts import GOING, LABELS, NOW, pod, replica_set, says
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import Pod
 from holdfast.client.resources import EVENTS, PODS, REPLICA_SETS
-from holdfast.cluster.pods import Pod
 from holdfast.cluster.replicasets import BURST, CONTROLLER, adopters, decide, explain, observe, surplus
 from holdfast.kernel.outcomes import Again, Done, Retry
 from holdfast.meta.objects import Key

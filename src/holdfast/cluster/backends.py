@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Meta, Object
+from holdfast.client.pods import Pod, PodSpec, PodStatus
 from holdfast.client.resources import PODS, SERVICES
-from holdfast.cluster.pods import Pod, PodSpec, PodStatus
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.controllers import Index, View, Watch

@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Meta, Object, OwnerReference
+from holdfast.client.pods import Pod
 from holdfast.client.resources import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
-from holdfast.cluster.pods import Pod
 from holdfast.cluster.workloads import controller_of, identity
 from holdfast.kernel.outcomes import Outcome, soonest, until
 from holdfast.kinds.model import Kind

@@ -20,12 +20,12 @@ import msgspec
 
 from holdfast.client.discovery import discover
 from holdfast.client.objects import Object, OwnerReference
+from holdfast.client.pods import Condition
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import DEFINITIONS, EVENTS, Resource
 from holdfast.cluster import garbage
 from holdfast.cluster.chores import Chores
 from holdfast.cluster.garbage import Detach, Doubts, Graph, Leave, Remove, Standing
-from holdfast.cluster.pods import Condition
 from holdfast.kernel.backoff import Backoff
 from holdfast.kernel.outcomes import Done, Outcome, Retry
 from holdfast.meta.errors import Conflict, NotFound, StatusError

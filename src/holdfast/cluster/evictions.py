@@ -20,10 +20,10 @@ from typing import Final
 import msgspec
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import Pod
 from holdfast.client.protocols import PatchType
 from holdfast.client.resources import NODES, PODS
 from holdfast.cluster.nodelifecycle import NOT_READY, UNREACHABLE, Node, NodeSettings
-from holdfast.cluster.pods import Pod
 from holdfast.cluster.taints import Taint, Toleration, tolerating
 from holdfast.kernel.outcomes import Done, Outcome, until
 from holdfast.meta import times

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from holdfast.client.pods import FINISHED
 from holdfast.cluster.behaviours import Behaviour, is_broken
 from holdfast.cluster.chaos import Crash, Hang, PodFault
-from holdfast.cluster.pods import FINISHED
 from holdfast.cluster.sim_pods import Container, ContainerSpec, Idle, Live, Over, Pod, reported
 from holdfast.kernel.backoff import Backoff
 from holdfast.meta import times

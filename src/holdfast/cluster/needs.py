@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import FINISHED
 from holdfast.cluster import specs
-from holdfast.cluster.pods import FINISHED
 from holdfast.cluster.taints import Taint, Toleration, tolerating
 from holdfast.meta.objects import Key
 from holdfast.meta.quantities import Quantity

@@ -28,8 +28,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Meta, Object
+from holdfast.client.pods import Condition
 from holdfast.client.resources import LEASES, NODES
-from holdfast.cluster.pods import Condition
 from holdfast.cluster.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from holdfast.kernel.outcomes import Done, until
 from holdfast.meta import times

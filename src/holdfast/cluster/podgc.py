@@ -18,10 +18,10 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, TypeAlias, assert_never
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import Pod
 from holdfast.client.protocols import PatchType
 from holdfast.client.resources import NODES, PODS
 from holdfast.cluster.chores import Chores
-from holdfast.cluster.pods import Pod
 from holdfast.kernel.outcomes import Done, Outcome, until
 from holdfast.meta import times
 from holdfast.meta.errors import NotFound

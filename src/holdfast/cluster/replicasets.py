@@ -18,9 +18,9 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Meta, Object
+from holdfast.client.pods import Pod, from_template
 from holdfast.client.resources import PODS, REPLICA_SETS
 from holdfast.cluster.adoption import claim
-from holdfast.cluster.pods import Pod, from_template
 from holdfast.cluster.workloads import Condition, ReplicaSet, ReplicaSetStatus, candidates, controller_of, identity
 from holdfast.kernel.outcomes import Failure, Outcome, soonest, until
 from holdfast.meta import names, times

@@ -19,13 +19,13 @@ from datetime import datetime
 from typing import Any, Final, assert_never
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import Pod
 from holdfast.client.protocols import PatchType, Unreachable
 from holdfast.client.resources import DEFINITIONS, NAMESPACES, NODES, PODS, Resource
 from holdfast.cluster.backlog import UNSCHEDULABLE, Backlog, Bind, Refuse, Step
 from holdfast.cluster.gangs import POD_GANGS
 from holdfast.cluster.needs import DEFAULT_SCHEDULER, Claim
 from holdfast.cluster.occupancy import Cluster, Node
-from holdfast.cluster.pods import Pod
 from holdfast.meta import times
 from holdfast.meta.errors import StatusError
 from holdfast.meta.objects import Key

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holdfast.client.objects import Meta
-from holdfast.cluster.pods import Condition
+from holdfast.client.pods import Condition
 from holdfast.meta import times
 
 _SCHEME: Final = "sim://"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from holdfast.client.pods import Condition
 from holdfast.cluster.lifetimes import Life, restart_at, restarts
-from holdfast.cluster.pods import Condition
 from holdfast.cluster.sim_pods import Container, ContainerSpec, Idle, Live, Over, Pod, report
 from holdfast.meta import durations, times
 

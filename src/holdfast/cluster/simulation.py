@@ -20,13 +20,13 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import FINISHED
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS
 from holdfast.cluster import chaos
 from holdfast.cluster.behaviours import Behaviour, Defaults, behaviour
 from holdfast.cluster.chaos import NodeFault, PodFault, Slow
 from holdfast.cluster.evictions import BY_NODE
 from holdfast.cluster.lifetimes import Life, live
-from holdfast.cluster.pods import FINISHED
 from holdfast.cluster.sim_pods import Container, Idle, Live, Over, Pod, reported
 from holdfast.cluster.sim_status import Host, backing_off, phase, says, status
 from holdfast.kernel.outcomes import Done, Outcome, until

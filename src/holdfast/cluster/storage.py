@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Meta, Object
+from holdfast.client.pods import FINISHED
 from holdfast.client.resources import CLAIMS, Resource
-from holdfast.cluster.pods import FINISHED
 from holdfast.meta.objects import Key
 from holdfast.meta.quantities import Quantity
 

@@ -17,12 +17,12 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import Pod
 from holdfast.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from holdfast.cluster.adoption import claim
 from holdfast.cluster.deployments import revisions, scaling
 from holdfast.cluster.deployments import status as statuses
 from holdfast.cluster.deployments.scaling import Bounds, Step
-from holdfast.cluster.pods import Pod
 from holdfast.cluster.workloads import Deployment, DeploymentStatus, Fleet, ReplicaSet, candidates, identity
 from holdfast.kernel.outcomes import Failure
 from holdfast.meta.objects import Key

@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 from itertools import count, islice
 from typing import Any, Final
 
+from holdfast.client.pods import Pod, from_template
 from holdfast.client.resources import JOBS, PODS
 from holdfast.cluster.jobs import policies
 from holdfast.cluster.jobs.status import Tally
 from holdfast.cluster.jobs.types import FAILURES, IGNORED_FAILURES, INDEX, TRACKING, Job, JobPod
-from holdfast.cluster.pods import Pod, from_template
 from holdfast.cluster.replicasets import BURST, surplus
 from holdfast.cluster.workloads import identity
 from holdfast.kernel.backoff import Backoff

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import Pod
 from holdfast.client.protocols import PatchType
 from holdfast.client.resources import JOBS, PODS
 from holdfast.cluster import adoption
@@ -20,7 +21,6 @@ from holdfast.cluster.jobs import status as statuses
 from holdfast.cluster.jobs.changes import Change
 from holdfast.cluster.jobs.status import Ending, Record, Tally
 from holdfast.cluster.jobs.types import BUILT_IN, NAME, TRACKING, Job, JobCondition, JobPod, JobStatus
-from holdfast.cluster.pods import Pod
 from holdfast.cluster.workloads import candidates, identity
 from holdfast.kernel.outcomes import soonest, until
 from holdfast.meta import times

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Meta, Object
-from holdfast.cluster.pods import ContainerStatus, Pod, PodStatus
+from holdfast.client.pods import ContainerStatus, Pod, PodStatus
 from holdfast.meta import times
 from holdfast.meta.selectors import LabelSelector
 

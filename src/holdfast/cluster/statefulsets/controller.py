@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.client.objects import Meta, Object
+from holdfast.client.pods import Pod
 from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
 from holdfast.cluster import adoption, revisions
-from holdfast.cluster.pods import Pod
 from holdfast.cluster.revisions import Revision
 from holdfast.cluster.statefulsets import identities
 from holdfast.cluster.statefulsets.steps import Scene, revision_of, running, steps

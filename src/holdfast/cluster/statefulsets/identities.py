@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.client.objects import Meta, OwnerReference
+from holdfast.client.pods import from_template
 from holdfast.client.resources import CLAIMS, PODS, STATEFUL_SETS, Resource
 from holdfast.cluster.adoption import wired
-from holdfast.cluster.pods import from_template
 from holdfast.meta.objects import owner_reference
 
 REVISION_LABEL: Final = "controller-revision-hash"

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from holdfast.client.objects import Meta
+from holdfast.client.pods import Pod
 from holdfast.client.resources import CLAIMS, PODS
 from holdfast.cluster import revisions
-from holdfast.cluster.pods import Pod
 from holdfast.cluster.revisions import Revision
 from holdfast.cluster.statefulsets import identities
 from holdfast.meta.amounts import resolve

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.client.objects import Object
+from holdfast.client.pods import Pod, from_template
 from holdfast.client.resources import PODS
-from holdfast.cluster.pods import Pod, from_template
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 
