@@ -1,0 +1,39 @@
+"""What the README tells a newcomer to type, typed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast.cli.errors import ExitCode
+
+ROOT = Path(__file__).parents[2]
+HOLDFAST = [sys.executable, "-m", "holdfast"]
+
+
+def commands() -> list[list[str]]:
+    """The commands of the README's cluster, in order, without their remarks."""
+    (block,) = re.findall(r"```\n(holdfast up.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return [shlex.split(line, comments=True) for line in block.splitlines()]
+
+
+def test_the_readme_can_be_followed(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    up, *others, down = commands()
+    assert (up, down) == (["holdfast", "up"], ["holdfast", "down"])
+    cluster = subprocess.Popen(
+        [*HOLDFAST, *up[1:]], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert cluster.stdout is not None
+        assert cluster.stdout.readline().startswith("ready: ")
+        for each in (*others, down):
+            told = subprocess.run([*HOLDFAST, *each[1:]], **here, **pipes, timeout=120)  # type: ignore[call-overload]
+            assert (told.returncode, told.stderr) == (ExitCode.OK, ""), (each, told.stdout, told.stderr)
+        assert cluster.wait(30) == ExitCode.OK
+    finally:
+        cluster.kill()
+        cluster.communicate()
