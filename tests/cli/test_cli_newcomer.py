@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 from holdfast.cli.errors import ExitCode
 
@@ -24,14 +26,15 @@ def test_the_readme_can_be_followed(tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     up, *others, down = commands()
     assert (up, down) == (["holdfast", "up"], ["holdfast", "down"])
-    cluster = subprocess.Popen(
-        [*HOLDFAST, *up[1:]], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    # Whatever cluster somebody else works with is not meant.
+    alone = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    cluster = subprocess.Popen([*HOLDFAST, *up[1:]], cwd=tmp_path, env=alone, stdout=PIPE, stderr=PIPE, text=True)
     try:
         assert cluster.stdout is not None
         assert cluster.stdout.readline().startswith("ready: ")
         for each in (*others, down):
-            told = subprocess.run([*HOLDFAST, *each[1:]], **here, **pipes, timeout=120)  # type: ignore[call-overload]
+            typed = [*HOLDFAST, *each[1:]]
+            told = subprocess.run(typed, cwd=tmp_path, env=alone, capture_output=True, text=True, timeout=120)
             assert (told.returncode, told.stderr) == (ExitCode.OK, ""), (each, told.stdout, told.stderr)
         assert cluster.wait(30) == ExitCode.OK
     finally:
