@@ -106,6 +106,10 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
     return ready and "deletionTimestamp" not in pod["metadata"]
 
 
+def images(pods: list[dict[str, Any]]) -> list[str]:
+    return [pod["spec"]["containers"][0]["image"] for pod in pods]
+
+
 async def to_image(cluster: Cluster, image: str, name: str = "store", **annotations: str | None) -> None:
     """Have a Tenant run another image; annotations reach its servers, for simulated nodes."""
     marks = {f"sim.holdfast.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}

@@ -12,6 +12,7 @@ from tenant_stories import (
     NEWEST,
     answer,
     condition,
+    images,
     is_ready,
     partition,
     pool,
@@ -27,10 +28,6 @@ from tenant_stories import (
 from holdfast.client.resources import PODS, STATEFUL_SETS
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.testing.clusters import Cluster
-
-
-def images(pods: list[dict[str, Any]]) -> list[str]:
-    return [pod["spec"]["containers"][0]["image"] for pod in pods]
 
 
 async def watched(cluster: Cluster, ends: Callable[[], Awaitable[bool]], *, pools: tuple[str, ...]) -> list[list[int]]:
