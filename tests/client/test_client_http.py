@@ -126,7 +126,7 @@ def test_a_server_that_nobody_vouches_for_is_not_talked_to() -> None:
                 Endpoint(url=api.endpoint.url),
                 Endpoint(url=api.endpoint.url, authority=api.endpoint.authority, server_name="elsewhere.example.com"),
             ):
-                with pytest.raises(Untrusted, match="certificate-authority-data"):
+                with pytest.raises(Untrusted, match=r"is not trusted: [\w ,'.-]+\w'?; check cert"):
                     await exchanged(Http(endpoint), Request("GET", "/"))
         assert not requests
 
@@ -308,7 +308,7 @@ def test_a_server_that_never_answers_is_given_up() -> None:
 
 def test_a_request_that_finds_no_server_surely_did_nothing() -> None:
     async def test() -> None:
-        with pytest.raises(Unsent, match="is the server running"):
+        with pytest.raises(Unsent, match="cannot be reached: Connection refused; is the server running"):
             await exchanged(Http(Endpoint(url="http://127.0.0.1:1")), Request("POST", "/"))
 
     asyncio.run(test())

@@ -14,6 +14,7 @@ request only whether its answer has an end.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -258,9 +259,7 @@ TRANSLATIONS: Final[Mapping[type[Exception], type[Unreachable]]] = {
 
 def translated(error: Exception, server: str) -> Unreachable:
     """A failure on the way, in our words."""
-    kind = fate(type(error))
-    what = f"{error.status} {error.message}" if isinstance(error, failures.ClientResponseError) else str(error)
-    why = what or type(error).__name__
+    kind, why = fate(type(error)), _why(error)
     if kind is Untrusted:
         return kind(
             f"the certificate of {server} is not trusted: {why}; "
@@ -269,6 +268,26 @@ def translated(error: Exception, server: str) -> Unreachable:
     if kind is Unsent:
         return kind(f"{server} cannot be reached: {why}; is the server running, and its address right?")
     return kind(f"no answer came from {server}: {why}")
+
+
+def _why(error: Exception) -> str:
+    """What went wrong, without what aiohttp adds for those who know its insides."""
+    match error:
+        case failures.ClientResponseError():
+            return f"{error.status} {error.message}"
+        case failures.ClientConnectorCertificateError():
+            told = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+            return told.removesuffix(".")
+        case failures.ClientSSLError():
+            return str(error.os_error)
+        case failures.ClientConnectorDNSError():
+            return f"the name {error.host} is not known"
+        case failures.ClientConnectorError() if error.errno:
+            return os.strerror(error.errno)
+        case failures.ClientPayloadError():
+            return "the connection broke off in the middle of it"
+        case _:
+            return str(error) or type(error).__name__
 
 
 def fate(error: type[Exception]) -> type[Unreachable]:
