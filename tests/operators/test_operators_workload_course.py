@@ -193,6 +193,12 @@ def test_a_default_that_the_api_learned_later_is_no_new_revision() -> None:
     assert (deeds(decision), code(decision)) == ([], "Completed")
 
 
+def test_two_records_of_one_revision_are_one() -> None:
+    twice = [record("web:1", 1), record("web:1", 2)]
+    decision = decided(web(status=said("web:1")), twice, pods("web:1", 4))
+    assert (deeds(decision), code(decision)) == ([], "Completed")
+
+
 def test_records_of_others_are_not_ours() -> None:
     resource, recorded = record("web:1")
     recorded["metadata"]["ownerReferences"][0]["controller"] = False

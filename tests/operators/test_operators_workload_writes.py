@@ -16,7 +16,7 @@ from holdfast.testing.faults import Faulty
 ONE_SECOND = Defaults(ready=(timedelta(seconds=1), timedelta(seconds=1)))
 
 
-@pytest.mark.parametrize(("surge", "told"), [("10%", 60), (1, 100)])
+@pytest.mark.parametrize(("surge", "told"), [("10%", 75), (1, 120)])
 def test_each_replica_is_started_and_stopped_with_one_write_each(surge: int | str, told: int) -> None:
     """The status is told once a pass at most, so that batches cost less than replicas one by one."""
 

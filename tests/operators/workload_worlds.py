@@ -135,7 +135,7 @@ def pods(image: str, number: int, **more: Any) -> list[Placed]:
 def record(image: str, number: int = 1, **spec: Any) -> Placed:
     """The ControllerRevision of an image."""
     made = controller_revision(web(), template(image, **spec), number=number)
-    made["metadata"] |= metadata(made["metadata"]["name"])
+    made["metadata"] |= metadata(f"{made['metadata']['generateName']}{number}")
     return CONTROLLER_REVISIONS, made
 
 

@@ -85,6 +85,11 @@ def labels(name: str, revision: str = "") -> dict[str, str]:
     return {WORKLOAD: name} | ({REVISION: revision} if revision else {})
 
 
+def _prefix(name: str, revision: str) -> str:
+    """How names begin of what is made for a revision."""
+    return f"{names.make_name(name, revision, max=_GENERATED)}-"
+
+
 def pod(owner: Mapping[str, Any], template: Template) -> dict[str, Any]:
     """One replica."""
     metadata, revision = owner["metadata"], template.revision
@@ -94,7 +99,7 @@ def pod(owner: Mapping[str, Any], template: Template) -> dict[str, Any]:
     }
     annotations |= containers.bandwidth(spec)
     made: dict[str, Any] = {
-        "generateName": f"{names.make_name(metadata['name'], revision, max=_GENERATED)}-",
+        "generateName": _prefix(metadata["name"], revision),
         "namespace": metadata["namespace"],
         "labels": {**(metadata.get("labels") or {}), **labels(metadata["name"], revision)},
         "ownerReferences": [owner_reference(owner)],
@@ -120,13 +125,12 @@ def _pod_spec(spec: WorkloadSpec, name: str) -> Iterator[tuple[str, Any]]:
 def controller_revision(owner: Mapping[str, Any], template: Template, *, number: int) -> dict[str, Any]:
     """The record of a template, from which its replicas can be made again."""
     metadata = owner["metadata"]
-    # One that a Workload of the same name left behind must not be in the way.
-    suffix = f"{template.revision}-{names.hash_suffix(metadata['uid'], 5)}"
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
-            "name": names.make_name(metadata["name"], suffix, max=names.SUBDOMAIN_MAX),
+            # What a Workload of the same name left behind must not be in the way; that there are two does no harm.
+            "generateName": _prefix(metadata["name"], template.revision),
             "namespace": metadata["namespace"],
             "labels": labels(metadata["name"], template.revision),
             "ownerReferences": [owner_reference(owner)],
