@@ -297,7 +297,9 @@ class _Pool:
         )
 
     def _identity(self, found: StorePool) -> dict[str, Any]:
-        return {"rustfs_pool_id": str(found.id), "endpoint_set_hash": endpoint_hash(self.volumes)}
+        """What the store knows the pool by; what a drain began with is not overwritten."""
+        kept = self.before.rustfs_pool_id if self.before.phase is DecommissionPhase.RUNNING else None
+        return {"rustfs_pool_id": kept or str(found.id), "endpoint_set_hash": endpoint_hash(self.volumes)}
 
     def _known(self, found: StorePool) -> bool:
         """Whether the store still knows the pool by what was written down."""
