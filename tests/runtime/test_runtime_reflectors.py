@@ -248,6 +248,28 @@ def test_a_list_and_a_watch_that_fail_for_ever_are_no_hot_loop() -> None:
     tell(story)
 
 
+def test_a_stream_that_breaks_is_resumed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(it: Story) -> None:
+        await it.settle()
+        it.source.end_streams(CUT)
+        it.source.put("a")
+        await it.settle()
+        assert it.same()
+
+    with caplog.at_level(logging.INFO, logger="holdfast.runtime"):
+        tell(story)
+    assert not caplog.records
+
+
+def test_the_same_defect_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(it: Story) -> None:
+        it.source.refusals += [KeyError("oops")] * 20
+        await it.settle(300)
+
+    tell(story)
+    assert [record.message for record in caplog.records] == ["watch broke"]
+
+
 def test_a_long_stream_leaves_room_for_others() -> None:
     async def story(it: Story) -> None:
         await it.settle()

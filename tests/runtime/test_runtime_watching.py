@@ -62,6 +62,7 @@ LISTED = Listed((POD,), "9")
 TWICE = Setbacks(2, "unreachable: away")
 AWAY = Unreachable("away")
 STALE = Watching("5", collects=True)
+TROUBLED = Watching("5", collects=True, setbacks=Setbacks(1))
 
 HAPPENINGS: dict[str, tuple[State, Input, Step]] = {
     "a list is kept, and watched from its version": (
@@ -145,12 +146,17 @@ HAPPENINGS: dict[str, tuple[State, Input, Step]] = {
         Failed(Expired.of(5, 9)),
         Step(Waiting(Collecting(Setbacks(2))), ask=Wait(FAILED.delay(1)), reason=Reason.EXPIRED),
     ),
-    "a broken connection goes on from the last version, after a wait": (
+    "a broken connection goes on from the last version, and is no trouble": (
         STALE,
         Failed(AWAY, timedelta(minutes=1)),
+        Step(Watching("5", collects=True, setbacks=Setbacks(1)), ask=Watch("5"), reason=Reason.UNREACHABLE),
+    ),
+    "that there is no connection after it is": (
+        Watching("5", collects=True, setbacks=Setbacks(1)),
+        Failed(AWAY),
         Step(
-            Waiting(Watching("5", collects=True, setbacks=Setbacks(1, "unreachable: away"))),
-            ask=Wait(FAILED.delay(1)),
+            Waiting(Watching("5", collects=True, setbacks=Setbacks(2, "unreachable: away"))),
+            ask=Wait(FAILED.delay(2)),
             reason=Reason.UNREACHABLE,
         ),
     ),
@@ -216,7 +222,7 @@ ERRORS: dict[str, tuple[Exception, Reason, bool]] = {
 def test_a_watch_goes_on_from_its_version_only_where_the_version_is_not_in_doubt(
     error: Exception, reason: Reason, resumes: bool
 ) -> None:
-    came = step(STALE, Failed(error))
+    came = step(TROUBLED, Failed(error))
     assert came.reason is reason
     assert isinstance(came.state, Waiting)
     assert isinstance(came.state.then, Watching if resumes else Collecting)
@@ -235,8 +241,8 @@ def test_the_server_says_how_long_to_wait_at_least() -> None:
 
 
 def test_waits_are_spread() -> None:
-    assert step(STALE, Failed(AWAY), spread=0.5).ask == Wait(FAILED.delay(1, spread=0.5))
-    assert FAILED.delay(1, spread=0.5) < FAILED.delay(1)
+    assert step(TROUBLED, Failed(AWAY), spread=0.5).ask == Wait(FAILED.delay(2, spread=0.5))
+    assert FAILED.delay(2, spread=0.5) < FAILED.delay(2)
 
 
 @pytest.mark.parametrize(

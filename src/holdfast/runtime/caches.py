@@ -22,6 +22,7 @@ from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.controllers import Change, Index
+from holdfast.runtime.reach import Reach
 from holdfast.runtime.reflectors import Reflector, Restarted, Source, ignore
 from holdfast.runtime.stores import Store, Writer
 from holdfast.runtime.watermarks import Callback
@@ -64,6 +65,7 @@ class Caches:
         self._caches: dict[Resource, Cache] = {}
         self._required: set[Resource] = set()
         self._group: asyncio.TaskGroup | None = None
+        self._reach = Reach()
 
     # What is followed.
 
@@ -103,7 +105,14 @@ class Caches:
         """What follows a resource, which is shared by all who want it."""
         cache = self._caches.get(resource)
         if cache is None:
-            reflector = partial(Reflector, self._source, resource, random=self._random, restarted=self._restarted)
+            reflector = partial(
+                Reflector,
+                self._source,
+                resource,
+                random=self._random,
+                restarted=self._restarted,
+                reach=self._reach,
+            )
             cache = Cache(resource, self._parts(resource), reflector=reflector, metadata_only=metadata_only)
             self._caches[resource] = cache
             if self._group is not None:

@@ -13,13 +13,13 @@ from datetime import timedelta
 from typing import Final, Protocol, assert_never
 
 from holdfast.client.objects import Object
-from holdfast.client.protocols import EVERYTHING, Event, Reader, Scope, Unreachable, Watcher
+from holdfast.client.protocols import EVERYTHING, Event, Reader, Scope, Watcher
 from holdfast.client.resources import Resource
-from holdfast.meta.errors import StatusError
 from holdfast.meta.objects import Key
 from holdfast.runtime import watching
+from holdfast.runtime.reach import Reach
 from holdfast.runtime.stores import Writer
-from holdfast.runtime.watching import Ask, Change, Input
+from holdfast.runtime.watching import Ask, Change, Input, Reason
 
 _log: Final = logging.getLogger("holdfast.runtime")
 
@@ -31,6 +31,9 @@ _PRECISION: Final = 1.0
 
 _BREATH: Final = 100
 """Events after which others get a turn; a stream that has much to say must not keep the loop for itself."""
+
+_RUSH: Final = 1.0
+"""Seconds over which those return who learn together that the server is back."""
 
 Restarted = Callable[[str, str], None]
 """Told whenever a watch must be begun again: its resource (``deployments.apps``), and the `watching.Reason`."""
@@ -49,6 +52,7 @@ class Reflector:
 
     synced     called after every list that is in the store
     random     gives numbers in [0, 1), which spread waits
+    reach      shared by those who follow the same server
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Reflector:
         metadata_only: bool = False,
         synced: Callable[[], None] = lambda: None,
         restarted: Restarted = ignore,
+        reach: Reach | None = None,
     ) -> None:
         self.resource = resource
         self.scope = scope
@@ -71,6 +76,8 @@ class Reflector:
         self._random = random
         self._synced = synced
         self._restarted = restarted
+        self._reach = reach or Reach()
+        self._is_away = False
         self._staged: dict[Key, Object] = {}
         self._step = watching.begin()
 
@@ -82,18 +89,20 @@ class Reflector:
     async def run(self) -> None:
         """Follow the server until cancelled."""
         self._step = watching.begin()
-        while True:
-            began = self._clock()
-            input: Input
-            try:
-                input = await self._answer(self._step.ask)
-            except (StatusError, Unreachable) as error:
-                input = watching.Failed(error, self._since(began))
-            except Exception as error:
-                # A defect of ours, or of what came: this watch is begun again, and the others go on.
-                _log.exception("watch broke", extra={"fields": self._fields()})
-                input = watching.Failed(error, self._since(began))
-            self._take(input)
+        try:
+            while True:
+                self._take(await self._next())
+        finally:
+            self._reach.found(self)
+
+    async def _next(self) -> Input:
+        """What comes of the last question, good or bad."""
+        began = self._clock()
+        try:
+            return await self._answer(self._step.ask)
+        except Exception as error:
+            # Even after a defect of ours, or of what came, this watch is begun again, and the others go on.
+            return watching.Failed(error, self._since(began))
 
     def _take(self, input: Input) -> None:
         before = self.trouble
@@ -103,13 +112,20 @@ class Reflector:
         if self._step.reason is not None:
             self._restarted(self.resource.group_resource, self._step.reason.value)
         if self.trouble != before:
-            self._log_trouble()
+            self._tell_trouble(input.error if isinstance(input, watching.Failed) else None)
 
-    def _log_trouble(self) -> None:
-        """Trouble is told when it begins, changes or ends, and not at every attempt."""
-        if self.trouble:
+    def _tell_trouble(self, error: Exception | None) -> None:
+        """Trouble is told when it begins, changes or ends, and not at every attempt; an absence, by one for all."""
+        was_away, self._is_away = self._is_away, bool(self.trouble) and self._step.reason is Reason.UNREACHABLE
+        if self._is_away:
+            self._reach.lost(self, self.trouble)
+            return
+        self._reach.found(self)
+        if self._step.reason is Reason.BROKEN:
+            _log.error("watch broke", exc_info=error, extra={"fields": self._fields()})
+        elif self.trouble:
             _log.warning("watch in trouble", extra={"fields": self._fields() | {"trouble": self.trouble}})
-        else:
+        elif not was_away:
             _log.info("watch recovered", extra={"fields": self._fields()})
 
     def _tell(self, change: Change) -> None:
@@ -138,7 +154,7 @@ class Reflector:
         """What comes of a question; of a stream, what came last."""
         match ask:
             case watching.Wait(delay):
-                await asyncio.sleep(delay.total_seconds())
+                await self._wait(delay.total_seconds())
                 return watching.Due()
             case watching.List():
                 return await self._source.list(self.resource, self.scope, metadata_only=self._metadata_only)
@@ -151,6 +167,13 @@ class Reflector:
                 raise RuntimeError("a stream is over, and nothing else was asked for")
             case _:
                 assert_never(ask)
+
+    async def _wait(self, seconds: float) -> None:
+        if self._is_away and await self._reach.wait(seconds):
+            seconds = min(seconds, _RUSH) * self._random()
+        elif self._is_away:
+            return
+        await asyncio.sleep(seconds)
 
     async def _stream(self, *, since: str = "", initial: bool = False) -> Input:
         began = self._clock()

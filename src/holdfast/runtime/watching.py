@@ -13,8 +13,9 @@ versions is lost, the whole is listed again, and the store tells the difference.
         │ the version is forgotten (410)        ──▶ Listing or Collecting
     Waiting     after a failure                 ── time has come ──▶ what failed, again
 
-A stream that the server ends is normal.  Failures in a row wait longer and longer,
-until a stream says something or has lived for a while.
+A stream that the server ends, or whose connection breaks, is normal, if another one
+can be had at once.  Failures in a row wait longer and longer, until a stream says
+something or has lived for a while.
 
 Nothing here does I/O, reads a clock or draws random numbers; `reflectors` does.
 """
@@ -297,9 +298,10 @@ def _again(state: Active, input: Ended | Failed, spread: float) -> Step:
     if isinstance(state, Collecting) and (isinstance(input, Ended) or isinstance(input.error, (Invalid, BadRequest))):
         # The server does not offer streaming lists.  One that breaks off its own counts as such: a list always works.
         return _enter(Listing(setbacks), reason=reason)
-    failed = Setbacks(setbacks.count + 1, _trouble(input))
+    broke_off = isinstance(state, Watching) and reason is Reason.UNREACHABLE and not setbacks.count
+    failed = Setbacks(setbacks.count + 1, "" if broke_off else _trouble(input))
     then = _after(state, input, failed)
-    if isinstance(input, Ended) or reason is Reason.EXPIRED:
+    if isinstance(input, Ended) or reason is Reason.EXPIRED or broke_off:
         # This is how watches go; only where it happens again and again at once is there anything to wait for.
         delay = FAILED.delay(setbacks.count, spread=spread)
     else:
