@@ -363,6 +363,17 @@ async def test_who_is_refused_asks_again_without_haste(world: Cluster) -> None:
     await one.working.wait()
 
 
+def test_what_keeps_a_lease_from_being_had_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    @on_a_cluster
+    async def story(world: Cluster) -> None:
+        world.process("one", key=Key("missing", "holdfast")).start()
+        await asyncio.sleep(60)
+
+    story()
+    (record,) = [record for record in caplog.records if record.message == "lease request failed"]
+    assert record.__dict__["fields"]["verb"] == "write"
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_writes_of_two_leaders_never_mix_whatever_the_lines_do(seed: int) -> None:
     chance = random.Random(seed)

@@ -46,6 +46,7 @@ from holdfast.runtime.leases import (
     released,
     step,
 )
+from holdfast.runtime.troubles import Troubles
 
 _log: Final = logging.getLogger("holdfast.runtime.elections")
 
@@ -85,6 +86,7 @@ class Election:
         self._spread = spread
         self._state: State = Following()
         self._action: Action = Look()
+        self._troubles: Troubles[str] = Troubles()
 
     def held(self) -> bool:
         """Whether it is certain, at this moment, that nobody else holds the lease."""
@@ -152,22 +154,24 @@ class Election:
                 await asyncio.sleep(seconds * (1 + SPREAD * self._spread()))
                 return Waited()
             case Look():
-                return await self._asked(self._look())
+                return await self._asked("read", self._look())
             case Put():
-                return await self._asked(self._put(action))
+                return await self._asked("write", self._put(action))
             case _:
                 assert_never(action)
 
-    async def _asked(self, request: Coroutine[Any, Any, Happening]) -> Happening:
+    async def _asked(self, verb: str, request: Coroutine[Any, Any, Happening]) -> Happening:
         try:
             async with asyncio.timeout(self._me.terms.patience):
-                return await request
+                happened = await request
         except (StatusError, Unreachable, TimeoutError) as error:
-            _log.warning(
-                "lease request failed",
-                extra={"fields": {"lease": str(self._key), "why": str(error) or type(error).__name__}},
-            )
+            why = str(error) or f"no answer came within {self._me.terms.patience:g} s"
+            if self._troubles.is_news(verb, why):
+                fields = {"lease": str(self._key), "verb": verb, "why": why}
+                _log.warning("lease request failed", extra={"fields": fields})
             return Failed()
+        self._troubles.over(verb)
+        return happened
 
     async def _look(self) -> Happening:
         try:
@@ -200,11 +204,11 @@ class Election:
         if not isinstance(self._state, Leading) or not self.held():
             return
         record, self._state, self._action = self._state.record, Following(), Look()
-        if isinstance(await self._asked(self._put(released(record, self._now()))), Refused):
+        if isinstance(await self._asked("write", self._put(released(record, self._now()))), Refused):
             # A renewal may have been under way when it was cancelled, and have been done all the same.
-            match await self._asked(self._look()):
+            match await self._asked("read", self._look()):
                 case Found(Record(holder=self._me.identity) as newer):
-                    await self._asked(self._put(released(newer, self._now())))
+                    await self._asked("write", self._put(released(newer, self._now())))
                 case _:
                     pass
 
