@@ -44,9 +44,10 @@ def told(
     *,
     nodes: int = 4,
     connect: Connect = connect,
+    operated: bool = True,
     seed: int = 1,
 ) -> T:
-    """Play a story on a cluster with nodes and the operator."""
+    """Play a story on a cluster with nodes and, unless the story brings its own, the operator."""
     parts = Parts(nodes=nodes)
 
     async def furnished(cluster: Cluster) -> T:
@@ -56,7 +57,7 @@ def told(
 
     return play(
         furnished,
-        controllers=(*parts.controllers(), *controllers(Settings(), connect=connect)),
+        controllers=(*parts.controllers(), *(controllers(Settings(), connect=connect) if operated else ())),
         components=parts.components(),
         kinds=(*KINDS, *grove_scheduler.KINDS),
         seed=seed,
