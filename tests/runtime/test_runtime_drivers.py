@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.apiserver.server import Server
 from holdfast.client.objects import Object
+from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 from holdfast.kernel.children import Desired
 from holdfast.kernel.outcomes import Again, Permanent, Retry
@@ -20,7 +21,7 @@ from holdfast.runtime.controllers import PAUSED, Controller, View, Watch
 from holdfast.runtime.decisions import NOTHING, Create, Decision, Notice
 from holdfast.runtime.manager import Manager, Settings
 from holdfast.testing.clusters import Cluster, connected, opened, play
-from holdfast.testing.faults import Faulty, Lag
+from holdfast.testing.faults import Fault, Faulty, Lag
 from holdfast.testing.loops import VirtualLoop, run
 
 
@@ -242,6 +243,38 @@ def test_what_fails_in_the_same_way_is_told_once(
         assert len(caplog.records) == 2, "after it went well, a failure is news again"
 
     play(story, controllers=[controller(decide=decide)])
+
+
+class Absence(Fault):
+    """The server does not answer writes for a while."""
+
+    away = False
+
+    async def before_write(self, resource: Resource) -> None:
+        if self.away:
+            raise Unreachable("no answer came")
+
+
+def test_a_server_that_is_away_is_told_once_and_asked_again_soon(caplog: pytest.LogCaptureFixture) -> None:
+    async def played(loop: VirtualLoop) -> None:
+        absence = Absence()
+
+        def employ(server: Server) -> Manager:
+            client = Faulty(connected(server), absence)
+            return Manager(client, controllers=[controller()], now=loop.now, settings=Settings(events=False), seed=1)
+
+        async with opened(loop, employ=employ) as cluster:
+            absence.away = True
+            for number in range(20):
+                await cluster.create(CONFIG_MAPS, config(f"c{number}", copies="1"))
+            await cluster.advance(3600)
+            assert await names(cluster, SECRETS) == []
+            absence.away = False
+            await cluster.advance(15)
+            assert len(await names(cluster, SECRETS)) == 20
+
+    run(played)
+    assert [record.__dict__["fields"]["reason"] for record in caplog.records] == ["Unreachable"]
 
 
 def test_a_view_that_stays_behind_is_told(caplog: pytest.LogCaptureFixture) -> None:

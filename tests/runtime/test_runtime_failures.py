@@ -9,7 +9,7 @@ import pytest
 from holdfast.client.protocols import Unreachable
 from holdfast.kernel.outcomes import Failure, Permanent, Retry
 from holdfast.meta import errors
-from holdfast.runtime.failures import Stale, failure_of
+from holdfast.runtime.failures import Away, Stale, failure_of
 
 STALE = (errors.Conflict, errors.AlreadyExists, errors.NotFound)
 PERMANENT = (
@@ -40,7 +40,7 @@ def test_every_answer_of_an_api_is_stale_or_permanent_or_worth_another_try(answe
 
 def test_an_api_that_did_not_answer_is_asked_again() -> None:
     failure = failure_of(Unreachable("connection refused"), "creating Pod a")
-    assert (type(failure), failure.reason) == (Retry, "Unreachable")
+    assert (type(failure), failure.reason) == (Away, "Unreachable")
     assert failure.message == "creating Pod a: connection refused"
 
 

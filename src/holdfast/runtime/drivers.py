@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from functools import partial
 from time import perf_counter
 from typing import Final, Generic, TypeVar, assert_never
@@ -23,7 +24,7 @@ from holdfast.client.resources import Resource
 from holdfast.kernel.outcomes import Again, Done, Failure, Permanent, Retry
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, Stores, View
-from holdfast.runtime.failures import Stale
+from holdfast.runtime.failures import Away, Stale
 from holdfast.runtime.metrics import Backlog, Metrics
 from holdfast.runtime.passes import Ending, Pass, Paused
 from holdfast.runtime.queues import NEVER, Priority, Queue
@@ -37,6 +38,9 @@ _log: Final = logging.getLogger("holdfast.runtime")
 
 _TIMEOUT: Final = "Timeout"
 _DEFECT: Final = "InternalError"
+
+_AWAY: Final = timedelta(seconds=15)
+"""The longest wait for a server that does not answer."""
 
 _ODD: Final = 8
 """From which failure in a row it is odd that the API is ahead of what we see; so far it was the way of the world."""
@@ -70,6 +74,8 @@ class Driver(Generic[W]):
         self._stopping = False
         self._started: dict[Key, float] = {}
         self._troubles: Troubles[Key] = Troubles()
+        self._is_away = False
+        """Whether no answer has come since a write was answered; that is told once, whatever it was that failed."""
         self._unsubscribe: list[Callable[[], None]] = []
 
     # --- changes in
@@ -164,7 +170,7 @@ class Driver(Generic[W]):
             del self._started[key]
         for each in written:
             self._remember(key, each)
-        result = self._conclude(key, ending, loop.time())
+        result = self._conclude(key, ending, loop.time(), wrote=bool(written))
         self._metrics.passed(name, result, seconds=perf_counter() - began)
         for stamp in self._echoes.pop(key, ()):
             (self.queue.touched if stamp in self._own else self.queue.changed)(key, loop.time())
@@ -183,11 +189,12 @@ class Driver(Generic[W]):
             failure.__cause__ = defect
             return failure
 
-    def _conclude(self, key: Key, ending: Ending, now: float) -> str:
+    def _conclude(self, key: Key, ending: Ending, now: float, *, wrote: bool) -> str:
         """The one switch: from how a pass ended to the queue, the log and the name of the result."""
         failures = self.queue.done(key, failed=isinstance(ending, Retry))
         if not isinstance(ending, Failure):
             self._troubles.over(key)
+            self._is_away = self._is_away and not wrote
         match ending:
             case Done():
                 return "done"
@@ -199,8 +206,8 @@ class Driver(Generic[W]):
             case Permanent():
                 self._fail(key, ending)
                 return "permanent"
-            case Retry(after=after):
-                delay = after or self.controller.backoff.delay(failures, spread=self._spread())
+            case Retry():
+                delay = self._delay(ending, failures)
                 self.queue.add(key, now, at=now + delay.total_seconds(), priority=Priority.LOOKED_AT)
                 if isinstance(ending, Stale):
                     if failures == _ODD:
@@ -212,6 +219,11 @@ class Driver(Generic[W]):
                 raise TypeError(f"raise Retry or Permanent, not {type(ending).__name__}")
             case _:
                 assert_never(ending)
+
+    def _delay(self, failure: Retry, failures: int) -> timedelta:
+        """How long a key waits after so many failures in a row; a server that is away may be back any moment."""
+        delay = failure.after or self.controller.backoff.delay(failures, spread=self._spread())
+        return min(delay, _AWAY) if isinstance(failure, Away) else delay
 
     # --- our own writes
 
@@ -241,7 +253,10 @@ class Driver(Generic[W]):
     def _fail(self, key: Key, failure: Failure) -> None:
         """Count a failure, and tell of it unless it is the same as before."""
         self._metrics.failed(self.controller.name, failure.reason)
-        is_news = self._troubles.is_news(key, failure.reason, failure.message)
+        if isinstance(failure, Away):
+            is_news, self._is_away = not self._is_away, True
+        else:
+            is_news = self._troubles.is_news(key, failure.reason, failure.message)
         fields = {"controller": self.controller.name, "key": str(key), "reason": failure.reason}
         said = {"fields": fields | {"error": failure.message}}
         if failure.reason != _DEFECT:

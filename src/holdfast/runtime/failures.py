@@ -2,7 +2,8 @@
 
     Failure (kernel.outcomes)
     ├── Retry
-    │   └── Stale    the API is ahead of what we saw: nothing is wrong, look again
+    │   ├── Stale    the API is ahead of what we saw: nothing is wrong, look again
+    │   └── Away     no answer came from the API
     └── Permanent
 
 What is not in the table is a defect and is handled as one.
@@ -34,6 +35,10 @@ class Stale(Retry):
     """A decision was made on an old view of the world, and the API said so."""
 
 
+class Away(Retry):
+    """No answer came: nothing is wrong with what was to be done, and everybody else fails in the same way."""
+
+
 _STALE: Final = (Conflict, AlreadyExists, NotFound)
 """The world has moved on since we looked."""
 
@@ -56,7 +61,7 @@ def failure_of(error: StatusError | Unreachable, doing: str) -> Failure:
     message = f"{doing}: {error}"
     match error:
         case Unreachable():
-            return Retry("Unreachable", message)
+            return Away("Unreachable", message)
         case _ if isinstance(error, _STALE):
             return Stale(error.reason, message)
         case Forbidden() if any(cause.reason == _GOING for cause in error.causes):
