@@ -16,7 +16,11 @@ from holdfast.kinds.model import Kind
 from holdfast.kinds.values import nearest
 from holdfast.runtime.controllers import Controller
 
-OPERATORS: Final = ("holdfast.operators.workload:CONTROLLERS", "holdfast.operators.podcliqueset:CONTROLLERS")
+OPERATORS: Final = (
+    "holdfast.operators.workload:CONTROLLERS",
+    "holdfast.operators.podcliqueset:CONTROLLERS",
+    "holdfast.operators.tenant:CONTROLLERS",
+)
 """``module:attribute`` of the controllers of each system, in the order in which they are listed."""
 
 
