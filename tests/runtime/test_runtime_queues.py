@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.runtime.queues import NEVER, Priority, Queue
+from holdfast.runtime.queues import NEVER, TURNS, Priority, Queue
 
 
 def test_a_key_that_was_added_twice_is_taken_once() -> None:
@@ -51,6 +51,19 @@ def test_what_changed_goes_before_what_is_looked_at() -> None:
     queue.add("old", 0, priority=Priority.LOOKED_AT)
     queue.add("new", 1)
     assert [queue.take(1), queue.take(1)] == ["new", "old"]
+
+
+def test_what_is_looked_at_gets_a_turn_however_much_changes() -> None:
+    queue: Queue[str] = Queue()
+    queue.add("look", 0, priority=Priority.LOOKED_AT)
+    taken = []
+    for now in range(2 * TURNS):
+        queue.add(f"change {now}", now)
+        key = queue.take(now)
+        assert key is not None
+        queue.done(key)
+        taken.append(key)
+    assert taken.index("look") == TURNS - 1
 
 
 def test_a_change_lifts_a_key_that_was_only_to_be_looked_at() -> None:

@@ -4,7 +4,8 @@
 - A key that is being worked on is never handed out a second time; what is added meanwhile waits for its end.
 - A key can be withheld, until what it waits for has been seen.
 - Failures in a row are counted here, so that their waits grow; a real change of the world forgets them.
-- What changed goes before what is merely looked at again; among equals, what was asked for first goes first.
+- What changed goes before what is merely looked at again, but never all the time: a look gets one turn in eight.
+- Among equals, what was asked for first goes first.
 
 A plain data structure: time is an argument, in seconds of any clock that does not
 go backwards.  It must not know tasks, timers, or what a key means.
@@ -23,11 +24,19 @@ K = TypeVar("K", bound=Hashable)
 NEVER: Final = float("inf")
 
 
+TURNS: Final = 8
+"""Of so many keys that are taken, one is looked at that nothing changed for, if there is one."""
+
+
 class Priority(IntEnum):
     """What goes first."""
 
     CHANGED = 0
     LOOKED_AT = 1
+
+
+_CHANGES_FIRST: Final = (Priority.CHANGED, Priority.LOOKED_AT)
+_LOOKS_FIRST: Final = (Priority.LOOKED_AT, Priority.CHANGED)
 
 
 @dataclass(slots=True)
@@ -58,8 +67,10 @@ class Queue(Generic[K]):
     _entries: dict[K, _Entry] = field(default_factory=dict)
     _heap: list[tuple[float, int, K]] = field(default_factory=list)
     """Keys that become due at a time."""
-    _due: list[tuple[int, float, int, K]] = field(default_factory=list)
-    """Keys that are due: by priority, then by time."""
+    _due: dict[Priority, list[tuple[float, int, K]]] = field(default_factory=lambda: {each: [] for each in Priority})
+    """Keys that are due, of each priority by time."""
+    _turn: int = 0
+    """How many keys were taken since one that was merely to be looked at."""
     _tickets: int = 0
     running: int = 0
 
@@ -103,13 +114,16 @@ class Queue(Generic[K]):
         while self._heap and self._heap[0][0] <= now:
             due, ticket, key = heapq.heappop(self._heap)
             if (entry := self._able(ticket, key)) is not None:
-                heapq.heappush(self._due, (entry.priority, due, ticket, key))
-        while self._due:
-            *_, ticket, key = heapq.heappop(self._due)
-            if (entry := self._able(ticket, key)) is not None:
-                entry.running, entry.due = True, NEVER
-                self.running += 1
-                return key
+                heapq.heappush(self._due[entry.priority], (due, ticket, key))
+        for priority in _LOOKS_FIRST if self._turn >= TURNS - 1 else _CHANGES_FIRST:
+            waiting = self._due[priority]
+            while waiting:
+                _, ticket, key = heapq.heappop(waiting)
+                if (entry := self._able(ticket, key)) is not None:
+                    entry.running, entry.due = True, NEVER
+                    self.running += 1
+                    self._turn = self._turn + 1 if priority is Priority.CHANGED else 0
+                    return key
         return None
 
     def waited(self, key: K, now: float) -> float:
@@ -140,14 +154,11 @@ class Queue(Generic[K]):
 
     def next_due(self) -> float:
         """When the next key can be taken, if nothing else happens: a past time means now."""
-        while self._due:
-            if (entry := self._able(*self._due[0][2:])) is not None:
-                return entry.due
-            heapq.heappop(self._due)
-        while self._heap:
-            if (entry := self._able(*self._heap[0][1:])) is not None:
-                return entry.due
-            heapq.heappop(self._heap)
+        for heap in (*self._due.values(), self._heap):
+            while heap:
+                if (entry := self._able(*heap[0][1:])) is not None:
+                    return entry.due
+                heapq.heappop(heap)
         return NEVER
 
     def _able(self, ticket: int, key: K) -> _Entry | None:
