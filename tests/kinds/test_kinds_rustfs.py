@@ -144,6 +144,9 @@ def test_a_tenant_has_the_names_and_columns_that_people_know() -> None:
     assert (TENANT.crd_name, TENANT.version, TENANT.short_names) == ("tenants.rustfs.com", "v1alpha1", ("tenant",))
     assert [(column.name, column.path) for column in TENANT.columns] == [
         ("State", ".status.currentState"),
+        ("Servers", ".status.availableReplicas"),
+        ("Reason", '.status.conditions[?(@.type=="Ready")].reason'),
+        ("Message", '.status.conditions[?(@.type=="Ready")].message'),
         ("Age", ".metadata.creationTimestamp"),
     ]
 

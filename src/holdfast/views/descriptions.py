@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from holdfast.meta import jsonpath
 from holdfast.meta.quantities import Quantity, QuantityError
+from holdfast.views.pools import pool_rows
 from holdfast.views.tables import NOTHING, aligned
 from holdfast.views.waits import because, conditions, waits
 
@@ -40,7 +41,7 @@ _OWN_NOTES: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 _TOLD_ELSEWHERE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _TOLD_OF_STATUS: Final = frozenset(
-    {"phase", "conditions", "initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}
+    {"phase", "conditions", "pools", "initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}
 )
 """What has a place of its own: at the top, or in a table."""
 
@@ -63,6 +64,8 @@ def describe(obj: Object, around: Surroundings, *, age: Callable[[str | None], s
     parts += [_member(title, value) for title, value in _body(obj)]
     if obj.get("kind") == "Pod":
         parts.append(_section("Containers", aligned(_container_rows(obj, age))))
+    if obj.get("kind") == "Tenant":
+        parts.append(_section("Pools", aligned(pool_rows(obj, age))))
     if obj.get("kind") == "Node":
         parts.append(_section("Requested", aligned(_requested(obj, around.pods))))
     if conditions(obj):

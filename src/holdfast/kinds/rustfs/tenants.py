@@ -202,5 +202,11 @@ KIND: Final = Kind(
     version="v1alpha1",
     plural="tenants",
     short_names=("tenant",),
-    columns=(Column(name="State", path=".status.currentState"), AGE),
+    columns=(
+        Column(name="State", path=".status.currentState"),
+        Column(name="Servers", path=".status.availableReplicas", type="integer"),
+        Column(name="Reason", path='.status.conditions[?(@.type=="Ready")].reason'),
+        Column(name="Message", path='.status.conditions[?(@.type=="Ready")].message', priority=1),
+        AGE,
+    ),
 )

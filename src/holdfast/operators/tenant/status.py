@@ -222,7 +222,9 @@ def _failed(facts: Facts) -> Summary | None:
     if not pools:
         return None
     return _said(
-        Kind.DEGRADED, Why.ROLLOUT_FAILED, f"the rollout of {_named(pools)} does not get further{_why(facts, pools)}"
+        Kind.DEGRADED,
+        Why.ROLLOUT_FAILED,
+        f"the rollout of {_named(pools)} does not get further{_why(facts, pools)}{_ill(facts, pools)}",
     )
 
 
@@ -230,7 +232,7 @@ def _degraded(facts: Facts) -> Summary | None:
     pools = facts.among(PoolState.DEGRADED)
     if not pools:
         return None
-    return _said(Kind.DEGRADED, Why.POOL_DEGRADED, f"{_named(pools)}: {_counts(facts, pools)}")
+    return _said(Kind.DEGRADED, Why.POOL_DEGRADED, f"{_named(pools)}: {_counts(facts, pools)}{_ill(facts, pools)}")
 
 
 _MOVING: Final = (PoolState.UPDATING, PoolState.CREATED, PoolState.NOT_CREATED)
@@ -291,6 +293,15 @@ def _counts(facts: Facts, pools: tuple[str, ...]) -> str:
     wanted = {pool.name: pool.servers for pool in facts.world.tenant.spec.pools}
     ready = sum(_ready(facts, pool) for pool in pools)
     return f"{ready:,} of {count(sum(wanted.get(pool, 0) for pool in pools), 'server')} ready"
+
+
+def _ill(facts: Facts, pools: tuple[str, ...]) -> str:
+    """What the first server says that is not ready: that it has no place, or whatever its node says."""
+    for pod in (pod for pool in pools for pod in facts.world.pods.get(pool, ()) if not pod.ready):
+        for told in (pod.condition("PodScheduled"), pod.condition("Ready")):
+            if told is not None and told.status == "False" and told.message:
+                return f"; {pod.metadata.name}: {told.message}"
+    return ""
 
 
 def _why(facts: Facts, pools: tuple[str, ...]) -> str:

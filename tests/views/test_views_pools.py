@@ -1,0 +1,78 @@
+"""The pools of a Tenant, as rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.views.descriptions import Surroundings, describe
+from holdfast.views.pools import pool_rows
+
+
+def tenant(*pools: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "rustfs.com/v1alpha1",
+        "kind": "Tenant",
+        "metadata": {"name": "media"},
+        "spec": {"pools": [{"name": "a", "servers": 4}]},
+        "status": {"currentState": "Ready", "pools": list(pools)},
+    }
+
+
+def row(pool: dict[str, Any]) -> list[str]:
+    _, told = pool_rows(tenant(pool), str)
+    return told
+
+
+COMPLETE = {
+    "ssName": "media-a",
+    "state": "PoolRolloutComplete",
+    "readyReplicas": 4,
+    "updatedReplicas": 4,
+    "currentRevision": "media-a-1",
+    "updateRevision": "media-a-1",
+    "lastUpdateTime": "T1",
+}
+LEAVING = {"lifecycleState": "Decommissioning", "decommission": {"progress": {"objectsMigrated": 1200}}}
+
+
+@pytest.mark.parametrize(
+    ("pool", "told"),
+    [
+        (COMPLETE, ["a", "RolloutComplete", "4/4", "4/4", "1", "no", "T1"]),
+        (
+            {**COMPLETE, "state": "PoolUpdating", "updatedReplicas": 1, "updateRevision": "media-a-2"},
+            ["a", "Updating", "4/4", "1/4", "1 -> 2", "no", "T1"],
+        ),
+        (
+            {**COMPLETE, **LEAVING},
+            ["a", "RolloutComplete", "4/4", "4/4", "1", "Decommissioning (1,200 objects moved)", "T1"],
+        ),
+        (
+            {**COMPLETE, "lifecycleState": "DecommissionFailed"},
+            ["a", "RolloutComplete", "4/4", "4/4", "1", "DecommissionFailed", "T1"],
+        ),
+    ],
+)
+def test_a_pool_is_a_row(pool: dict[str, Any], told: list[str]) -> None:
+    assert row(pool) == told
+
+
+def test_a_pool_that_nobody_reported_on_is_told_by_its_name() -> None:
+    _, told = pool_rows(tenant(), str)
+    assert told[:5] == ["a", "NotCreated", "0/4", "0/4", "<none>"]
+
+
+def test_a_pool_that_the_spec_no_longer_has_is_still_told() -> None:
+    rows = list(pool_rows(tenant(COMPLETE, {**COMPLETE, "ssName": "media-b"}), str))
+    assert [each[0] for each in rows] == ["POOL", "a", "b"]
+    assert rows[2][2] == "4/?"
+
+
+def test_a_description_has_the_pools_as_a_table() -> None:
+    lines = describe(tenant(COMPLETE), Surroundings(), age=lambda since: since or "")
+    at = lines.index("Pools:")
+    assert lines[at + 1].split() == ["POOL", "STATE", "READY", "UPDATED", "REVISION", "LEAVING", "CHANGED"]
+    assert lines[at + 2].split() == ["a", "RolloutComplete", "4/4", "4/4", "1", "no", "T1"]
+    assert not any("ssName" in line for line in lines)
