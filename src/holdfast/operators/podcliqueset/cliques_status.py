@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
 from holdfast.kernel import conditions
-from holdfast.kernel.conditions import Condition, Verdict
+from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.reasons import count
 from holdfast.meta import times
@@ -29,8 +27,10 @@ from holdfast.operators.podcliqueset.reports import (
     breached_since,
     errors_of,
     lost,
+    old_conditions,
     present,
     updating,
+    wire,
     wire_conditions,
 )
 from holdfast.runtime.decisions import Notice
@@ -46,7 +46,7 @@ def report(
     ready = sum(pod.ready for pod in active)
     scheduled = sum(pod.scheduled for pod in active)
     updated = sum(pod.template_hash == world.wanted for pod in active)
-    old = tuple(Condition.from_wire(msgspec.to_builtins(each)) for each in before.conditions)
+    old = old_conditions(before)
     verdicts = {
         SCHEDULED: _scheduled(world, scheduled),
         BREACHED: _breached(world, move, scheduled),
@@ -66,7 +66,7 @@ def report(
         "lastScheduled": before.last_scheduled or (times.format(now) if scheduled >= world.minimum else None),
         "minAvailableBreachedSince": breached_since(merged),
         **_hashes(world, move, updated),
-        "updateProgress": None if move.progress is None else msgspec.to_builtins(move.progress),
+        "updateProgress": None if move.progress is None else wire(move.progress),
         "conditions": wire_conditions(merged),
     }
     return present(status), lost(before.scheduled_replicas, scheduled, wanted=world.replicas)
@@ -79,13 +79,11 @@ def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any]:
 
 def _hashes(world: World, move: Move, updated: int) -> dict[str, str | None]:
     """Which generation all pods have: it moves when every pod is of the wanted template and no update runs."""
-    whole = updated == len(world.active) == world.replicas and not move.running
-    before = world.before
+    generation, before = world.mandate.generation, world.before
+    whole = bool(generation) and updated == len(world.active) == world.replicas and not move.running
     return {
         "currentPodTemplateHash": world.wanted if whole else before.current_pod_template_hash,
-        "currentPodCliqueSetGenerationHash": (
-            world.mandate.generation if whole else before.current_pod_clique_set_generation_hash
-        ),
+        "currentPodCliqueSetGenerationHash": (generation if whole else before.current_pod_clique_set_generation_hash),
     }
 
 

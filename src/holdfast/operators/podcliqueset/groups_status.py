@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.kernel import conditions
-from holdfast.kernel.conditions import Condition, Status, Verdict
+from holdfast.kernel.conditions import Status, Verdict
 from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.reasons import count
 from holdfast.meta import times
@@ -28,8 +28,10 @@ from holdfast.operators.podcliqueset.reports import (
     breached_since,
     errors_of,
     lost,
+    old_conditions,
     present,
     updating,
+    wire,
     wire_conditions,
 )
 from holdfast.runtime.decisions import Notice
@@ -44,7 +46,7 @@ def report(
     before, expected = world.before, world.expected
     scheduled = sum(replica.scheduled for replica in expected)
     once = sum(replica.ever_scheduled for replica in expected) >= min(world.minimum, world.replicas)
-    old = tuple(Condition.from_wire(msgspec.to_builtins(each)) for each in before.conditions)
+    old = old_conditions(before)
     breached = _breached(world, move)
     verdicts = {BREACHED: breached, READY: _ready(world), UPDATE: updating(move)}
     if breached.status is not Status.FALSE and not once and _was_whole(world):
@@ -82,7 +84,7 @@ def _was_whole(world: World) -> bool:
 
 def _generation(world: World, move: Move) -> str | None:
     """Which generation all replicas have: it moves when all of them are there, are of it, and no update runs."""
-    if not move.running and all(replica.current for replica in world.expected):
+    if world.mandate.generation and not move.running and all(replica.current for replica in world.expected):
         return world.mandate.generation
     return world.before.current_pod_clique_set_generation_hash
 
@@ -100,8 +102,7 @@ def _progress(world: World, move: Move) -> dict[str, Any] | None:
         updated_pod_cliques_count=sum(cliques),
         total_pod_cliques_count=world.replicas * len(world.hashes),
     )
-    progress: dict[str, Any] = msgspec.to_builtins(counted)
-    return progress
+    return wire(counted)
 
 
 # --- conditions

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from holdfast.client.resources import (
     AUTOSCALERS,
     ROLE_BINDINGS,
@@ -25,6 +23,7 @@ from holdfast.kinds.grove.components import AutoScalingConfig
 from holdfast.kinds.grove.templates import CliqueTemplate, ScalingGroupTemplate
 from holdfast.operators.podcliqueset import labels, names, startup
 from holdfast.operators.podcliqueset.labels import Component
+from holdfast.operators.podcliqueset.reports import wire
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS
 from holdfast.operators.podcliqueset.templates import Layout, minimum, replicas
 
@@ -148,7 +147,7 @@ def _clique(
     if after:
         spec["startsAfter"] = [parent.clique for parent in after]
     if template.spec.auto_scaling_config is not None:
-        spec["autoScalingConfig"] = msgspec.to_builtins(template.spec.auto_scaling_config)
+        spec["autoScalingConfig"] = wire(template.spec.auto_scaling_config)
     made = manifest(CLIQUES, layout, name, marks, spec=spec)
     if template.annotations:
         made["metadata"]["annotations"] = dict(template.annotations)

@@ -12,10 +12,11 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from holdfast.kernel import conditions
-from holdfast.kernel.conditions import Condition, Status, Verdict
+from holdfast.kernel.conditions import Condition, Verdict
 from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.reasons import Because
 from holdfast.kinds.grove.components import LastError
+from holdfast.kinds.model import Model, Status
 from holdfast.meta import times
 from holdfast.operators.podcliqueset.reasons import Why
 from holdfast.runtime.decisions import Notice
@@ -29,6 +30,17 @@ def wire_conditions(merged: Iterable[Condition]) -> list[dict[str, Any]]:
     return [condition.to_wire() for condition in merged]
 
 
+def wire(model: Model) -> dict[str, Any]:
+    """A model as the API has it: with lists, which are not equal to tuples."""
+    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(model))
+    return decoded
+
+
+def old_conditions(before: Status) -> tuple[Condition, ...]:
+    """The conditions that a status has."""
+    return tuple(Condition.from_wire(wire(each)) for each in before.conditions)
+
+
 def present(status: Mapping[str, Any]) -> dict[str, Any]:
     """A status without what is not there."""
     return {field: value for field, value in status.items() if value is not None}
@@ -40,7 +52,7 @@ def errors_of(failure: Failure | None, before: tuple[LastError, ...], now: datet
         return None
     same = next((each for each in before if (each.code, each.description) == (failure.reason, failure.message)), None)
     observed_at = times.format(now) if same is None else same.observed_at
-    return [msgspec.to_builtins(LastError(code=failure.reason, description=failure.message, observed_at=observed_at))]
+    return [wire(LastError(code=failure.reason, description=failure.message, observed_at=observed_at))]
 
 
 class Moving(Protocol):
@@ -63,7 +75,7 @@ def updating(move: Moving) -> Verdict:
 def breached_since(merged: Iterable[Condition]) -> str | None:
     """Since when a part has had too little, if it has."""
     breached = conditions.find(merged, BREACHED)
-    if breached is None or breached.status is not Status.TRUE or breached.last_transition_time is None:
+    if breached is None or breached.status is not conditions.Status.TRUE or breached.last_transition_time is None:
         return None
     return times.format(breached.last_transition_time)
 

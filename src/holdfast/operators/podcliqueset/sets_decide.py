@@ -34,6 +34,9 @@ def decide(world: World, now: datetime) -> Decision:
     ending = termination(world, now)
     going = course(world, now, ending=ending.indices)
     status, notices = sets_status.report(world, going, ending, now)
+    if world.before.current_generation_hash is None:
+        # What is wanted is written down before anything is made from it: the parts go by it.
+        return Decision(status=status)
     return Decision(
         children=tuple(Desired(made) for made in children(world)),
         writes=tuple(_writes(world, ending)),

@@ -10,16 +10,22 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
 from holdfast.kernel import conditions
-from holdfast.kernel.conditions import Condition, Verdict
+from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.reasons import Code, count
 from holdfast.kinds.grove.sets import FinishingReplica, UpdateProgress
 from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.reasons import Why
-from holdfast.operators.podcliqueset.reports import READY, UPDATE, errors_of, present, wire_conditions
+from holdfast.operators.podcliqueset.reports import (
+    READY,
+    UPDATE,
+    errors_of,
+    old_conditions,
+    present,
+    wire,
+    wire_conditions,
+)
 from holdfast.operators.podcliqueset.sets_observe import SetReplica, World
 from holdfast.operators.podcliqueset.sets_termination import Termination
 from holdfast.operators.podcliqueset.sets_update import Course
@@ -39,7 +45,7 @@ def report(
 ) -> tuple[dict[str, Any], tuple[Notice, ...]]:
     """The whole status, and what is worth telling about how it changed."""
     before, replicas = world.before, world.replicas
-    old = tuple(Condition.from_wire(msgspec.to_builtins(each)) for each in before.conditions)
+    old = old_conditions(before)
     verdicts = {
         READY: _ready(replicas),
         PROGRESSING: _progressing(replicas, going),
@@ -58,7 +64,7 @@ def report(
         "currentGenerationHash": going.generation,
         "rollingUpdateProgress": _by_name(going),
         "updateProgress": _by_number(world, going),
-        "terminatingReplicas": [msgspec.to_builtins(each) for each in ending.replicas] or None,
+        "terminatingReplicas": [wire(each) for each in ending.replicas] or None,
         "hpaPodSelector": labels.text(labels.of_set(world.layout.name)),
         "lastErrors": errors_of(failure, before.last_errors, now),
         "conditions": wire_conditions(merged),
@@ -85,7 +91,7 @@ def _by_name(going: Course) -> dict[str, Any] | None:
     if going.progress is None:
         return None
     shown: dict[str, Any] = {"updatedPodCliques": [], "updatedPodCliqueScalingGroups": []}
-    shown |= msgspec.to_builtins(going.progress)
+    shown |= wire(going.progress)
     return shown
 
 
@@ -105,8 +111,7 @@ def _by_number(world: World, going: Course) -> dict[str, Any] | None:
         if turn is None
         else (FinishingReplica(replica_index=turn.replica_index, update_started_at=turn.update_started_at),),
     )
-    shown: dict[str, Any] = msgspec.to_builtins(counted)
-    return shown
+    return wire(counted)
 
 
 # --- conditions
