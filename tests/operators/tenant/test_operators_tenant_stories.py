@@ -435,3 +435,32 @@ def test_events_tell_what_was_done_and_when_it_was_ready() -> None:
 
 def test_every_reason_that_stops_everything_has_a_next_action() -> None:
     assert sorted(BLOCKED - NEXT.keys()) == []
+
+
+# --- what can never change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"podManagementPolicy": "OrderedReady"}, "podManagementPolicy is Parallel and can never become OrderedReady"),
+        ({"logging": {"mode": "persistent"}}, "the volumes of each server is vol-0 and can never become logs, vol-0"),
+        (
+            {"pools": [pool(persistence={"volumesPerServer": 1, "labels": {"tier": "hot"}})]},
+            "the labels of vol-0 is",
+        ),
+    ],
+)
+def test_what_a_stateful_set_cannot_change_is_said_before_it_is_tried(change: dict[str, Any], said: str) -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(TENANTS, tenant())
+        await reaches(cluster, "Ready")
+        await cluster.patch(TENANTS, "store", {"spec": change})
+        status = await reaches(cluster, "Blocked")
+        assert answer(status, "WorkloadsReady") == ("False", "StatefulSetUpdateValidationFailed")
+        found = condition(status, "WorkloadsReady")
+        assert found is not None
+        assert said in found["message"]
+        assert states(status) == ["PoolRolloutComplete"]
+
+    told(story)

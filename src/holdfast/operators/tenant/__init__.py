@@ -9,11 +9,13 @@ from holdfast.client.resources import NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SE
 from holdfast.operators.tenant import admin
 from holdfast.operators.tenant.admin import Connect
 from holdfast.operators.tenant.decide import act, decide, explain, survey
-from holdfast.operators.tenant.observe import INDEXES, TENANTS, mentioned, observe, on_node, tenant_of
+from holdfast.operators.tenant.observe import INDEXES, TENANTS, in_the_way, mentioned, observe, on_node, tenant_of
 from holdfast.operators.tenant.settings import DEFAULTS, Settings
 from holdfast.runtime.controllers import Controller, Watch
 
 __all__ = ["CONTROLLERS", "Settings", "controllers"]
+
+OWNED: Final = (SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS)
 
 
 def controllers(settings: Settings = DEFAULTS, *, connect: Connect = admin.connect) -> tuple[Controller[Any], ...]:
@@ -22,11 +24,12 @@ def controllers(settings: Settings = DEFAULTS, *, connect: Connect = admin.conne
         Controller(
             name="tenant",
             resource=TENANTS,
-            owns=(SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS),
+            owns=OWNED,
             watches=(
                 Watch(resource=PODS, keys=tenant_of),
                 Watch(resource=SECRETS, keys=mentioned),
                 Watch(resource=NODES, keys=on_node),
+                *(Watch(resource=each, keys=in_the_way) for each in OWNED),
             ),
             writes=(PODS,),
             indexes=INDEXES,

@@ -59,6 +59,11 @@ def _probe(path: str) -> dict[str, Any]:
     return {"httpGet": {"path": path, "port": STORE_PORT, "scheme": "HTTP"}}
 
 
+def pod_management_policy(tenant: Tenant) -> str:
+    """All servers start at once unless somebody wants otherwise: they look for each other."""
+    return tenant.spec.pod_management_policy or "Parallel"
+
+
 # --- the environment
 
 

@@ -23,7 +23,8 @@ from holdfast.operators.tenant.observe import World
 from holdfast.operators.tenant.reasons import Why
 from holdfast.operators.tenant.settings import Settings
 from holdfast.operators.tenant.signing import Credentials
-from holdfast.operators.tenant.status import Facts, report
+from holdfast.operators.tenant.status import report
+from holdfast.operators.tenant.summaries import Facts
 from holdfast.operators.tenant.validate import credentials, findings
 from holdfast.runtime.decisions import Decision, Notice, Write
 

@@ -88,9 +88,15 @@ def requests(world: World) -> dict[str, DecommissionRequest]:
 def needs_survey(world: World) -> bool:
     """Whether the store has to be asked at all."""
     wanted = {pool.name for pool in world.tenant.spec.pools}
-    if requests(world).keys() & wanted:
-        return True
-    return any(pool in wanted and before.decommission is not None for pool, before in world.before.items())
+    left = {pool for pool, before in world.before.items() if _is_over(before.decommission)}
+    followed = {pool for pool, before in world.before.items() if before.decommission is not None}
+    return bool((requests(world).keys() | followed) & wanted - left)
+
+
+def _is_over(status: DecommissionStatus | None) -> bool:
+    """Whether a pool has left, and nothing more is to be asked about it."""
+    cleanup = None if status is None else status.cleanup
+    return cleanup is not None and cleanup.state is CleanupState.PVC_RETAINED
 
 
 def follow(world: World, volumes: Mapping[str, str], *, now: datetime) -> dict[str, Lifecycle]:

@@ -161,6 +161,21 @@ def mentioned(obj: Object, view: View) -> Iterable[Key]:
     return [tenant.key for tenant in view.indexed(TENANTS, "mentions", str(obj.key))]
 
 
+def _names_needed(obj: Object) -> Iterable[str]:
+    """The names of what a Tenant makes."""
+    name, tenant = obj.key.name, obj.decode(Tenant)
+    needed = [f"ServiceAccount/{names.account(name)}"]
+    needed += [f"Service/{each}" for each in (names.store(name), names.console(name), names.headless(name))]
+    needed += [f"StatefulSet/{names.stateful_set(name, pool.name)}" for pool in tenant.spec.pools]
+    return (f"{obj.key.namespace}/{each}" for each in needed)
+
+
+def in_the_way(obj: Object, view: View) -> Iterable[Key]:
+    """The Tenants that need the name of an object, whoever it belongs to."""
+    name = f"{obj.key.namespace}/{obj.resource.kind}/{obj.key.name}"
+    return [tenant.key for tenant in view.indexed(TENANTS, "names", name)]
+
+
 def tenant_of(obj: Object, view: View) -> Iterable[Key]:
     """The Tenant of a server."""
     name = obj.meta.labels.get(names.TENANT)
@@ -182,5 +197,6 @@ def on_node(obj: Object, view: View) -> Iterable[Key]:
 
 INDEXES: Final = (
     Index(resource=TENANTS, name="mentions", values=_mentions),
+    Index(resource=TENANTS, name="names", values=_names_needed),
     Index(resource=PODS, name="tenant-node", values=_node_of),
 )

@@ -46,7 +46,7 @@ TRANSITIONS: Final = Transitions(
     },
     start=(PoolState.NOT_CREATED.value,),
 )  # fmt: skip
-"""Which state may follow which.  Failed is left and reached by way of Updating alone: a deadline is of a rollout."""
+"""Which state may follow which.  RolloutFailed follows Updating alone: a deadline is that of a rollout."""
 
 
 SERVERS: Final = "holdfast.dev/servers"
@@ -67,6 +67,7 @@ class UpdateStrategy(msgspec.Struct, frozen=True, rename="camel"):
 class SetSpec(msgspec.Struct, frozen=True, rename="camel"):
     replicas: int | None = None
     service_name: str = ""
+    pod_management_policy: str = "OrderedReady"
     selector: dict[str, Any] = {}
     update_strategy: UpdateStrategy = UpdateStrategy()
     volume_claim_templates: list[dict[str, Any]] = []

@@ -88,7 +88,7 @@ def stateful_set(
         "spec": {
             "replicas": pool.servers,
             "serviceName": names.headless(name),
-            "podManagementPolicy": tenant.spec.pod_management_policy or "Parallel",
+            "podManagementPolicy": containers.pod_management_policy(tenant),
             "updateStrategy": dict(strategy),
             "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
             "selector": {"matchLabels": names.selector(name, pool.name)},

@@ -253,24 +253,31 @@ def _differences(tenant: Tenant, pool: Pool, found: StatefulSet) -> Iterator[tup
         yield "servers", found.servers, pool.servers
     if found.spec.service_name != names.headless(name):
         yield "the Service of its servers", found.spec.service_name, names.headless(name)
+    policy = containers.pod_management_policy(tenant)
+    if found.spec.pod_management_policy != policy:
+        yield "podManagementPolicy", found.spec.pod_management_policy, policy
     selector = names.selector(name, pool.name)
     if found.spec.selector.get("matchLabels") != selector:
         yield "the selector of its servers", found.spec.selector.get("matchLabels"), selector
-    old = {each["metadata"]["name"]: each["spec"] for each in found.spec.volume_claim_templates}
-    new = {each["metadata"]["name"]: each["spec"] for each in containers.claims(tenant, pool)}
+    old = {each["metadata"]["name"]: each for each in found.spec.volume_claim_templates}
+    new = {each["metadata"]["name"]: each for each in containers.claims(tenant, pool)}
     if old.keys() != new.keys():
         yield "the volumes of each server", _listed(old), _listed(new)
-    for volume in old.keys() & new.keys():
+    for volume in sorted(old.keys() & new.keys()):
         yield from _claim_differences(volume, old[volume], new[volume])
 
 
 def _claim_differences(volume: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    if _size(old) != _size(new):
-        yield f"the size of {volume}", _size(old), _size(new)
-    if (old.get("accessModes") or []) != (new.get("accessModes") or []):
-        yield f"the access modes of {volume}", old.get("accessModes"), new.get("accessModes")
-    if old.get("storageClassName") != new.get("storageClassName"):
-        yield f"the StorageClass of {volume}", old.get("storageClassName"), new.get("storageClassName")
+    was, asked = old["spec"], new["spec"]
+    if _size(was) != _size(asked):
+        yield f"the size of {volume}", _size(was), _size(asked)
+    for field, what in (("accessModes", "access modes"), ("storageClassName", "StorageClass")):
+        if (was.get(field) or None) != (asked.get(field) or None):
+            yield f"the {what} of {volume}", was.get(field) or "unset", asked.get(field) or "unset"
+    for field in ("labels", "annotations"):
+        held, wanted = old["metadata"].get(field) or {}, new["metadata"].get(field) or {}
+        if held != wanted:
+            yield f"the {field} of {volume}", _written(held), _written(wanted)
 
 
 def _size(claim: Mapping[str, Any]) -> Quantity | str:
@@ -280,6 +287,10 @@ def _size(claim: Mapping[str, Any]) -> Quantity | str:
         return Quantity.parse(asked)
     except QuantityError:
         return str(asked)
+
+
+def _written(pairs: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in sorted(pairs.items())) or "none"
 
 
 def _listed(volumes: Mapping[str, Any]) -> str:
