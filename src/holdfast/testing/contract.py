@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -128,12 +129,15 @@ FAULTS: Final[Mapping[str, Callable[[Undisturbed], Iterator[tuple[str, Fault]]]]
 """What is tried, by name, for `pytest.mark.parametrize`."""
 
 
-def check(scenario: Scenario, faults: str) -> None:
-    """Try every fault of one kind; fails with the differences of the runs that ended otherwise."""
+def check(scenario: Scenario, faults: str, *, every: int = 1) -> None:
+    """Try every fault of one kind; fails with the differences of the runs that ended otherwise.
+
+    Of a scenario with very many writes one may try only one in `every` so many.
+    """
     known = undisturbed(scenario)
     failed = [
         difference
-        for name, fault in FAULTS[faults](known)
+        for name, fault in islice(FAULTS[faults](known), 0, None, every)
         if (difference := _tried(scenario, name, fault=fault, expected=known.ending))
     ]
     assert not failed, "\n\n".join(failed[:3]) + (f"\n\nand {len(failed) - 3} more" if len(failed) > 3 else "")
