@@ -59,9 +59,9 @@ class Life:
     deadline: datetime | None = None
 
 
-def live(pod: Pod, behaviour: Behaviour, faults: Iterable[PodFault], now: datetime) -> Life:
-    """The life of a pod, up to now."""
-    return _Living(pod, behaviour, tuple(faults), now).life()
+def live(pod: Pod, behaviour: Behaviour, faults: Iterable[PodFault], now: datetime, *, held: bool = False) -> Life:
+    """The life of a pod, up to now; one that is `held` does not get past its init containers."""
+    return _Living(pod, behaviour, tuple(faults), now, held).life()
 
 
 def restart_at(container: Container) -> datetime | None:
@@ -95,6 +95,7 @@ class _Living:
     behaviour: Behaviour
     faults: tuple[PodFault, ...]
     now: datetime
+    held: bool = False
     _deadlines: list[datetime] = field(default_factory=list)
 
     def life(self) -> Life:
@@ -131,23 +132,24 @@ class _Living:
     def _initialized(self, before: Mapping[str, Container]) -> tuple[dict[str, Container], bool]:
         """Each begins when the one before it is done, or, if that is a sidecar, runs."""
         inits: dict[str, Container] = {}
-        passed = True
+        passed, last = True, self.pod.spec.init_containers[-1:]
         for spec in self.pod.spec.init_containers:
             container = before.get(spec.name, Container())
             if passed:
-                container = self._sidecar(spec, container) if spec.sidecar else self._init(spec, container)
+                stays = self.held and spec in last
+                container = self._sidecar(spec, container) if spec.sidecar else self._init(spec, container, stays=stays)
             else:
                 container = _waits_for_inits(container)
             inits[spec.name] = container
             run = container.run
             passed = passed and (isinstance(run, Live) if spec.sidecar else isinstance(run, Over))
-        return inits, passed
+        return inits, passed and (bool(last) or not self.held)
 
-    def _init(self, spec: ContainerSpec, container: Container) -> Container:
+    def _init(self, spec: ContainerSpec, container: Container, *, stays: bool) -> Container:
         run = container.run
         if isinstance(run, Idle):
             run = self._begun(spec, run, self.now)
-        if isinstance(run, Live):
+        if isinstance(run, Live) and not stays:
             end = run.since + self.behaviour.init
             run = Over.ended(run, end, 0) if end <= self.now else run
             self._deadlines.append(end)

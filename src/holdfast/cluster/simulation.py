@@ -22,7 +22,7 @@ import msgspec
 from holdfast.client.objects import Object
 from holdfast.client.pods import FINISHED
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS
-from holdfast.cluster import chaos
+from holdfast.cluster import chaos, start_orders
 from holdfast.cluster.behaviours import Behaviour, Defaults, behaviour
 from holdfast.cluster.chaos import NodeFault, PodFault, Slow
 from holdfast.cluster.evictions import BY_NODE
@@ -55,6 +55,8 @@ class World:
     host: Host
     faults: tuple[PodFault, ...] = ()
     outages: tuple[NodeFault, ...] = ()
+    held: bool = False
+    """It starts after others, and they are not ready."""
 
 
 # --- observe
@@ -69,7 +71,8 @@ def observe(view: View, key: Key) -> World | None:
     if node is None or NODE_LABEL not in node.meta.labels:
         return None
     faults = chaos.faults_in(view.get(CONFIG_MAPS, chaos.PLACE))
-    return World(obj, pod, _host(node.meta.name, node.raw), faults.on(pod.metadata), faults.of(node.meta.name))
+    host, held = _host(node.meta.name, node.raw), start_orders.is_held(view, obj)
+    return World(obj, pod, host, faults.on(pod.metadata), faults.of(node.meta.name), held)
 
 
 class _NodeStatus(msgspec.Struct, frozen=True):
@@ -108,7 +111,7 @@ def decide(world: World, now: datetime, *, defaults: Defaults) -> Decision:
         return _leave(world, acts, now)
     if pod.status.phase in FINISHED:
         return NOTHING
-    life = live(pod, acts, world.faults, now)
+    life = live(pod, acts, world.faults, now, held=world.held)
     deadlines = [life.deadline] if life.deadline is not None else []
     deadlines += [edge for outage in world.outages for edge in outage.edges(now)]
     outcome: Outcome = until(min(deadlines), now=now, because="something happens to it then") if deadlines else Done()
@@ -208,8 +211,12 @@ def controller(defaults: Defaults | None = None) -> Controller[World]:
     return Controller(
         name="simulated-pods",
         resource=PODS,
-        watches=(Watch(resource=NODES, keys=_pods_on), Watch(resource=CONFIG_MAPS, keys=_everybody)),
-        indexes=(BY_NODE,),
+        watches=(
+            Watch(resource=NODES, keys=_pods_on),
+            Watch(resource=CONFIG_MAPS, keys=_everybody),
+            Watch(resource=PODS, keys=start_orders.those_who_wait),
+        ),
+        indexes=(BY_NODE, start_orders.BY_CLIQUE),
         observe=observe,
         decide=partial(decide, defaults=defaults or Defaults()),
         workers=64,
