@@ -336,6 +336,7 @@ def test_a_wide_row_of_a_pod_says_where_it_is() -> None:
             {"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
             {"Status": "NotReady", "Roles": "<none>"},
         ),
+        ("Node", {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, {"Status": "NotReady"}),
         ("Node", {}, {"Status": "Unknown"}),
         ("ConfigMap", {"data": {"a": "", "b": ""}, "binaryData": {"c": ""}}, {"Data": 3}),
         ("Secret", {"stringData": {"a": ""}}, {"Data": 1, "Type": "Opaque"}),

@@ -33,6 +33,7 @@ from processes import (
 
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import CLAIMS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SECRETS
+from holdfast.cluster.nodelifecycle import KUBELET
 from holdfast.meta.errors import BadRequest
 from holdfast.meta.objects import Key
 
@@ -63,6 +64,7 @@ def test_the_machine_is_a_node_that_is_ready_and_heard_from(tmp_path: Path) -> N
         node = (await cluster.client.get(NODES, Key("", "local"))).wire()
         assert node["metadata"]["labels"]["holdfast.dev/runtime"] == "process"
         assert int(node["status"]["capacity"]["cpu"]) == os.cpu_count()
+        assert node["status"]["nodeInfo"]["kubeletVersion"] == KUBELET
         assert conditions(cluster)["Ready"] == "True"
         lease = (await cluster.client.get(LEASES, Key("kube-node-lease", "local"))).wire()
         assert lease["spec"]["holderIdentity"] == "local"

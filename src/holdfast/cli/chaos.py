@@ -60,7 +60,11 @@ def _selector(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
 
 
 _FOR: Final = click.option(
-    "--for", "lasting", callback=_duration, metavar="TIME", help="How long it lasts: 30s, 5m.  [default: until stopped]"
+    "--for",
+    "lasting",
+    callback=_duration,
+    metavar="TIME",
+    help="How long it lasts: 30s, 5m.  [default: a crash comes once, all else lasts until it is stopped]",
 )
 _AIM: Final = (
     click.option("-l", "--selector", default="", callback=_selector, help="Only pods with such labels: app=web."),

@@ -38,6 +38,8 @@ from holdfast.runtime.controllers import Controller, Index, View, Watch
 from holdfast.runtime.decisions import Decision, Notice, Patch
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
+KUBELET: Final = "v1.33.0"
+"""The version of Kubernetes that nodes of ours behave like."""
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"

@@ -20,7 +20,7 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, LEASES, NODES, Resource
 from holdfast.cluster import chaos
 from holdfast.cluster.chaos import NodeDown, NodeFault, NodeGone
-from holdfast.cluster.nodelifecycle import LEASE_NAMESPACE, Node
+from holdfast.cluster.nodelifecycle import KUBELET, LEASE_NAMESPACE, Node
 from holdfast.cluster.simulation import NODE_LABEL
 from holdfast.kernel.outcomes import Failure
 from holdfast.meta import times
@@ -54,7 +54,7 @@ class Fleet:
     zones: tuple[str, ...] = ("zone-a", "zone-b", "zone-c")
     region: str = "local"
     heartbeat: timedelta = timedelta(seconds=10)
-    version: str = "v1.33.0"
+    version: str = KUBELET
 
     def __post_init__(self) -> None:
         if self.count < 0:

@@ -46,9 +46,8 @@ def _validate_node(obj: Object, old: Object | None) -> list[FieldError]:
 
 def _state(obj: Object) -> str:
     conditions = get(obj, "status", "conditions", default=())
-    ready = next((e.get("status") for e in conditions if e.get("type") == "Ready"), "Unknown")
-    words = {"True": "Ready", "Unknown": "Unknown"}
-    shown = [words.get(ready, "NotReady")]
+    ready = next((e.get("status") for e in conditions if e.get("type") == "Ready"), None)
+    shown = ["Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"]
     if get(obj, "spec", "unschedulable"):
         shown.append("SchedulingDisabled")
     return joined(shown)

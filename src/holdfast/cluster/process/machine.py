@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.client.resources import LEASES, NODES
+from holdfast.cluster.nodelifecycle import KUBELET
 from holdfast.meta import times
 from holdfast.meta.quantities import Format, Quantity
 
@@ -117,8 +118,8 @@ def node_status(name: str, machine: Machine, now: datetime) -> dict[str, Any]:
             "kernelVersion": machine.kernel,
             "osImage": machine.hostname,
             "containerRuntimeVersion": "process://1",
-            "kubeletVersion": "",
-            "kubeProxyVersion": "",
+            "kubeletVersion": KUBELET,
+            "kubeProxyVersion": KUBELET,
             "operatingSystem": machine.system,
             "architecture": machine.architecture,
         },
