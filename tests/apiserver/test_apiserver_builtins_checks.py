@@ -661,7 +661,7 @@ WEBHOOK = {
         (
             "PersistentVolumeClaim",
             BOUND,
-            {"spec": {**BOUND["spec"], "storageClassName": "x"}},
+            {"spec": {**BOUND["spec"], "accessModes": ["ReadWriteMany"]}},
             "spec: Forbidden: spec is immutable after creation except resources.requests",
         ),
         (
@@ -677,6 +677,13 @@ WEBHOOK = {
             "spec.resources.requests.storage: Forbidden: field can not be less than",
         ),
         ("PersistentVolumeClaim", {"spec": CLAIM_SPEC}, {"spec": {**CLAIM_SPEC, "volumeName": "v"}}, None),
+        ("PersistentVolumeClaim", {"spec": CLAIM_SPEC}, {"spec": {**CLAIM_SPEC, "storageClassName": "fast"}}, None),
+        (
+            "PersistentVolumeClaim",
+            {"spec": {**CLAIM_SPEC, "storageClassName": ""}},
+            {"spec": {**CLAIM_SPEC, "storageClassName": "fast"}},
+            "spec: Forbidden: spec is immutable after creation except resources.requests",
+        ),
         (
             "Service",
             {"spec": {"ports": [{"port": 1}], "clusterIP": "10.0.0.1"}},

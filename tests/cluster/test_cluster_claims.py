@@ -269,6 +269,7 @@ def test_a_claim_is_bound_grows_is_protected_and_goes_with_its_volume() -> None:
         await cluster.settle()
         bound = await cluster.get(CLAIMS, "data")
         assert bound["spec"]["volumeName"] == f"pvc-{uid}"
+        assert bound["spec"]["storageClassName"] == "standard", "the class that it has got is said"
         assert bound["status"] == {
             "phase": "Bound",
             "accessModes": ["ReadWriteOnce"],

@@ -9,7 +9,7 @@ newcomer expects: a volume, at once.
   (``storageClassName: ""``) or its class is a StorageClass of another provisioner, whose
   work it is.  A class that does not exist as an object is as good as ours: manifests
   from other clusters name all sorts of classes.  A claim without a class gets that
-  which is marked as the default one, or else ours.
+  which is marked as the default one, or else ours, and says so.
 - Volumes are everywhere, so nobody waits for a first consumer; ours grow on request.
 
 A claim stays while a pod on a node uses it (``kubernetes.io/pvc-protection``), and takes
@@ -18,7 +18,7 @@ the volume along that was made for it, unless the volume's policy is to be retai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -91,16 +91,16 @@ def decide(world: World, now: datetime, *, directory: str) -> Decision:
         return _bound(world, claim)
     mine = [each for each in world.reserved if each.decode(Volume).reserved_for(claim.metadata)]
     if mine:
-        return Decision(writes=(*_taken(world, mine[0]), _named(world, mine[0].meta.name, wave=1)))
+        return Decision(writes=(*_taken(world, mine[0]), _named(world, mine[0].wire())))
     fitting = _fitting(world, claim)
     if fitting is not None:
-        return Decision(writes=(*_taken(world, fitting), _named(world, fitting.meta.name, wave=1)))
+        return Decision(writes=(*_taken(world, fitting), _named(world, fitting.wire())))
     waits = _waits(world, claim)
     if waits is not None:
         return Decision(status=_status(world, "Pending"), notices=(waits,))
     volume = _made(world, claim, directory)
     made = Create(resource=VOLUMES, manifest=volume, because=f"no free volume meets the claim {world.claim.key}")
-    return Decision(writes=(made, _named(world, volume["metadata"]["name"], wave=1)))
+    return Decision(writes=(made, _named(world, volume)))
 
 
 def cleanup(world: World, now: datetime) -> Decision:
@@ -158,15 +158,19 @@ def _taken(world: World, volume: Object) -> tuple[Patch, ...]:
     )
 
 
-def _named(world: World, volume: str, *, wave: int) -> Patch:
+def _named(world: World, volume: Mapping[str, Any]) -> Patch:
+    """Have the claim name the volume that is kept for it, and be of its class if it was of none."""
     obj = world.claim
+    spec = {"volumeName": volume["metadata"]["name"]}
+    if obj.decode(Claim).spec.storage_class_name is None and volume["spec"].get("storageClassName"):
+        spec["storageClassName"] = volume["spec"]["storageClassName"]
     return Patch(
         resource=CLAIMS,
         key=obj.key,
-        patch={"metadata": {"annotations": BOUND_BY_US}, "spec": {"volumeName": volume}},
+        patch={"metadata": {"annotations": BOUND_BY_US}, "spec": spec},
         uid=obj.uid,
         version=obj.version,
-        wave=wave,
+        wave=1,
         because="a volume is kept for it",
     )
 

@@ -63,10 +63,12 @@ def _validate_claim(obj: Object, old: Object | None) -> list[FieldError]:
 
 
 def _claim_changes(spec: Object, old: Object) -> Problems:
-    """A claim may be bound once, grow, and change its class of attributes; nothing else."""
+    """A claim may be bound once, be given a class if it has none, grow, and change its class of attributes."""
     before = old["spec"]
     bound = get(old, "status", "phase") == "Bound"
-    mutable = {"resources", "volumeAttributesClassName"} | ({"volumeName"} if not before.get("volumeName") else set())
+    mutable = {"resources", "volumeAttributesClassName"}
+    mutable |= {"volumeName"} if not before.get("volumeName") else set()
+    mutable |= {"storageClassName"} if before.get("storageClassName") is None else set()
     if {k: v for k, v in spec.items() if k not in mutable} != {k: v for k, v in before.items() if k not in mutable}:
         yield FieldError.forbidden("spec", CLAIM_FORBIDDEN)
         return
