@@ -1,0 +1,150 @@
+"""Worlds of PodCliques, scaling groups and sets for pure tests: objects as a server has them, and what is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from gangsets import CLIQUES, GANGS, GROUPS, SETS, clique, group, pcs
+
+from holdfast.client.resources import PODS, Resource
+from holdfast.meta import times
+from holdfast.meta.objects import Key, owner_reference
+from holdfast.operators.podcliqueset import (
+    cliques_decide,
+    cliques_observe,
+    groups_observe,
+    labels,
+    render,
+    sets_observe,
+)
+from holdfast.operators.podcliqueset.templates import Layout
+from holdfast.runtime.decisions import Create, Decision, Delete
+from holdfast.testing.snapshots import Snapshot
+
+__all__ = ["CLIQUES", "GANGS", "GROUPS", "SETS", "clique", "group", "pcs"]
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+OLD, NEW = "old", "new"
+"""Generations."""
+
+
+def at(minutes: float) -> str:
+    """A moment so many minutes ago."""
+    return times.format(NOW - timedelta(minutes=minutes))
+
+
+def stored(
+    resource: Resource, manifest: Mapping[str, Any], *, owner: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """An object as a server has it."""
+    name = manifest["metadata"]["name"]
+    metadata = {
+        "namespace": "default",
+        "uid": f"uid-{resource.plural}-{name}",
+        "resourceVersion": "7",
+        "generation": 1,
+        "creationTimestamp": at(60),
+        **manifest["metadata"],
+    }
+    if owner is not None:
+        metadata["ownerReferences"] = [owner_reference(owner)]
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **manifest, "metadata": metadata}
+
+
+def the_set(
+    manifest: Mapping[str, Any], *, turn: int | None = None, generation: str = "", **status: Any
+) -> dict[str, Any]:
+    """A set, with the replica whose turn it is if there is one."""
+    made = stored(SETS, manifest)
+    known = generation or layout_of(made).generation_hash
+    made["status"] = {"currentGenerationHash": known, **status}
+    if turn is not None:
+        current = {"replicaIndex": turn, "updateStartedAt": at(1)}
+        made["status"]["rollingUpdateProgress"] = {"updateStartedAt": at(2), "currentlyUpdating": current}
+    return made
+
+
+def layout_of(made: Mapping[str, Any]) -> Layout:
+    found = sets_observe.observe(Snapshot([(SETS, made)]), Key.of(made))
+    assert found is not None
+    return found.layout
+
+
+def pod(
+    name: str,
+    owner: Mapping[str, Any],
+    *,
+    index: int = 0,
+    outdated: bool = False,
+    ready: bool = True,
+    node: str = "n1",
+    created: float = 30,
+    crashed: bool = False,
+    started: bool = True,
+    phase: str = "",
+    unschedulable: bool = False,
+    **metadata: Any,
+) -> dict[str, Any]:
+    """A pod of a PodClique: ready on a node, unless it says otherwise."""
+    marks = dict(owner["metadata"]["labels"]) | {labels.CLIQUE: owner["metadata"]["name"], labels.POD_INDEX: str(index)}
+    if outdated:
+        marks[labels.TEMPLATE_HASH] = "outdated"
+    conditions = []
+    if ready:
+        conditions.append({"type": "Ready", "status": "True", "lastTransitionTime": at(created)})
+    if unschedulable:
+        conditions.append({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"})
+    container: dict[str, Any] = {"name": "main", "started": started}
+    if crashed:
+        container["lastState"] = {"terminated": {"exitCode": 1}}
+    made = stored(PODS, {"metadata": {"name": name, "labels": marks, "creationTimestamp": at(created)}}, owner=owner)
+    made["metadata"] |= metadata
+    made["spec"] = {"nodeName": node} if node else {}
+    made["status"] = {"phase": phase or ("Running" if node else "Pending"), "conditions": conditions}
+    if node:
+        made["status"]["containerStatuses"] = [container]
+    return made
+
+
+def the_clique(
+    made: Mapping[str, Any],
+    name: str = "a",
+    *,
+    index: int = 0,
+    replicas: int | None = None,
+    status: Mapping[str, Any] | None = None,
+    template_hash: str = "",
+) -> dict[str, Any]:
+    """A standalone PodClique of a set."""
+    layout = layout_of(made)
+    world = sets_observe.observe(Snapshot([(SETS, made)]), Key.of(made))
+    assert world is not None
+    wanted = template_hash or world.hashes[name]
+    wire = stored(CLIQUES, render.clique(layout, layout.by_name[name], index, template_hash=wanted), owner=made)
+    if replicas is not None:
+        wire["spec"]["replicas"] = replicas
+    return wire | {"status": dict(status or {})}
+
+
+def decided(made: Mapping[str, Any], part: Mapping[str, Any], pods: Iterable[Mapping[str, Any]] = ()) -> Decision:
+    """What is decided for a PodClique with these pods."""
+    view = Snapshot([(SETS, made), (CLIQUES, part), *((PODS, pod) for pod in pods)])
+    world = cliques_observe.observe(view, Key.of(part))
+    assert world is not None
+    return cliques_decide.decide(world, NOW, image="holdfast:test")
+
+
+def deleted(decision: Decision) -> list[str]:
+    return [write.key.name for write in decision.writes if isinstance(write, Delete)]
+
+
+def created(decision: Decision) -> int:
+    return sum(isinstance(write, Create) for write in decision.writes)
+
+
+def group_world(view: Snapshot, name: str) -> groups_observe.World:
+    world = groups_observe.observe(view, Key("default", name))
+    assert world is not None
+    return world
