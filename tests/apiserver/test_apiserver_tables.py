@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.apiserver import ages, tables
+from holdfast.apiserver.builtins.events import EVENT
 from holdfast.apiserver.resources import Column, ResourceType
 from holdfast.meta.errors import BadRequest
 from holdfast.meta.exchange import Request, encode
@@ -99,6 +100,11 @@ def test_a_table_has_a_name_then_the_columns_of_the_kind() -> None:
         "Where it is.",
     ]
     assert shown["rows"] == [{"cells": ["a", 3, None, "5m"], "object": PARTIAL}]
+
+
+def test_a_name_that_stands_elsewhere_is_not_put_first() -> None:
+    shown = [column.name for column in tables.columns_of(EVENT) if not column.priority]
+    assert shown == ["Last Seen", "Type", "Reason", "Object", "Message"]
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,9 @@ def table(
 
 
 def columns_of(kind: ResourceType) -> tuple[Column, ...]:
-    """The columns of a kind: its name is always the first, and no kind has only that."""
+    """The columns of a kind: its name is the first unless it stands elsewhere, and no kind has only that."""
     own = kind.columns or ((_AGE,) if kind.custom else (_CREATED_AT,))
-    return own if own[0].name == _NAME.name else (_NAME, *own)
+    return own if any(column.name == _NAME.name for column in own) else (_NAME, *own)
 
 
 def _definition(column: Column, *, custom: bool) -> dict[str, Any]:
