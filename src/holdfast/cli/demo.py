@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import signal
 import sys
 import time
@@ -30,6 +31,9 @@ from holdfast.views.floors import Ledger, bar, is_ready
 
 PATIENCE: Final = 80.0
 """Seconds that each act may take."""
+
+_LONGEST: Final = 150
+"""How long a line of the log may be."""
 
 _FRAME: Final = 0.15
 """Seconds between two pictures on a terminal."""
@@ -106,6 +110,7 @@ class Stage:
             await self._change("change all at once", self._subjects)
             broken = [subject for subject in self._subjects if subject.breakable][:1]
             await self._break(broken)
+            self._show()
         finally:
             screen.cancel()
             for each in forget:
@@ -172,19 +177,23 @@ class Stage:
 
     async def _draw(self) -> None:
         """The picture on a terminal; elsewhere a line for each change of what an object says."""
-        live = sys.stdout.isatty()
         while True:
-            lines = tuple(self._picture() if live else self._lines())
-            if lines != self._shown:
-                if live:
-                    self._paint(lines)
-                else:
-                    for line in lines:
-                        if line not in self._shown:
-                            click.echo(f"{self._clock()}  {line}")
-                    sys.stdout.flush()
-                self._shown = lines
+            self._show()
             await asyncio.sleep(_FRAME)
+
+    def _show(self) -> None:
+        live = sys.stdout.isatty()
+        lines = tuple(self._picture() if live else self._lines())
+        if lines == self._shown:
+            return
+        if live:
+            self._paint(lines)
+        else:
+            for line in lines:
+                if line not in self._shown:
+                    click.echo(_cut(f"{self._clock()}  {line}", _LONGEST))
+            sys.stdout.flush()
+        self._shown = lines
 
     def _picture(self) -> Iterator[str]:
         stores = self._cluster.manager.caches
@@ -192,14 +201,14 @@ class Stage:
         yield ""
         for subject in self._subjects:
             phase, because = subject.says(stores)
-            yield f"{subject.title}  {phase}"
+            yield f"{subject.title}  {phase}: {because}"
             for name in subject.floors(stores):
                 group = self.ledger.groups.get(name)
                 if group is not None:
                     ready = len(group.ready)
                     size = subject.size(stores, name)
-                    yield f"  {bar(ready, group.floor, size)}  {ready}/{size} ready, floor {group.floor}  {name}"
-            yield f"  {because}"
+                    drawn = bar(ready, group.floor, size)
+                    yield f"  {name:<24} {drawn:<21}  {ready} of {size} ready, floor {group.floor}"
             yield ""
 
     def _lines(self) -> Iterator[str]:
@@ -211,8 +220,9 @@ class Stage:
     def _paint(self, lines: Sequence[str]) -> None:
         if self._shown:
             click.echo(f"\x1b[{len(self._shown)}A\x1b[J", nl=False)
+        width = shutil.get_terminal_size().columns
         for line in lines:
-            click.echo(line)
+            click.echo(_cut(line, width))
         sys.stdout.flush()
 
     def _summary(self) -> None:
@@ -226,3 +236,7 @@ class Stage:
     def _clock(self) -> str:
         seconds = int(time.monotonic() - self._began)
         return f"{seconds // 60}:{seconds % 60:02}"
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 1]}…"

@@ -14,6 +14,7 @@ from holdfast.cli.errors import Complaint, InputError
 from holdfast.client.objects import Object
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
+from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.controllers import View
 
 Wire = Mapping[str, Any]
@@ -144,5 +145,106 @@ WORKLOAD: Final = Rules(
     change=lambda manifest, version: {"spec": {"image": _image(manifest["spec"]["image"], version)}},
 )
 
-SUBJECTS: Final = {"Workload": WORKLOAD}
+# --- PodCliqueSets
+
+_CLIQUES: Final = Resource("grove.io", "v1alpha1", "podcliques", "PodClique")
+_SET: Final = "app.kubernetes.io/part-of"
+_CLIQUE: Final = "grove.io/podclique"
+
+
+def _clique(name: str, labels: Mapping[str, str]) -> str | None:
+    return f"clique {labels[_CLIQUE]}" if labels.get(_SET) == name and _CLIQUE in labels else None
+
+
+def _clique_floors(wire: Wire, view: View) -> Mapping[str, tuple[int, int]]:
+    metadata = wire["metadata"]
+    ours = LabelSelector.from_object({"matchLabels": {_SET: metadata["name"]}})
+    cliques = view.list(_CLIQUES, namespace=metadata["namespace"], labels=ours)
+    specs = {each.key.name: each.wire()["spec"] for each in cliques}
+    return {f"clique {name}": (spec.get("minAvailable", 0), spec["replicas"]) for name, spec in specs.items()}
+
+
+def _set_change(manifest: Wire, version: str) -> Wire:
+    template = manifest["spec"]["template"]
+    return {"spec": {"template": {"cliques": [_clique_change(clique, version) for clique in template["cliques"]]}}}
+
+
+def _clique_change(clique: Wire, version: str) -> Wire:
+    spec = clique["spec"]
+    containers = [{**each, "image": _image(each["image"], version)} for each in spec["podSpec"]["containers"]]
+    return {**clique, "spec": {**spec, "podSpec": {**spec["podSpec"], "containers": containers}}}
+
+
+def _set_runs(wire: Wire) -> bool:
+    status, replicas = _status(wire), wire["spec"].get("replicas", 0)
+    whole = status.get("availableReplicas") == status.get("updatedReplicas") == replicas
+    return _is_current(wire) and whole and not _is_true(wire, "UpdateInProgress")
+
+
+def _set_says(wire: Wire) -> tuple[str, str]:
+    for type, phase in (("Blocked", "Blocked"), ("UpdateInProgress", "Updating"), ("Progressing", "Progressing")):
+        if _is_true(wire, type):
+            return phase, _message(wire, type)
+    return ("Ready" if _is_true(wire, "Ready") else "new"), _message(wire, "Ready")
+
+
+SET: Final = Rules(
+    group=_clique,
+    floors=_clique_floors,
+    runs=_set_runs,
+    recovered=None,
+    says=_set_says,
+    change=_set_change,
+)
+
+
+# --- Tenants
+
+
+def _pool(name: str, labels: Mapping[str, str]) -> str | None:
+    return f"pool {name}/{labels['rustfs.pool']}" if labels.get("rustfs.tenant") == name else None
+
+
+def _pool_floors(wire: Wire, view: View) -> Mapping[str, tuple[int, int]]:
+    away = (wire["spec"].get("rollout") or {}).get("maxUnavailable", 1)
+    name, pools = wire["metadata"]["name"], wire["spec"]["pools"]
+    return {f"pool {name}/{pool['name']}": (pool["servers"] - away, pool["servers"]) for pool in pools}
+
+
+def _tenant_runs(wire: Wire) -> bool:
+    pools = _status(wire).get("pools") or ()
+    done = all(pool.get("state") == "PoolRolloutComplete" for pool in pools)
+    return _is_current(wire) and bool(pools) and done and _status(wire).get("currentState") == "Ready"
+
+
+def _tenant_says(wire: Wire) -> tuple[str, str]:
+    reconciling = "Reconciling" if _is_true(wire, "Reconciling") else "Ready"
+    return _status(wire).get("currentState", "new"), _message(wire, reconciling)
+
+
+TENANT: Final = Rules(
+    group=_pool,
+    floors=_pool_floors,
+    runs=_tenant_runs,
+    recovered=None,
+    says=_tenant_says,
+    # Its images have versions of their own: the next one of those that are known to work.
+    change=lambda manifest, version: {"spec": {"image": _image(manifest["spec"]["image"], "1.0.0-beta.11")}},
+)
+
+
+def _condition(wire: Wire, type: str) -> Wire:
+    conditions = _status(wire).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == type), {})
+
+
+def _is_true(wire: Wire, type: str) -> bool:
+    return _condition(wire, type).get("status") == "True"
+
+
+def _message(wire: Wire, type: str) -> str:
+    return str(_condition(wire, type).get("message", "nothing is known yet"))
+
+
+SUBJECTS: Final = {"Workload": WORKLOAD, "PodCliqueSet": SET, "Tenant": TENANT}
 """The kinds that the demo knows."""
