@@ -19,7 +19,7 @@ def test_the_demo_ends_by_itself_and_no_floor_was_broken() -> None:
         timeout=240,
     )
     assert (told.returncode, told.stderr) == (ExitCode.OK, ""), told.stdout + told.stderr
-    for kept in ("workload shop", "clique chat-0-engine", "clique chat-1-frontend", "pool media/pool-0"):
+    for kept in ("workload shop", "clique llm-0-engine", "clique llm-1-frontend", "pool media/pool-0"):
         assert f"floor kept: {kept}: " in told.stdout
     assert "3 objects rolled out and one broken" in told.stdout
     assert "BROKEN" not in told.stdout
