@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import running as lock
 from holdfast.cli.errors import ExitCode
 from holdfast.client import waiting
 from holdfast.client.api import ApiClient
@@ -218,11 +217,3 @@ def test_wrong_options_are_one_message(options: list[str], said: str) -> None:
 def test_down_where_nothing_runs_says_so(tmp_path: Path) -> None:
     told = subprocess.run([*HOLDFAST, "down", "--data-dir", str(tmp_path)], capture_output=True, text=True)
     assert (told.returncode, told.stdout) == (ExitCode.OK, f"nothing runs in {tmp_path}\n")
-
-
-def test_a_number_that_was_left_behind_misleads_nobody(tmp_path: Path) -> None:
-    (tmp_path / "up.pid").write_text(f"{os.getpid()}\n")
-    assert lock.process_in(tmp_path) is None
-    with lock.announced(tmp_path):
-        assert lock.process_in(tmp_path) == os.getpid()
-    assert lock.process_in(tmp_path) is None

@@ -7,13 +7,12 @@ import contextlib
 import logging
 import signal
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
 from holdfast.apiserver import serve
 from holdfast.apiserver.access import access_log
-from holdfast.cli import logs, serving
+from holdfast.cli import logs, running, serving
 from holdfast.cli.serving import Settings
 
 
@@ -51,7 +50,7 @@ def command(
     access_log.setLevel(logging.INFO if logs_access else logging.WARNING)
     with contextlib.ExitStack() as stack:
         kept = None if ephemeral else (data_dir or serving.default_directory()).absolute()
-        home = kept or Path(stack.enter_context(TemporaryDirectory(prefix="holdfast-")))
+        home = kept or stack.enter_context(running.for_now())
         target = (kubeconfig or home / "kubeconfig").absolute()
         settings = Settings(data_dir=kept, bind=bind, port=port, kubeconfig=target)
         with asyncio.Runner(loop_factory=serve.new_event_loop) as runner:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Final
 
 _FILE: Final = "up.pid"
+_PREFIX: Final = "holdfast-"
 _LOOK_AGAIN: Final = 0.05
 
 
@@ -23,16 +26,35 @@ _LOOK_AGAIN: Final = 0.05
 def announced(directory: Path) -> Iterator[None]:
     """Say that this process runs in a directory, for as long as the block lasts."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = directory / _FILE
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+    path, unannounced = directory / _FILE, directory / f"{_FILE}.{os.getpid()}"
+    with os.fdopen(os.open(unannounced, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        file.truncate()
         file.write(f"{os.getpid()}\n")
         file.flush()
+        # Locked before it has its name, so nobody takes it for one that was left behind.
+        unannounced.replace(path)
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def for_now(parent: Path | None = None) -> Iterator[Path]:
+    """A directory for a process that keeps nothing, without those that killed ones left behind."""
+    place = parent or Path(gettempdir())
+    for each in place.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # somebody else was faster, or it is none of ours
+            if _is_left_behind(each):
+                shutil.rmtree(each, ignore_errors=True)
+    with TemporaryDirectory(prefix=_PREFIX, dir=place) as name, announced(Path(name)):
+        yield Path(name)
+
+
+def _is_left_behind(directory: Path) -> bool:
+    """Whether a process of ours ran there that could not clean up after itself."""
+    is_ours = directory.stat(follow_symlinks=False).st_uid == os.getuid()
+    return is_ours and (directory / _FILE).is_file() and process_in(directory) is None
 
 
 def process_in(directory: Path) -> int | None:

@@ -8,14 +8,13 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
 
 from holdfast.apiserver import serve
 from holdfast.apiserver.access import access_log
-from holdfast.cli import checkups, logs, serving
+from holdfast.cli import checkups, logs, running, serving
 from holdfast.cli.embedded import Wish, embedded
 from holdfast.cli.serving import Settings
 from holdfast.cli.summary import watch_summary
@@ -78,7 +77,7 @@ def command(
     access_log.setLevel(logging.INFO if logs_access else logging.WARNING)
     with contextlib.ExitStack() as stack:
         kept = None if ephemeral else (data_dir or DIRECTORY).absolute()
-        home = kept or Path(stack.enter_context(TemporaryDirectory(prefix="holdfast-")))
+        home = kept or stack.enter_context(running.for_now())
         settings = Settings(
             data_dir=kept, bind=bind, port=port, kubeconfig=(kubeconfig or home / "kubeconfig").absolute()
         )
