@@ -2,7 +2,9 @@
 
     PodCliqueSet ──► PodClique ──► Pod
          │ └──► PodCliqueScalingGroup ──► PodClique ──► Pod
-         └──► PodGang, Service, autoscalers, identity
+         └──► Service, autoscalers, identity
+
+    PodGang: the pods of several PodCliques that are placed together
 
 Each kind has a controller of its own.  What a set wants of its parts is in its status
 and in their labels; what they have come to is in theirs; nobody asks anybody.
@@ -61,7 +63,7 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
             name="podcliqueset",
             resource=SETS,
             # PodCliques and scaling groups are not children that are kept as they were rendered: they scale alone.
-            owns=(SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, SECRETS, SERVICES, AUTOSCALERS, GANGS),
+            owns=(SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, SECRETS, SERVICES, AUTOSCALERS),
             watches=(Watch(resource=CLIQUES, keys=_owning_set), Watch(resource=GROUPS, keys=_owning_set)),
             writes=(CLIQUES, GROUPS),
             observe=sets_observe.observe,
@@ -90,8 +92,8 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
             name="podgang",
             resource=GANGS,
             watches=(Watch(resource=PODS, keys=gangs.of_pod), Watch(resource=CLIQUES, keys=gangs.of_clique)),
-            reads=(SETS,),
-            writes=(PODS,),
+            reads=(SETS, GROUPS),
+            writes=(PODS, GANGS),
             observe=gangs.observe,
             decide=gangs.decide,
         ),

@@ -4,8 +4,9 @@ A PodGang names, for each of its PodCliques, how many pods must be placed togeth
 which pods there are.  A pod is held back by a gate of ours until its gang names it;
 one of a scaled gang also until the base gang has its places.
 
-The set makes a PodGang; what is in it is kept here, gang by gang, so that a pod that
-comes or goes concerns its own gang alone.  This module must not know who places pods.
+A PodGang is there while PodCliques name it.  All that concerns it is decided here,
+gang by gang, so that a pod that comes or goes concerns its own gang alone.  This module
+must not know who places pods.
 """
 
 from __future__ import annotations
@@ -20,20 +21,22 @@ from holdfast.client.protocols import PatchType
 from holdfast.client.resources import PODS
 from holdfast.kernel import conditions
 from holdfast.kernel.conditions import Condition, Verdict
-from holdfast.kernel.reasons import count
+from holdfast.kinds.grove.templates import ScalingGroupTemplate
 from holdfast.kinds.grove_scheduler import PodGangPhase
-from holdfast.meta.objects import Key
-from holdfast.operators.podcliqueset import labels, names
+from holdfast.meta.objects import Key, owner_reference
+from holdfast.operators.podcliqueset import labels, names, render
+from holdfast.operators.podcliqueset.keeping import patched
 from holdfast.operators.podcliqueset.mandates import layout_of
 from holdfast.operators.podcliqueset.parts import Clique
+from holdfast.operators.podcliqueset.parts import Group as ScalingGroup
 from holdfast.operators.podcliqueset.pod_render import GATE
 from holdfast.operators.podcliqueset.pods import Pod
 from holdfast.operators.podcliqueset.reasons import Why
 from holdfast.operators.podcliqueset.reports import wire_conditions
-from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS
+from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
 from holdfast.operators.podcliqueset.templates import Layout, minimum, replicas
 from holdfast.runtime.controllers import View
-from holdfast.runtime.decisions import Decision, Patch, Write
+from holdfast.runtime.decisions import Create, Decision, Delete, Patch, Write
 
 INITIALIZED = "Initialized"
 
@@ -61,13 +64,15 @@ class Group:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """
-    object     the PodGang as it came
-    groups     what should be in it
-    base_lacks what the base gang of a scaled one still lacks, in words; empty where nothing is waited for
+    object      the PodGang as it came, if there is one
+    wanted      the PodGang as it should be, but for its pods; None if there should be none
+    groups      what should be in it
+    base_lacks  what the base gang of a scaled one still lacks, in words; empty where nothing is waited for
     """
 
-    object: Object
-    groups: tuple[Group, ...]
+    object: Object | None
+    wanted: dict[str, Any] | None = None
+    groups: tuple[Group, ...] = ()
     base_lacks: str = ""
 
 
@@ -75,24 +80,57 @@ class World:
 
 
 def observe(view: View, key: Key) -> World | None:
+    """The world of a PodGang, also of one that is yet to be made: PodCliques name it."""
     obj = view.get(GANGS, key)
-    if obj is None or obj.deleting:
+    if obj is not None and obj.deleting:
         return None
-    layout = layout_of(view, obj)
-    if layout is None:
+    chosen = labels.selector({labels.GANG: key.name})
+    named_by = next(
+        (each for each in view.list(CLIQUES, namespace=key.namespace, labels=chosen) if not each.deleting), None
+    )
+    source = obj or named_by
+    layout = None if source is None else layout_of(view, source)
+    if source is None or layout is None:
         return None
-    base = obj.meta.labels.get(labels.BASE_GANG)
+    marks = source.meta.labels
+    index = labels.index(marks, labels.SET_INDEX)
+    if index is None or not (named_by is not None or _is_wanted(view, layout, marks, index)):
+        return World(object=obj)
+    place = labels.index(marks, labels.GROUP_INDEX) if labels.BASE_GANG in marks else None
+    group = next(
+        (each for each in layout.groups if names.group(layout.name, index, each.name) == marks.get(labels.GROUP)), None
+    )
+    if place is None or group is None:
+        wanted, base = render.base_gang(layout, index), None
+    else:
+        wanted = render.scaled_gang(layout, group, index=index, group_index=place)
+        base = Key(key.namespace, names.replica(layout.name, index))
+    owner = view.get(SETS, Key(key.namespace, layout.name))
+    assert owner is not None, "its layout was read from it"
+    wanted["metadata"]["ownerReferences"] = [owner_reference(owner.wire())]
     return World(
         object=obj,
-        groups=tuple(_groups(view, obj, layout)),
-        base_lacks="" if base is None else _lacks(view, Key(key.namespace, base)),
+        wanted=wanted,
+        groups=tuple(_groups(view, key.namespace, _expected(layout, index, group, place))),
+        base_lacks="" if base is None else _lacks(view, base),
     )
 
 
-def _groups(view: View, obj: Object, layout: Layout) -> Iterator[Group]:
+def _is_wanted(view: View, layout: Layout, marks: Mapping[str, str], index: int) -> bool:
+    """Whether a gang should be there though none of its PodCliques is, because they are being made anew."""
+    if index >= layout.replicas:
+        return False
+    place, group = labels.index(marks, labels.GROUP_INDEX), marks.get(labels.GROUP)
+    if labels.BASE_GANG not in marks or place is None or group is None:
+        return True
+    found = view.get(GROUPS, Key(layout.namespace, group))
+    return found is not None and place < ScalingGroup.of(found).spec.replicas
+
+
+def _groups(view: View, namespace: str, expected: Iterable[tuple[str, int, int]]) -> Iterator[Group]:
     """The groups that a gang should have, in the order of the template."""
-    for name, least, begins_with in _expected(obj, layout):
-        found = view.get(CLIQUES, Key(obj.meta.namespace, name))
+    for name, least, begins_with in expected:
+        found = view.get(CLIQUES, Key(namespace, name))
         if found is None or found.deleting:
             yield Group(clique=name, minimum=least, replicas=begins_with)
             continue
@@ -106,24 +144,18 @@ def _groups(view: View, obj: Object, layout: Layout) -> Iterator[Group]:
         )
 
 
-def _expected(obj: Object, layout: Layout) -> Iterator[tuple[str, int, int]]:
-    """The PodCliques of a gang, with how many pods must be and should be."""
-    marks = obj.meta.labels
-    index, place = labels.index(marks, labels.SET_INDEX), labels.index(marks, labels.GROUP_INDEX)
-    if index is None:
-        return
+def _expected(
+    layout: Layout, index: int, group: ScalingGroupTemplate | None, place: int | None
+) -> Iterator[tuple[str, int, int]]:
+    """The PodCliques of a gang, with how many pods must be and should be: of the base gang, or of one replica."""
     if place is None:
         for clique in layout.standalone:
             yield names.clique(layout.name, index, clique.name), minimum(clique), replicas(clique)
-    for group in layout.groups:
-        group_name = names.group(layout.name, index, group.name)
-        if place is None:
-            places: Iterable[int] = range(minimum(group))
-        else:
-            places = (place,) if marks.get(labels.GROUP) == group_name else ()
-        for each in places:
-            for clique in layout.members(group):
-                yield names.member(group_name, each, clique.name), minimum(clique), replicas(clique)
+    for each in layout.groups if place is None else filter(None, (group,)):
+        group_name = names.group(layout.name, index, each.name)
+        for one in range(minimum(each)) if place is None else (place,):
+            for clique in layout.members(each):
+                yield names.member(group_name, one, clique.name), minimum(clique), replicas(clique)
 
 
 def _lacks(view: View, base: Key) -> str:
@@ -144,28 +176,41 @@ def _lacks(view: View, base: Key) -> str:
 
 
 def decide(world: World, now: datetime) -> Decision:
-    wanted = [group.wire() for group in world.groups]
-    have = (world.object.wire().get("spec") or {}).get("podgroups") or []
-    writes: list[Write] = []
-    if wanted != have and _is_worth_naming(world, have):
-        patch = {"spec": {"podgroups": wanted}}
-        writes.append(
-            Patch(
-                because="pods of the gang came or went",
-                resource=GANGS,
-                key=world.object.key,
-                patch=patch,
-                uid=world.object.uid,
-            )
+    obj, wanted = world.object, world.wanted
+    if wanted is None:
+        gone = () if obj is None else (_deletion(obj),)
+        return Decision(writes=gone)
+    groups = [group.wire() for group in world.groups]
+    if obj is None:
+        spec = {**wanted["spec"], "podgroups": groups}
+        return Decision(
+            writes=(Create(because="PodCliques name it", resource=GANGS, manifest={**wanted, "spec": spec}),)
         )
-    writes += _gates(world, _named(have))
-    return Decision(writes=tuple(writes), status=_status(world, have, now))
+    have = (obj.wire().get("spec") or {}).get("podgroups") or []
+    named = _named(have)
+    if groups != have and _is_worth_naming(world, have, named):
+        wanted = {**wanted, "spec": {**wanted["spec"], "podgroups": groups}}
+    writes = (*patched(obj, wanted), *_gates(world, named))
+    return Decision(writes=writes, status=_status(world, obj, named, now))
 
 
-def _is_worth_naming(world: World, have: list[Any]) -> bool:
-    """Whether the gang could be placed, or parts of it are: before, its pods need not be named one by one."""
-    complete = all(len(group.pods) >= group.minimum for group in world.groups)
-    return complete or not have or any(pod.scheduled for group in world.groups for pod in group.pods)
+def _deletion(obj: Object) -> Delete:
+    return Delete(because="it has no PodCliques any more", resource=GANGS, key=obj.key, uid=obj.uid)
+
+
+def _is_worth_naming(world: World, have: list[Any], named: frozenset[str]) -> bool:
+    """Whether to write down which pods there are.
+
+    Not while a gang of which nothing is placed is still being made: its pods need not be named one by one.
+    And not when pods only went: what replaces them will have to be named anyway.
+    """
+    pods = [pod for group in world.groups for pod in group.pods]
+    making = any(len(group.pods) < group.minimum for group in world.groups)
+    if not any(pod.scheduled for pod in pods) and making:
+        return False
+    lost = any(len(group.pods) < group.replicas for group in world.groups)
+    fresh = any(pod.name not in named for pod in pods)
+    return fresh or not lost or len(have) != len(world.groups)
 
 
 def _named(groups: Iterable[Mapping[str, Any]]) -> frozenset[str]:
@@ -189,14 +234,14 @@ def _gates(world: World, named: frozenset[str]) -> Iterator[Write]:
                 )
 
 
-def _status(world: World, have: list[Any], now: datetime) -> dict[str, Any]:
+def _status(world: World, obj: Object, named: frozenset[str], now: datetime) -> dict[str, Any]:
     """What is ours to say of a gang; a scheduler says the rest."""
-    before: dict[str, Any] = world.object.wire().get("status") or {}
+    before: dict[str, Any] = obj.wire().get("status") or {}
     old = tuple(map(Condition.from_wire, before.get("conditions") or ()))
     merged = conditions.merge(
         old,
-        {INITIALIZED: _initialized(world, _named(have))},
-        generation=world.object.meta.generation,
+        {INITIALIZED: _initialized(world, named, conditions.find(old, INITIALIZED))},
+        generation=obj.meta.generation,
         now=now,
         unnamed="keep",
     )
@@ -206,11 +251,13 @@ def _status(world: World, have: list[Any], now: datetime) -> dict[str, Any]:
     return {"phase": PodGangPhase.PENDING.value, **before, "conditions": wire_conditions(merged)}
 
 
-def _initialized(world: World, named: frozenset[str]) -> Verdict:
-    missing = sum(max(group.replicas - len(group.pods), 0) for group in world.groups)
-    unnamed = sum(pod.name not in named for group in world.groups for pod in group.pods)
-    if missing or unnamed:
-        return Verdict.false(Why.PODS_PENDING, f"{count(missing, 'pod')} to be made, {unnamed} to be named")
+def _initialized(world: World, named: frozenset[str], before: Condition | None) -> Verdict:
+    """Whether all pods were made and named.  One that is replaced while others run is no new beginning."""
+    pods = [pod for group in world.groups for pod in group.pods]
+    missing = any(len(group.pods) < group.replicas for group in world.groups)
+    running = before is not None and before.status is conditions.Status.TRUE and any(pod.scheduled for pod in pods)
+    if not running and (missing or any(pod.name not in named for pod in pods)):
+        return Verdict.false(Why.PODS_PENDING, "pods of the gang are still to be made, or to be named")
     if world.base_lacks:
         return Verdict.true(Why.PODS_CREATED, f"all pods exist; they wait: {world.base_lacks}")
     return Verdict.true(Why.PODS_CREATED, "all pods exist")

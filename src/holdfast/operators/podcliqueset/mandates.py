@@ -15,7 +15,7 @@ from holdfast.kinds.grove.sets import PodCliqueSet, RollingUpdateProgress
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
-from holdfast.operators.podcliqueset.templates import Layout
+from holdfast.operators.podcliqueset.templates import Layout, read
 from holdfast.runtime.controllers import View
 
 
@@ -54,7 +54,7 @@ def layout_of(view: View, part: Object) -> Layout | None:
     """The set that a part belongs to, by its labels; None where it is gone."""
     name = part.meta.labels.get(labels.PART_OF)
     found = None if not name else view.get(SETS, Key(part.meta.namespace, name))
-    return None if found is None or found.deleting else Layout(found.decode(PodCliqueSet))
+    return None if found is None or found.deleting else read(found)
 
 
 # --- whose turn may have come when a set changes
@@ -70,7 +70,7 @@ def groups_concerned(obj: Object, view: View) -> Iterable[Key]:
 
 def _concerned(obj: Object, view: View, resource: Resource) -> Iterable[Key]:
     """All parts when an update begins, and then those of the replica that is being updated."""
-    layout = Layout(obj.decode(PodCliqueSet))
+    layout = read(obj)
     current = running(layout.set)
     if layout.on_delete or (current is not None and current.currently_updating is None):
         marks = labels.of_set(layout.name)

@@ -16,13 +16,10 @@ from holdfast.kernel.outcomes import Done, Outcome, Permanent, until
 from holdfast.meta.objects import owner_reference
 from holdfast.operators.podcliqueset import render, sets_status
 from holdfast.operators.podcliqueset.keeping import patched
-from holdfast.operators.podcliqueset.parts import Group
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS
 from holdfast.operators.podcliqueset.sets_observe import World
 from holdfast.operators.podcliqueset.sets_termination import Termination, termination
 from holdfast.operators.podcliqueset.sets_update import course
-from holdfast.operators.podcliqueset.stepping import Bounds
-from holdfast.operators.podcliqueset.templates import minimum, replicas
 from holdfast.operators.podcliqueset.validate import problems
 from holdfast.runtime.decisions import Create, Decision, Delete, Write
 
@@ -47,28 +44,12 @@ def decide(world: World, now: datetime) -> Decision:
 
 
 def children(world: World) -> Iterator[dict[str, Any]]:
-    """What a set has beside PodCliques and scaling groups; those of replicas that are too many are no longer wanted."""
+    """What a set has beside its parts and their gangs; what belongs to replicas that are too many is not wanted."""
     layout = world.layout
     yield from render.identity(layout)
     for index in range(layout.replicas):
         yield render.service(layout, index)
         yield from render.autoscalers(layout, index)
-        yield render.base_gang(layout, index)
-        for template in layout.groups:
-            group = world.groups.get(index, {}).get(template.name)
-            size = replicas(template) if group is None else group.spec.replicas + _surge(world, group, template.name)
-            for each in range(minimum(template), size):
-                yield render.scaled_gang(layout, template, index=index, group_index=each)
-
-
-def _surge(world: World, group: Group, template: str) -> int:
-    """How many replicas a group may have beyond its own number while it is updated."""
-    progress, found = group.status.update_progress, world.layout.group(template)
-    wish = None if found is None else world.layout.rolling_update(found)
-    if wish is None or progress is None or progress.update_ended_at is not None:
-        return 0
-    bounds = Bounds(replicas=group.spec.replicas, minimum=group.spec.min_available, wish=wish)
-    return bounds.rollout("").limits.surge
 
 
 def _writes(world: World, ending: Termination) -> Iterator[Write]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.client.objects import Object
-from holdfast.kinds.grove.sets import PodCliqueSet, PodCliqueSetStatus
+from holdfast.kinds.grove.sets import PodCliqueSetStatus
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import hashes, labels
 from holdfast.operators.podcliqueset.parts import Clique, Group
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
-from holdfast.operators.podcliqueset.templates import Layout
+from holdfast.operators.podcliqueset.templates import Layout, read
 from holdfast.runtime.controllers import View
 
 
@@ -86,13 +86,11 @@ class SetReplica:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """What it lacks to be available, in words."""
+        """The parts that it lacks to be available, by name: how much each lacks changes with every pod."""
         missing = [name for name in self.hashes if name not in self.cliques]
         missing += [name for name in self.group_names if name not in self.groups]
-        short = [
-            part.situation for part in self.parts if not (part.ready if isinstance(part, Clique) else part.available)
-        ]
-        return (*(f"{name} does not exist yet" for name in missing), *short)
+        short = [part.name for part in self.parts if not (part.ready if isinstance(part, Clique) else part.available)]
+        return (*missing, *short)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +138,7 @@ def observe(view: View, key: Key) -> World | None:
     obj = view.get(SETS, key)
     if obj is None or obj.deleting:
         return None
-    layout = Layout(obj.decode(PodCliqueSet))
+    layout = read(obj)
     chosen = labels.selector(labels.of_set(key.name))
     everything = view.list(CLIQUES, namespace=key.namespace, labels=chosen)
     cliques: dict[int, dict[str, Clique]] = {}

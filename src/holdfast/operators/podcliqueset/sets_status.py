@@ -162,9 +162,12 @@ def _update_message(replicas: tuple[SetReplica, ...], going: Course) -> str:
     current = next((replica for replica in replicas if replica.index == going.turn), None)
     if current is None:
         return f"{done}; the next replica is being chosen"
-    doing = [f"{part.name}: {part.doing.message}" for part in current.parts if part.doing is not None]
-    waits = doing or [f"{each} is waited for" for each in current.lacking] or ["its parts are about to begin"]
-    return f"{done}; replica {current.index} is being updated: {'; '.join(waits[:_MOST_NAMED])}"
+    # What each of them does or waits for is in its own condition; it changes with every pod.
+    doing = [part.name for part in current.parts if part.doing is not None]
+    waits = (
+        f"in {', '.join(doing[:_MOST_NAMED])}" if doing else f"waiting for {', '.join(current.lacking) or 'its parts'}"
+    )
+    return f"{done}; replica {current.index} is being updated, {waits}"
 
 
 def _blocked(replicas: tuple[SetReplica, ...], failure: Failure | None) -> Verdict:

@@ -7,9 +7,10 @@ here, once.  This module must not know the objects that are made from a template
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
+from holdfast.client.objects import Object, decoder
 from holdfast.kinds.grove.components import RollingUpdate
 from holdfast.kinds.grove.sets import (
     CliqueStartupType,
@@ -117,6 +118,16 @@ class Layout:
     def publishes_not_ready(self) -> bool:
         config = self.template.headless_service_config
         return config is None or config.publish_not_ready_addresses is not False
+
+
+def read(obj: Object) -> Layout:
+    """The layout of a set as it came; many read the same one, so what was made of it is kept."""
+    return _read(obj.raw)
+
+
+@lru_cache(maxsize=256)
+def _read(raw: bytes) -> Layout:
+    return Layout(decoder(PodCliqueSet).decode(raw))
 
 
 def replicas(part: CliqueTemplate | ScalingGroupTemplate) -> int:
