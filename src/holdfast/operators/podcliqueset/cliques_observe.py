@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
@@ -21,7 +22,7 @@ from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.runtime.controllers import View
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class World:
     """
     object      the PodClique as it came
@@ -60,11 +61,11 @@ class World:
     def before(self) -> PodCliqueStatus:
         return self.clique.status or PodCliqueStatus()
 
-    @property
+    @cached_property
     def active(self) -> tuple[Pod, ...]:
         return tuple(pod for pod in self.pods if pod.active)
 
-    @property
+    @cached_property
     def outdated(self) -> tuple[Pod, ...]:
         return tuple(pod for pod in self.active if pod.template_hash != self.wanted)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from holdfast.client.objects import Object
 from holdfast.kinds.grove.components import RollingUpdate
@@ -18,7 +19,7 @@ from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.runtime.controllers import View
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class World:
     """
     object    the scaling group as it came
@@ -55,12 +56,12 @@ class World:
     def before(self) -> PodCliqueScalingGroupStatus:
         return self.group.status or PodCliqueScalingGroupStatus()
 
-    @property
+    @cached_property
     def expected(self) -> tuple[GroupReplica, ...]:
         """The replicas that there should be."""
         return tuple(self.replica(index) for index in range(self.replicas))
 
-    @property
+    @cached_property
     def beyond(self) -> tuple[GroupReplica, ...]:
         """The replicas that there are beyond those."""
         return tuple(self.replica(index) for index in sorted(self.cliques) if index >= self.replicas)

@@ -51,27 +51,27 @@ class SetReplica:
             if (group := self.groups.get(template)) is not None and not group.deleting and group.has(self.generation)
         )
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Clique | Group, ...]:
         """The parts that it has and should have, in the order of the template."""
         cliques = (self.cliques[name] for name in self.hashes if name in self.cliques)
         return (*cliques, *(self.groups[name] for name in self.group_names if name in self.groups))
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         expected = len(self.hashes) + len(self.group_names)
         return len(self.parts) == expected and not any(part.deleting for part in self.parts)
 
-    @property
+    @cached_property
     def available(self) -> bool:
         return self.whole and all(part.ready if isinstance(part, Clique) else part.available for part in self.parts)
 
-    @property
+    @cached_property
     def current(self) -> bool:
         """Everything in it has what the generation wants."""
         return len(self.updated_cliques) == len(self.hashes) and len(self.updated_groups) == len(self.group_names)
 
-    @property
+    @cached_property
     def updated(self) -> bool:
         return self.available and self.current
 
@@ -93,7 +93,7 @@ class SetReplica:
         return (*missing, *short)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class World:
     """
     object   the PodCliqueSet as it came
@@ -127,7 +127,7 @@ class World:
             groups=self.groups.get(index, {}),
         )
 
-    @property
+    @cached_property
     def replicas(self) -> tuple[SetReplica, ...]:
         """The replicas that there should be."""
         return tuple(self.replica(index) for index in range(self.layout.replicas))
