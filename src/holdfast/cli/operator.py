@@ -12,7 +12,7 @@ import yaml
 
 import holdfast
 from holdfast.apiserver.serve import new_event_loop
-from holdfast.cli import deploying, logs, operators
+from holdfast.cli import deploying, logs, operators, wait_for
 from holdfast.cli.operating import Wish, operate
 from holdfast.runtime.health import LOOPBACK
 
@@ -26,6 +26,9 @@ _CONTROLLERS: Final = click.option(
 @click.group("operator")
 def command() -> None:
     """Run the operators on any Kubernetes."""
+
+
+command.add_command(wait_for.command)
 
 
 @command.command("run")
