@@ -9,16 +9,17 @@ import msgspec
 import pytest
 
 from holdfast.cli import rollout_workloads as verbs
-from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal
+from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Scene
 from holdfast.client.objects import Object
-from holdfast.client.resources import Resource
+from holdfast.client.resources import CONTROLLER_REVISIONS, Resource
 from holdfast.kinds.cloudless import KINDS, Workload
 from holdfast.meta import mergepatch
 from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.render import RESTARTED_AT, Template
-from holdfast.views import rollouts
-from holdfast.views.rollouts import Record, Verdict
+from holdfast.testing.snapshots import Snapshot
+from holdfast.views.rollouts import Record, Standing, Verdict
+from holdfast.views.workload_rollouts import REVISION
 
 WORKLOADS = Resource.of(KINDS[0])
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -38,7 +39,7 @@ R1, R2, R3 = V1.revision, V2.revision, V3.revision
 
 
 def record(number: int, of: Template) -> Record:
-    metadata = {"name": f"shop-{of.revision}", "labels": {rollouts.REVISION: of.revision}}
+    metadata = {"name": f"shop-{of.revision}", "labels": {REVISION: of.revision}}
     wire = {"metadata": metadata, "data": msgspec.to_builtins(of), "revision": number}
     return msgspec.convert(wire, Record)
 
@@ -65,6 +66,7 @@ def shop(
         "metadata": {
             "name": "shop",
             "namespace": "default",
+            "uid": "shop",
             "generation": 5,
             "annotations": restarted | (annotations or {}),
         },
@@ -315,9 +317,24 @@ SEEN: dict[str, tuple[Object, bool]] = {
 @pytest.mark.parametrize("case", SEEN)
 def test_a_status_from_before_a_verb_is_not_taken_for_an_answer(case: str) -> None:
     obj, seen = SEEN[case]
-    assert (verbs.standing(obj, HISTORY).verdict is not Verdict.UNSEEN) is seen
+    assert (standing(obj).verdict is not Verdict.UNSEEN) is seen
+
+
+def standing(obj: Object) -> Standing:
+    """Where it stands, with the records of its history."""
+    owner = {"uid": obj.uid, "controller": True, "apiVersion": "cloudless.io/v1", "kind": "Workload", "name": "shop"}
+    view = Snapshot()
+    for each in HISTORY:
+        wire = msgspec.to_builtins(each)
+        view.put(CONTROLLER_REVISIONS, wire | {"metadata": wire["metadata"] | {"ownerReferences": [owner]}})
+    return verbs.standing(Scene(obj, view))
 
 
 def test_an_object_that_operators_leave_alone_is_shown_with_a_warning() -> None:
-    (warning,) = verbs.standing(shop(annotations={"holdfast.dev/paused": "true"}), HISTORY).warnings
+    (warning,) = standing(shop(annotations={"holdfast.dev/paused": "true"})).warnings
     assert "no operator touches it" in warning
+
+
+def test_an_object_that_operators_leave_alone_in_the_middle_waits_for_somebody() -> None:
+    held = standing(under_way(annotations={"holdfast.dev/paused": "true"}))
+    assert (held.verdict, held.because.code) == (Verdict.WAITING, "LeftAlone")

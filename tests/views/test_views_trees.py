@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.kernel.fleet import State
 from holdfast.kinds.cloudless import Workload
-from holdfast.views import rollout_screens, rollouts, trees
-from holdfast.views.rollouts import Record, Standing
+from holdfast.views import rollout_screens, trees, workload_rollouts
+from holdfast.views.rollouts import Record
 from holdfast.views.trees import Pod, Tree
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -25,7 +25,7 @@ def ago(seconds: int) -> str:
 def pod(name: str = "a", revision: str = "new", *, age: int = 60, **fields: Any) -> Pod:
     metadata = {
         "name": f"shop-{revision}-{name}",
-        "labels": {rollouts.REVISION: revision},
+        "labels": {workload_rollouts.REVISION: revision},
         "creationTimestamp": ago(age),
     }
     wire = {"metadata": metadata | fields.pop("metadata", {}), "spec": {"nodeName": "node-1"}} | fields
@@ -138,14 +138,14 @@ def test_times_are_told_in_two_figures(seconds: int, told: str) -> None:
 
 
 def record(number: int, revision: str, image: str) -> Record:
-    metadata = {"name": f"shop-{revision}", "labels": {rollouts.REVISION: revision}}
+    metadata = {"name": f"shop-{revision}", "labels": {workload_rollouts.REVISION: revision}}
     return msgspec.convert({"metadata": metadata, "data": {"spec": {"image": image}}, "revision": number}, Record)
 
 
 RECORDS = (record(1, "old", "registry.example.com/shop:1"), record(2, "new", "registry.example.com/shop:2"))
 
 
-def standing(phase: str = "Updating", code: str = "WaitingForReady", message: str = "", **fields: Any) -> Standing:
+def workload(phase: str = "Updating", code: str = "WaitingForReady", message: str = "", **fields: Any) -> Workload:
     because = {"code": code, "message": message or "2 replicas of the new revision not ready yet (1 of 4 are)"}
     told = {"step": 1, "steps": 1, "startedAt": ago(75), "lowestReady": 3, "because": because, "progressedAt": ago(20)}
     status = {
@@ -164,7 +164,7 @@ def standing(phase: str = "Updating", code: str = "WaitingForReady", message: st
         "spec": {"image": "shop:2", "replicas": 4, "rollout": {"progressDeadline": "10m"}},
         "status": status | fields,
     }
-    return rollouts.standing(msgspec.convert(wire, Workload))
+    return msgspec.convert(wire, Workload)
 
 
 PODS = (
@@ -178,7 +178,8 @@ PODS = (
 
 
 def grown(pods: tuple[Pod, ...] = PODS, **fields: Any) -> Tree:
-    return trees.tree(standing(**fields), RECORDS, pods, now=NOW)
+    asked = workload(**fields)
+    return workload_rollouts.tree(asked, workload_rollouts.standing(asked), RECORDS, pods, NOW)
 
 
 def shown(tree: Tree, *, width: int = 80, height: int | None = None) -> str:
@@ -229,7 +230,7 @@ def test_no_line_is_longer_and_no_screen_higher_than_the_terminal(width: int, he
 
 
 def test_what_is_not_listed_is_counted_and_what_is_wrong_is_listed_first() -> None:
-    text = shown(grown(), height=15)
+    text = shown(grown(), height=14)
     assert "CrashLoopBackOff" in text
     assert "and 2 more: 1 available, 1 not ready" in text
     assert "2 available, 1 terminating" in text
@@ -265,8 +266,8 @@ def test_a_revision_without_replicas_is_shown_while_it_matters() -> None:
 
 def test_replicas_of_a_revision_that_nobody_recorded_are_shown_too() -> None:
     branches = grown((*PODS, pod("zzzzz", "odd", **ready()))).branches
-    assert [(branch.revision, branch.number, branch.index) for branch in branches] == [
-        ("new", 2, 1),
-        ("old", 1, 0),
-        ("odd", None, 2),
+    assert [(branch.name, branch.number, branch.index) for branch in branches] == [
+        ("new", "2", 1),
+        ("old", "1", 0),
+        ("odd", "", 2),
     ]

@@ -133,11 +133,11 @@ async def _change(session: Session, asked: Asked, wanted: Wanted, *, every: bool
 
 async def _answered(session: Session, target: Target, rolls: Rolls, wanted: Wanted) -> Answer:
     """What comes of a verb; it is thought over again whenever somebody else was faster."""
-    verb = rolls.verbs[wanted.verb]
     for attempt in range(ATTEMPTS):
         obj = await _fresh(session, target, rolls)
         known = await rollout_following.records(session, obj, rolls)
-        answer = verb(Case(object=obj, records=known, now=datetime.now(UTC), full=wanted.full, number=wanted.number))
+        case = Case(object=obj, records=known, now=datetime.now(UTC), full=wanted.full, number=wanted.number)
+        answer = rolls.answer(wanted.verb, case)
         if not isinstance(answer, Change):
             return answer
         try:

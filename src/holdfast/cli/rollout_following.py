@@ -1,7 +1,7 @@
 """The objects of one rollout: as they are, or as they change.
 
-What is watched is the object, the pods it owns and the records of its revisions, all
-three by their selectors.  What they mean is not known here.
+What is watched is the object and the parts of it that its kind names, all by one selector.
+What they mean is not known here.
 """
 
 from __future__ import annotations
@@ -10,40 +10,42 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass
 from random import Random
 
 from holdfast.cli.connecting import Refused, Session
-from holdfast.cli.rollout_verbs import Rolls
+from holdfast.cli.rollout_verbs import Rolls, Scene
+from holdfast.cli.rollout_worlds import listed
 from holdfast.cli.targets import Target
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Scope
-from holdfast.client.resources import CONTROLLER_REVISIONS, PODS
+from holdfast.client.resources import CONTROLLER_REVISIONS
 from holdfast.runtime.caches import Caches
 from holdfast.views.rollouts import Record
-from holdfast.views.trees import Pod
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """One rollout at a moment; the object is None once it is gone."""
-
-    object: Object | None
-    records: tuple[Record, ...] = ()
-    pods: tuple[Pod, ...] = ()
 
 
 async def records(session: Session, obj: Object, rolls: Rolls) -> tuple[Record, ...]:
-    """The revisions of an object."""
+    """What is kept of the earlier revisions of an object; nothing, where its kind keeps none."""
+    if rolls.history is None:
+        return ()
     listing = await session.client.list(CONTROLLER_REVISIONS, _beside(obj, rolls))
-    return _records(listing.objects, obj)
+    return records_of(listing.objects, obj)
+
+
+def records_of(objects: Iterable[Object], owner: Object) -> tuple[Record, ...]:
+    """Those of one owner."""
+    return tuple(each.decode(Record) for each in controlled(objects, owner))
+
+
+def controlled(objects: Iterable[Object], owner: Object) -> list[Object]:
+    """The objects that an owner manages."""
+    return [each for each in objects if each.controller is not None and each.controller.uid == owner.uid]
 
 
 async def look(session: Session, target: Target, rolls: Rolls) -> Scene:
     """The scene as it is now."""
     obj = await session.client.get(target.resource, target.key)
-    pods, known = await asyncio.gather(session.client.list(PODS, _beside(obj, rolls)), records(session, obj, rolls))
-    return Scene(obj, known, _pods(pods.objects, obj))
+    # The parts are listed after the object: what its status speaks of was there before.
+    return Scene(obj, await listed(session.client, obj, dict.fromkeys(rolls.parts, _beside(obj, rolls))))
 
 
 class Following:
@@ -54,7 +56,7 @@ class Following:
         self._first = obj
         self._changed = asyncio.Event()
         beside = _beside(obj, rolls)
-        scopes = {target.resource: target.watched, PODS: beside, CONTROLLER_REVISIONS: beside}
+        scopes = {target.resource: target.watched, **dict.fromkeys(rolls.parts, beside)}
         self._caches = Caches(session.client, random=Random().random, scopes=scopes)
         for resource in scopes:
             self._caches.require(resource)
@@ -79,12 +81,10 @@ class Following:
         """What keeps the scene from being up to date; empty while all is well."""
         return "; ".join(f"cannot watch {resource}: {why}" for resource, why in self._caches.trouble().items())
 
-    def scene(self) -> Scene:
+    def scene(self) -> Scene | None:
+        """What is known now; None once the object is gone."""
         obj = self._caches.get(self._target.resource, self._target.key)
-        if obj is None or obj.uid != self._first.uid:
-            return Scene(None)
-        owned = self._caches.owned(CONTROLLER_REVISIONS, obj.uid)
-        return Scene(obj, _records(owned, obj), _pods(self._caches.owned(PODS, obj.uid), obj))
+        return None if obj is None or obj.uid != self._first.uid else Scene(obj, self._caches)
 
     async def change(self, *, within: float | None = None) -> bool:
         """Wait for a change; False if none came in so many seconds."""
@@ -120,15 +120,3 @@ async def following(session: Session, target: Target, rolls: Rolls) -> AsyncGene
 
 def _beside(obj: Object, rolls: Rolls) -> Scope:
     return Scope(namespace=obj.key.namespace, labels=rolls.selector(obj))
-
-
-def _owned(objects: Iterable[Object], owner: Object) -> list[Object]:
-    return [each for each in objects if each.controller is not None and each.controller.uid == owner.uid]
-
-
-def _records(objects: Iterable[Object], owner: Object) -> tuple[Record, ...]:
-    return tuple(each.decode(Record) for each in _owned(objects, owner))
-
-
-def _pods(objects: Iterable[Object], owner: Object) -> tuple[Pod, ...]:
-    return tuple(each.decode(Pod) for each in _owned(objects, owner))

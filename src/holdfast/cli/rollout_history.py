@@ -14,6 +14,7 @@ from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.rollout_verbs import Rolls
 from holdfast.cli.targets import Target
+from holdfast.client.resources import CONTROLLER_REVISIONS
 from holdfast.views import rollouts
 from holdfast.views.rollouts import Past
 from holdfast.views.tables import aligned
@@ -22,10 +23,14 @@ from holdfast.views.tables import aligned
 async def show_history(
     session: Session, target: Target, rolls: Rolls, *, number: int | None, output: str | None
 ) -> ExitCode | None:
-    obj = await session.client.get(target.resource, target.key)
-    records = await rollout_following.records(session, obj, rolls)
-    refused = rolls.refused(obj)
-    past = rollouts.history(rolls.standing(obj, records), records, refused=refused)
+    kept = rolls.history
+    if kept is None:
+        lack = rolls.lacks["history"]
+        raise Refused(f"error: {target.type}/{target.name}: {lack.message}", f"hint: {lack.hint}")
+    scene = await rollout_following.look(session, target, rolls)
+    records = rollout_following.records_of(scene.view.owned(CONTROLLER_REVISIONS, scene.object.uid), scene.object)
+    refused = kept.refused(scene.object)
+    past = rollouts.history(rolls.standing(scene), records, label=kept.label, refused=refused)
     if number is not None:
         click.echo(printable(_one(past, number, output)), nl=False)
     elif output:

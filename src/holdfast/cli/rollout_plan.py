@@ -6,7 +6,6 @@ the operator reads it; the plan is the engine's own preview from there.  Nothing
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,16 +17,13 @@ from holdfast.cli.apply import MANAGER
 from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.plan import show
-from holdfast.cli.rollout_verbs import Refusal, Rolls
+from holdfast.cli.rollout_verbs import Outlook, Refusal, Rolls
+from holdfast.cli.rollout_worlds import listed
 from holdfast.cli.targets import Target
 from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType, Scope
-from holdfast.client.resources import Resource
 from holdfast.meta.exchange import JSON, Request, encode
-from holdfast.meta.objects import Key
-from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.controllers import Controller, View
-from holdfast.runtime.stores import Store, Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +43,28 @@ class Wish:
 
 async def plan(session: Session, target: Target | None, wish: Wish, *, kinds: Sequence[Rolls]) -> ExitCode | None:
     """Print the plan of a change, or of what is under way."""
-    if target is not None:
+    manifest: Mapping[str, Any] | None = None
+    if target is None:
+        target, manifest = await _described(session, wish, kinds)
+    outlook = _outlook(kinds, target)
+    if manifest is None:
         obj = await _changed(session, target, wish.changes())
     else:
-        obj = await _applied(session, wish, kinds)
-    rolls = next(each for each in kinds if each.resource == obj.resource.group_resource)
-    view = rolls.outlook(await _world(session, rolls.controller, obj), obj.key, datetime.now(UTC))
+        obj = await _tried(session, target, manifest, type=PatchType.APPLY, force="true")
+    view = outlook.plan(await _world(session, outlook.controller, obj), obj.key, datetime.now(UTC))
     if isinstance(view, Refusal):
         raise Refused(f"blocked: {view.message}", f"remedy: {view.hint}")
     show(view, wish.output)
     return ExitCode.BLOCKED if view.blocked else None
+
+
+def _outlook(kinds: Sequence[Rolls], target: Target) -> Outlook:
+    """How the kind of an object is planned; raises `Refused`."""
+    rolls = next(each for each in kinds if each.resource == target.resource.group_resource)
+    if rolls.outlook is None:
+        lack = rolls.lacks["plan"]
+        raise Refused(f"error: {target.type}/{target.name}: {lack.message}", f"hint: {lack.hint}")
+    return rolls.outlook
 
 
 # Asking the server.
@@ -68,8 +76,8 @@ async def _changed(session: Session, target: Target, changes: Mapping[str, Any])
     return await _tried(session, target, changes, type=PatchType.MERGE)
 
 
-async def _applied(session: Session, wish: Wish, kinds: Sequence[Rolls]) -> Object:
-    """What the server would make of the one manifest in the file that rolls out."""
+async def _described(session: Session, wish: Wish, kinds: Sequence[Rolls]) -> tuple[Target, Mapping[str, Any]]:
+    """The one manifest in the file that rolls out, and which object it is about."""
     known = await session.discovery()
     found = [(each, known.kind(each.gvk)) for each in sources.read((wish.file,))]
     names = [each.resource for each in kinds]
@@ -83,7 +91,7 @@ async def _applied(session: Session, wish: Wish, kinds: Sequence[Rolls]) -> Obje
     target = Target(served, Scope(namespace=key.namespace), key.name)
     metadata = {**manifest.value["metadata"], "namespace": key.namespace}
     document = {**manifest.value, "metadata": metadata, "spec": manifest.value["spec"] | wish.changes().get("spec", {})}
-    return await _tried(session, target, document, type=PatchType.APPLY, force="true")
+    return target, document
 
 
 async def _tried(session: Session, target: Target, body: Mapping[str, Any], *, type: PatchType, **query: str) -> Object:
@@ -97,41 +105,9 @@ async def _tried(session: Session, target: Target, body: Mapping[str, Any], *, t
 # The world as the operator sees it.
 
 
-class _World:
-    """A `View` of what was listed."""
-
-    def __init__(self, stores: Mapping[Resource, Store]) -> None:
-        self._stores = stores
-
-    def get(self, resource: Resource, key: Key) -> Object | None:
-        return self._stores[resource].get(key)
-
-    def list(
-        self, resource: Resource, *, namespace: str = "", labels: LabelSelector | None = None
-    ) -> tuple[Object, ...]:
-        return self._stores[resource].list(namespace=namespace, labels=labels)
-
-    def owned(self, resource: Resource, uid: str) -> tuple[Object, ...]:
-        return self._stores[resource].owned(uid)
-
-    def indexed(self, resource: Resource, index: str, value: str) -> tuple[Object, ...]:
-        return self._stores[resource].indexed(index, value)
-
-
 async def _world(session: Session, controller: Controller[Any], obj: Object) -> View:
     """Everything that the operator would look at, with the object as it would be."""
     resources = {*controller.owns, *(watch.resource for watch in controller.watches), *controller.reads}
-    resources.discard(controller.resource)
-
-    async def listed(resource: Resource) -> Store:
-        scope = Scope(namespace=obj.key.namespace) if resource.namespaced else Scope()
-        listing = await session.client.list(resource, scope)
-        store = Store(resource, indexes=(each for each in controller.indexes if each.resource == resource))
-        Writer(store).replace(listing.objects, listing.version)
-        return store
-
-    ordered = sorted(resources)
-    stores = dict(zip(ordered, await asyncio.gather(*map(listed, ordered)), strict=True))
-    own = Store(controller.resource, indexes=(each for each in controller.indexes if each.resource == obj.resource))
-    Writer(own).put(obj)
-    return _World({**stores, controller.resource: own})
+    here, everywhere = Scope(namespace=obj.key.namespace), Scope()
+    scopes = {resource: here if resource.namespaced else everywhere for resource in sorted(resources)}
+    return await listed(session.client, obj, scopes, indexes=controller.indexes)

@@ -20,13 +20,13 @@ import click
 from holdfast.cli import printers
 from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.errors import ExitCode, printable
-from holdfast.cli.rollout_following import Following, Scene, following, look
-from holdfast.cli.rollout_verbs import Rolls
+from holdfast.cli.rollout_following import Following, following, look
+from holdfast.cli.rollout_verbs import Rolls, Scene
 from holdfast.cli.targets import Target
 from holdfast.views import rollout_screens, rollouts
 from holdfast.views.rollout_screens import Line, Tone
 from holdfast.views.rollouts import Standing, Verdict
-from holdfast.views.trees import tree
+from holdfast.views.trees import Tree
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -49,8 +49,6 @@ CODES: Final = {
 }
 """How the command ends, by what the rollout comes to."""
 
-Shown = Callable[[Scene, Standing], None]
-
 
 async def status(
     session: Session, target: Target, rolls: Rolls, *, watch: bool, timeout: float, output: str | None
@@ -63,7 +61,7 @@ async def status(
             async with asyncio.timeout(timeout or None):
                 return await _WAYS[_way(output)](scenes, target, rolls)
         except TimeoutError:
-            told = rollouts.line(_standing(scenes.scene(), target, rolls))
+            told = rollouts.line(_standing(scenes, target, rolls))
             raise Refused(f"error: timed out waiting for the rollout of {_called(target)}", printable(told)) from None
 
 
@@ -77,21 +75,25 @@ def _called(target: Target) -> str:
     return f"{target.resource.kind.lower()}/{target.name}"
 
 
-def _standing(scene: Scene, target: Target, rolls: Rolls) -> Standing:
-    if scene.object is None:
+def _present(scene: Scene | None, target: Target) -> Scene:
+    if scene is None:
         raise Refused(f"error: {_called(target)} was deleted")
-    return rolls.standing(scene.object, scene.records)
+    return scene
+
+
+def _standing(scenes: Following, target: Target, rolls: Rolls) -> Standing:
+    return rolls.standing(_present(scenes.scene(), target))
 
 
 def _once(scene: Scene, target: Target, rolls: Rolls, output: str | None) -> ExitCode:
-    standing = _standing(scene, target, rolls)
+    standing = rolls.standing(scene)
     match _way(output):
         case "json":
             click.echo(printers.as_json(rollouts.to_json(standing)), nl=False)
         case "line":
             click.echo(printable(rollouts.ending(standing)))
         case _:
-            _print(_lines(scene, standing, target, height=None))
+            _print(_lines(_grown(scene, rolls), target, height=None))
     return CODES[standing.verdict]
 
 
@@ -102,7 +104,7 @@ async def _as_lines(scenes: Following, target: Target, rolls: Rolls) -> ExitCode
     """A line for each change; the last one says how it ended."""
     told = ""
     while True:
-        standing = _standing(scenes.scene(), target, rolls)
+        standing = _standing(scenes, target, rolls)
         line = rollouts.ending(standing) if standing.verdict.final else rollouts.line(standing)
         if line != told:
             click.echo(printable(line))
@@ -113,7 +115,7 @@ async def _as_lines(scenes: Following, target: Target, rolls: Rolls) -> ExitCode
 
 
 async def _as_json(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
-    while not (standing := _standing(scenes.scene(), target, rolls)).verdict.final:
+    while not (standing := _standing(scenes, target, rolls)).verdict.final:
         await scenes.change()
     click.echo(printers.as_json(rollouts.to_json(standing)), nl=False)
     return CODES[standing.verdict]
@@ -121,19 +123,17 @@ async def _as_json(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
 
 async def _as_tree(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
     """The tree in place, and at the end once more in full, where it stays."""
-    scene = scenes.scene()
-    standing = _standing(scene, target, rolls)
+    tree = _grown(_present(scenes.scene(), target), rolls)
     async with _live() as paint:
-        while not standing.verdict.final:
-            lines = _lines(scene, standing, target, height=shutil.get_terminal_size().lines)
+        while not tree.standing.verdict.final:
+            lines = _lines(tree, target, height=shutil.get_terminal_size().lines)
             trouble = scenes.trouble
             paint((*lines, *(((rollout_screens.Span(f" ! {trouble}", Tone.CARE),),) if trouble else ())))
             await asyncio.sleep(FRAME)
             await scenes.change(within=TICK)
-            scene = scenes.scene()
-            standing = _standing(scene, target, rolls)
-    _print(_lines(scene, standing, target, height=None))
-    return CODES[standing.verdict]
+            tree = _grown(_present(scenes.scene(), target), rolls)
+    _print(_lines(tree, target, height=None))
+    return CODES[tree.standing.verdict]
 
 
 _WAYS: Final[dict[str, Callable[[Following, Target, Rolls], Awaitable[ExitCode]]]] = {
@@ -158,10 +158,13 @@ _STYLES: Final = {
 }
 
 
-def _lines(scene: Scene, standing: Standing, target: Target, *, height: int | None) -> tuple[Line, ...]:
-    seen = tree(standing, scene.records, scene.pods, now=datetime.now(UTC))
+def _grown(scene: Scene, rolls: Rolls) -> Tree:
+    return rolls.tree(scene, datetime.now(UTC))
+
+
+def _lines(tree: Tree, target: Target, *, height: int | None) -> tuple[Line, ...]:
     width = shutil.get_terminal_size().columns
-    return rollout_screens.screen(seen, width=width, height=height, called=_called(target))
+    return rollout_screens.screen(tree, width=width, height=height, called=_called(target))
 
 
 def _print(lines: tuple[Line, ...]) -> None:

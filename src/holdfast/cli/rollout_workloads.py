@@ -7,14 +7,28 @@ whoever applies it again, by hand or by a machine, does not get it until it chan
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.cli.rollout_following import controlled, records_of
 from holdfast.cli.rollout_outlook import outlook
-from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Rolls
+from holdfast.cli.rollout_verbs import (
+    Already,
+    Answer,
+    Case,
+    Change,
+    Outlook,
+    Past,
+    Refusal,
+    Rolls,
+    Scene,
+    generation_seen,
+    left_alone,
+)
 from holdfast.client.objects import Object
+from holdfast.client.resources import CONTROLLER_REVISIONS, PODS
 from holdfast.kernel.reasons import Code
 from holdfast.kinds.cloudless import Workload, WorkloadStatus
 from holdfast.kinds.cloudless.rollouts import Rollout, RolloutStatus
@@ -23,9 +37,10 @@ from holdfast.operators.workload import CONTROLLERS
 from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.render import RESTARTED_AT, Template, labels
-from holdfast.runtime.controllers import PAUSED
-from holdfast.views import rollouts
+from holdfast.views import workload_rollouts
 from holdfast.views.rollouts import Record, Standing, Verdict
+from holdfast.views.trees import Pod, Tree
+from holdfast.views.workload_rollouts import REVISION
 
 _STAYS: Final = ("replicas", "rollout")
 """What an undo leaves as it is: how many there are, and how they are rolled out."""
@@ -71,16 +86,23 @@ def refused(obj: Object) -> str:
 
 
 def fresh(obj: Object) -> bool:
-    return _status(_workload(obj)).observed_generation == obj.meta.generation
+    return generation_seen(obj, _status(_workload(obj)).observed_generation)
 
 
-def standing(obj: Object, records: tuple[Record, ...]) -> Standing:
-    workload = _workload(obj)
-    made = rollouts.standing(workload, seen=fresh(obj) and seen(workload, records))
-    if obj.meta.annotations.get(PAUSED) == "true":
-        warning = f"the annotation {PAUSED} is true, so no operator touches it"
-        return replace(made, warnings=(*made.warnings, warning))
-    return made
+def records(scene: Scene) -> tuple[Record, ...]:
+    return records_of(scene.view.owned(CONTROLLER_REVISIONS, scene.object.uid), scene.object)
+
+
+def standing(scene: Scene) -> Standing:
+    obj, workload = scene.object, _workload(scene.object)
+    made = workload_rollouts.standing(workload, seen=fresh(obj) and seen(workload, records(scene)))
+    return left_alone(obj, made)
+
+
+def tree(scene: Scene, now: datetime) -> Tree:
+    obj = scene.object
+    pods = (each.decode(Pod) for each in controlled(scene.view.owned(PODS, obj.uid), obj))
+    return workload_rollouts.tree(_workload(obj), standing(scene), records(scene), pods, now)
 
 
 def seen(workload: Workload, records: Iterable[Record]) -> bool:
@@ -106,7 +128,7 @@ def seen(workload: Workload, records: Iterable[Record]) -> bool:
 
 
 def _name(record: Record) -> str:
-    return record.metadata.labels.get(rollouts.REVISION, "")
+    return record.metadata.labels.get(REVISION, "")
 
 
 def _template(record: Record) -> Template:
@@ -236,7 +258,7 @@ def abort(case: Case) -> Answer:
 def retry(case: Case) -> Answer:
     workload, rejected = _workload(case.object), refused(case.object)
     if not rejected:
-        state = rollouts.standing(workload)
+        state = workload_rollouts.standing(workload)
         message = f"nothing to retry: no revision was rejected{_doing(workload)}"
         if state.verdict is Verdict.FAILED:
             return Refusal(message, "it goes on by itself once its replicas get ready; 'restart' starts them anew")
@@ -326,10 +348,11 @@ def _listed(records: Sequence[Record]) -> str:
 
 WORKLOADS: Final = Rolls(
     resource="workloads.cloudless.io",
+    parts=(PODS, CONTROLLER_REVISIONS),
     selector=lambda obj: ",".join(f"{name}={value}" for name, value in labels(obj.key.name).items()),
     fresh=fresh,
     standing=standing,
-    refused=refused,
+    tree=tree,
     verbs={
         "pause": pause,
         "resume": resume,
@@ -339,6 +362,6 @@ WORKLOADS: Final = Rolls(
         "undo": undo,
         "restart": restart,
     },
-    controller=CONTROLLERS[0],
-    outlook=outlook,
+    history=Past(label=REVISION, refused=refused),
+    outlook=Outlook(controller=CONTROLLERS[0], plan=outlook),
 )

@@ -1,4 +1,4 @@
-"""A rollout on a screen: a headline, the floor as a bar, the reason, and the tree of revisions and replicas.
+"""A rollout on a screen: a headline, the floors as bars, the reason, and the tree of its parts and pods.
 
 Pure layout: a `Tree` and the size of the screen in, lines of spans out.  A span says
 what its text means (`Tone`), not how it is coloured, so the same lines are plain text in
@@ -16,9 +16,9 @@ from typing import Final
 
 from holdfast.kernel.fleet import State
 from holdfast.kernel.reasons import Code
-from holdfast.views.fleets import WORDS, Mark, Piece, gauge
-from holdfast.views.rollouts import Standing, Verdict
-from holdfast.views.trees import Branch, Leaf, Tree, brief
+from holdfast.views.fleets import WORDS, Mark, Piece, Row, gauge
+from holdfast.views.rollouts import Floor, Verdict
+from holdfast.views.trees import NEW, Branch, Leaf, Tree, brief
 
 
 class Tone(Enum):
@@ -59,7 +59,10 @@ _BESIDE: Final = 60
 """Columns beside the cells of a revision: its name, its image, its numbers."""
 
 SHOWN: Final = 12
-"""Replicas of a revision that are listed where nobody says how high the screen is."""
+"""Parts or pods of a branch that are listed where nobody says how high the screen is."""
+
+BARS: Final = 4
+"""Floors that have a bar; those that do not hold before others."""
 
 _SIGNS: Final = {
     Verdict.UNSEEN: ("?", Tone.CARE),
@@ -119,15 +122,19 @@ def _title(tree: Tree, width: int) -> Line:
     standing = tree.standing
     sign, tone = _SIGNS[standing.verdict]
     left = (Span(f"{sign} ", tone), Span(standing.name, Tone.STRONG), Span(f"  {standing.strategy}", Tone.FAINT))
-    told = " → ".join(dict.fromkeys(_image(each.image, width) for each in reversed(tree.branches) if each.image))
+    told = _images(tree.images, width)
     right = (Span(standing.phase, tone), Span(_elapsed(tree), Tone.FAINT))
     used = sum(map(_length, (*left, *right)))
     middle = _cut(f"  {told}", max(width - used - 2, 0))
     return (*left, Span(middle), Span(" " * max(width - used - len(middle), 1)), *right)
 
 
+def _images(images: Iterable[str], width: int) -> str:
+    """Images, from one to the next; where there is little room, without where they come from."""
+    return " → ".join(dict.fromkeys(_image(image, width) for image in images))
+
+
 def _image(image: str, width: int) -> str:
-    """An image; where there is little room, without where it comes from."""
     place, slash, name = image.rpartition("/")
     return f"…/{name}" if width < NARROW and slash and len(place) > 1 else image
 
@@ -152,6 +159,7 @@ def _facts(tree: Tree) -> Iterator[Line]:
         facts.append(f"{standing.current} → {standing.target}")
     elif standing.target:
         facts.append(f"revision {standing.target}")
+    facts += standing.facts
     if standing.expected is not None and standing.expected > tree.now:
         facts.append(f"about {brief(standing.expected - tree.now)} to go")
     if facts:
@@ -159,26 +167,40 @@ def _facts(tree: Tree) -> Iterator[Line]:
 
 
 def _gauges(tree: Tree, width: int) -> Iterator[Line]:
-    standing = tree.standing
-    top = max(standing.most, standing.desired, standing.ready, 1)
-    numbers = (
-        Span(f"  {standing.ready:,}", Tone.GOOD if standing.ready >= standing.floor else Tone.BAD),
-        Span(f" of {standing.desired:,}"),
-        Span(f"   floor {standing.floor:,} ┃", Tone.STRONG),
-        Span("" if standing.lowest is None else f"   lowest {standing.lowest:,}", Tone.FAINT),
-    )
-    label = Span("ready    ", Tone.FAINT)
-    bar = max(min(width - _length(label) - sum(map(_length, numbers)), 60), 16)
-    yield (label, *_spans(gauge(standing.ready, floor=standing.floor, ceiling=top, width=bar)), *numbers)
-    branch = next((each for each in tree.branches if each.revision == standing.target), None)
-    available = 0 if branch is None else sum(leaf.state is State.AVAILABLE for leaf in branch.leaves)
-    full = round(min(available, standing.desired) * bar / max(standing.desired, 1))
+    """A bar for each floor, as far as there is room for them, and one for the whole."""
+    floors = sorted(tree.standing.floors, key=lambda each: each.held)
+    shown = [each for each in tree.standing.floors if each in floors[:BARS]]
+    label = max((len(_label(each)) for each in shown), default=0)
+    numbers = [_numbers(each) for each in shown]
+    beside = max((sum(map(_length, each)) for each in numbers), default=_BESIDE // 2)
+    bar = max(min(width - label - 2 - beside, 60), 16)
+    for each, told in zip(shown, numbers, strict=True):
+        cells = gauge(each.ready, floor=each.floor, ceiling=max(each.most, each.desired, each.ready, 1), width=bar)
+        yield (Span(_label(each).ljust(label + 2), Tone.FAINT), *_spans(cells), *told)
+    if len(floors) > len(shown):
+        rest = floors[BARS:]
+        state = "all held" if all(each.held for each in rest) else f"{sum(not each.held for each in rest):,} broken"
+        yield (Span(f"{' ' * (label + 2)}and {len(rest):,} more floors, {state}", Tone.FAINT),)
+    full = round(min(tree.updated, tree.size) * bar / max(tree.size, 1))
     yield (
-        Span("updated  ", Tone.FAINT),
-        Span("█" * full, Tone.GOOD if branch is None else _tone(branch)),
+        Span("updated".ljust(label + 2), Tone.FAINT),
+        Span("█" * full, REVISIONS[NEW]),
         Span("░" * (bar - full), Tone.FAINT),
-        Span(f"  {available:,}", Tone.STRONG),
-        Span(f" of {standing.desired:,} available"),
+        Span(f"  {tree.updated:,}", Tone.STRONG),
+        Span(f" of {tree.size:,} available"),
+    )
+
+
+def _label(floor: Floor) -> str:
+    return _cut(floor.name, _BESIDE // 2) if floor.name else "ready  "
+
+
+def _numbers(floor: Floor) -> Line:
+    return (
+        Span(f"  {floor.ready:,}", Tone.GOOD if floor.held else Tone.BAD),
+        Span(f" of {floor.desired:,}"),
+        Span(f"   floor {floor.floor:,} ┃", Tone.STRONG),
+        Span("" if floor.lowest is None else f"   lowest {floor.lowest:,}", Tone.FAINT),
     )
 
 
@@ -222,88 +244,145 @@ def _paragraph(words: str, width: int, *, tone: Tone = Tone.PLAIN) -> Iterator[L
 # --- the tree
 
 
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A line of the tree: a branch, which is open or not, a pod, or words; and what it hangs on."""
+
+    depth: int
+    shown: Branch | Leaf | Span
+    parent: Branch | None = None
+    open: bool = False
+
+
 def _branches(tree: Tree, width: int, room: int | None) -> Iterator[Line]:
-    rooms = _rooms(tree.branches, room)
-    leaves = [leaf for branch, least in zip(tree.branches, rooms, strict=True) for leaf in branch.leaves[:least]]
-    columns = _columns(tree.standing, leaves, width)
+    items = tuple(_listed(tree.branches, room))
+    columns = _columns(items, width)
     most = max((len(branch.leaves) for branch in tree.branches), default=0)
     scale = -(-most // max(width - _BESIDE, 10)) or 1
-    for branch, least in zip(tree.branches, rooms, strict=True):
-        yield _header(branch, width, scale)
-        for leaf in branch.leaves[:least]:
-            yield _replica(leaf, branch, columns, width)
-        if len(branch.leaves) > least:
-            yield (Span(f"    {_more(branch.leaves[least:], all=not least)}", Tone.FAINT),)
+    for item in items:
+        match item.shown:
+            case Branch() as branch:
+                yield _header(item, branch, width, scale)
+            case Leaf() as leaf:
+                yield _pod(item, leaf, columns, width)
+            case Span(text, tone):
+                yield (Span(_cut(f"{'  ' * item.depth}  {text}", width), tone),)
 
 
-def _rooms(branches: Sequence[Branch], room: int | None) -> list[int]:
-    """How many replicas of each branch are listed: those of the first branches before those of the last."""
+def _height(node: Branch | Leaf) -> int:
+    """How many lines it takes in full."""
+    return 1 + (bool(node.why) + sum(map(_height, node.children)) if isinstance(node, Branch) else 0)
+
+
+def _listed(
+    nodes: Sequence[Branch | Leaf], room: int | None, *, depth: int = 0, parent: Branch | None = None
+) -> Iterator[_Item]:
+    """As much of the tree as there is room for; what is left out is counted."""
     if room is None:
-        return [min(len(branch.leaves), SHOWN) for branch in branches]
-    left = room - len(branches)
-    rooms = []
-    for place, branch in enumerate(branches):
-        # A line for each later branch that has replicas at all, in which the rest of it is counted.
-        later = sum(bool(each.leaves) for each in branches[place + 1 :])
-        mine = max(left - later, 0)
-        listed = len(branch.leaves) if len(branch.leaves) <= mine else max(mine - 1, 0)
-        rooms.append(listed)
-        left -= listed + (len(branch.leaves) > listed)
-    return rooms
+        kept = nodes if parent is None else nodes[:SHOWN]
+    else:
+        kept = nodes if len(nodes) <= room else nodes[: max(room - 1, 0)]
+    rest = nodes[len(kept) :]
+    gifts = _gifts(kept, None if room is None else room - len(kept) - bool(rest))
+    for node, gift in zip(kept, gifts, strict=True):
+        if isinstance(node, Leaf):
+            yield _Item(depth, node, parent)
+            continue
+        inside = tuple(_inside(node, gift, depth + 1))
+        yield _Item(depth, node, parent, open=bool(inside))
+        yield from inside
+    if rest:
+        pods = [leaf for node in rest for leaf in (node.leaves if isinstance(node, Branch) else (node,))]
+        yield _Item(depth, Span(_more(pods, len(rest)), Tone.FAINT), parent)
 
 
-def _header(branch: Branch, width: int, scale: int) -> Line:
-    row = branch.row(scale=scale)
-    number = "" if branch.number is None else f"{branch.number}  "
+def _inside(branch: Branch, room: int | None, depth: int) -> Iterator[_Item]:
+    if branch.why and room != 0:
+        yield _Item(depth, Span(branch.why, Tone.CARE), branch)
+        room = None if room is None else room - 1
+    # A single line in which several are counted says no more than the line of the branch.
+    if room is None or room >= min(len(branch.children), 2):
+        yield from _listed(branch.children, room, depth=depth, parent=branch)
+
+
+def _gifts(nodes: Sequence[Branch | Leaf], spare: int | None) -> list[int | None]:
+    """How many lines each gets beyond its own: as many as it takes, the urgent ones first."""
+    if spare is None:
+        return [None] * len(nodes)
+    gifts: list[int | None] = [0] * len(nodes)
+    for place in sorted(range(len(nodes)), key=lambda place: not _is_urgent(nodes[place])):
+        gift = min(_height(nodes[place]) - 1, spare)
+        gifts[place] = gift
+        spare -= gift
+    return gifts
+
+
+def _is_urgent(node: Branch | Leaf) -> bool:
+    return isinstance(node, Branch) and node.urgent
+
+
+def _header(item: _Item, branch: Branch, width: int, scale: int) -> Line:
     left: Line = (
-        Span("▾ " if branch.leaves else "▸ ", Tone.FAINT),
-        Span(number, Tone.FAINT),
-        Span(branch.revision, _tone(branch)),
+        Span(f"{'  ' * item.depth}{'▾' if item.open else '▸'} ", Tone.FAINT),
+        Span(f"{branch.number}  " if branch.number else "", Tone.FAINT),
+        Span(branch.name, REVISIONS[branch.index]),
         Span(f"  {', '.join(branch.marks)}" if branch.marks else "", Tone.STRONG),
+        Span(f"  {branch.note}" if branch.note else "", Tone.FAINT),
     )
     words = f"  {branch.words}"
-    image = _cut(f"  {_image(branch.image, width)}", max(width - sum(map(_length, left)) - len(words), 0))
+    image = _cut(f"  {_images(branch.images, width)}", max(width - sum(map(_length, left)) - len(words), 0))
     left = (*left, Span(image))
     used = sum(map(_length, left))
-    cells = _cut(row.text, max(width - used - len(words) - 2, 0))
-    tone = Tone.BAD if "rejected" in branch.marks else _tone(branch)
+    rows = branch.rows(scale=scale)
+    cells = _cut("".join(row.text for row in rows), max(width - used - len(words) - 2, 0))
     return (
         *left,
         Span(" " * max(width - used - len(cells) - len(words), 2)),
-        Span(cells, tone),
+        *_coloured(branch, rows, len(cells)),
         Span(words, Tone.FAINT),
     )
 
 
+def _coloured(branch: Branch, rows: Iterable[Row], width: int) -> Line:
+    """The cells of a branch in the tones of their revisions."""
+    spans = (Span(row.text, Tone.BAD if "rejected" in branch.marks else REVISIONS[row.index]) for row in rows)
+    return _cropped(tuple(spans), width)
+
+
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """How wide the cells of a replica are; a column of no width is left out."""
+    """How wide the cells of a pod are; a column of no width is left out."""
 
     name: int
     node: int
     age: int
     restarts: int
-    prefix: str
 
 
-def _columns(standing: Standing, leaves: Sequence[Leaf], width: int) -> _Columns:
-    names = [leaf.name for leaf in leaves]
-    prefix = f"{standing.name}-" if width < NARROW and all(name.startswith(standing.name) for name in names) else ""
+def _columns(items: Iterable[_Item], width: int) -> _Columns:
+    pods = [(item, item.shown) for item in items if isinstance(item.shown, Leaf)]
     return _Columns(
-        name=max((len(name) - len(prefix) for name in names), default=0) + bool(prefix),
-        node=min(max((len(leaf.node) for leaf in leaves), default=0), 16 if width < NARROW else 40),
-        age=max((len(brief(leaf.age)) for leaf in leaves), default=0),
-        restarts=max((len(_restarts(leaf)) for leaf in leaves), default=0),
-        prefix=prefix,
+        name=max((2 * item.depth + len(_name(item, leaf, width)) for item, leaf in pods), default=0),
+        node=min(max((len(leaf.node) for _, leaf in pods), default=0), 16 if width < NARROW else 40),
+        age=max((len(brief(leaf.age)) for _, leaf in pods), default=0),
+        restarts=max((len(_restarts(leaf)) for _, leaf in pods), default=0),
     )
 
 
-def _replica(leaf: Leaf, branch: Branch, columns: _Columns, width: int) -> Line:
-    name = f"…{leaf.name.removeprefix(columns.prefix)}" if columns.prefix else leaf.name
-    tone = _STATES[leaf.state]
+def _name(item: _Item, leaf: Leaf, width: int) -> str:
+    """The name of a pod; where there is little room, without what it shares with others of its branch."""
+    prefix = item.parent.prefix if item.parent is not None and width < NARROW else ""
+    return f"…{leaf.name.removeprefix(prefix)}" if prefix and leaf.name.startswith(prefix) else leaf.name
+
+
+def _pod(item: _Item, leaf: Leaf, columns: _Columns, width: int) -> Line:
+    tone, indent = _STATES[leaf.state], "  " * item.depth
     cells = (
-        Span(f"  {branch.glyph(leaf.state)} ", _tone(branch) if leaf.state is State.AVAILABLE else tone),
-        Span(name.ljust(columns.name + 2), Tone.FAINT if leaf.state is State.TERMINATING else Tone.PLAIN),
+        Span(f"{indent}{leaf.glyph} ", REVISIONS[leaf.index] if leaf.state is State.AVAILABLE else tone),
+        Span(
+            _name(item, leaf, width).ljust(columns.name + 2 - len(indent)),
+            Tone.FAINT if leaf.state is State.TERMINATING else Tone.PLAIN,
+        ),
         Span(leaf.ready.ljust(5), tone),
         Span(_cut(leaf.node, columns.node).ljust(columns.node + 2) if columns.node else "", Tone.FAINT),
         Span(brief(leaf.age).rjust(columns.age) + "  ", Tone.FAINT),
@@ -317,15 +396,11 @@ def _restarts(leaf: Leaf) -> str:
     return f"↻{leaf.restarts}" if leaf.restarts else ""
 
 
-def _more(leaves: Sequence[Leaf], *, all: bool) -> str:
-    """``and 12 more: 10 available, 2 terminating``; where none was listed, only the numbers."""
-    states = [leaf.state for leaf in leaves]
+def _more(pods: Sequence[Leaf], number: int) -> str:
+    """``and 12 more: 10 available, 2 terminating``."""
+    states = [leaf.state for leaf in pods]
     told = [f"{states.count(state):,} {word}" for state, word in WORDS.items() if state in states]
-    return ", ".join(told) if all else f"and {len(leaves):,} more: {', '.join(told)}"
-
-
-def _tone(branch: Branch) -> Tone:
-    return REVISIONS[branch.index]
+    return f"and {number:,} more: {', '.join(told) or 'none'}"
 
 
 def _cropped(line: Line, width: int) -> Line:

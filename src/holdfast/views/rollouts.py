@@ -1,25 +1,23 @@
 """A rollout as people ask about it: where it stands, whether it is over, and what came before.
 
-Pure.  From a Workload and the records of its revisions to a `Standing` and rows of
-history; kinds that come later give the same `Standing`.  Words and numbers only: how they
-are laid out, and where the objects come from, is not known here.
+Pure.  A `Standing` is what any kind that rolls out comes to; each kind has a module of its
+own that makes one from its objects.  Words and numbers only: how they are laid out, where
+the objects come from, and of which kind they are, is not known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
-from holdfast.kernel.reasons import Code, count
-from holdfast.kinds.cloudless import Workload, WorkloadStatus
-from holdfast.kinds.cloudless.rollouts import Because, Rollout, RolloutStatus
-from holdfast.kinds.model import Condition
-from holdfast.meta import durations, times
+from holdfast.kernel.reasons import count
+from holdfast.kinds.model import Condition, Status
+from holdfast.meta import times
 
 CAUSE: Final = "kubernetes.io/change-cause"
 """The annotation by which people say why they changed something."""
@@ -64,150 +62,117 @@ class Verdict(StrEnum):
         return self in (Verdict.BLOCKED, Verdict.COMPLETED, Verdict.FAILED, Verdict.REJECTED)
 
 
+@dataclass(frozen=True, slots=True)
+class Because:
+    """Why something happens, or does not: a word for machines and a sentence for people."""
+
+    code: str
+    message: str
+
+
+UNSEEN: Final = Because("Unseen", "no operator has said anything of it yet; is one running?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """What has to stay ready of something.
+
+    name    what; empty where it is all there is
+    most    how many there may be
+    lowest  the fewest that were ready since the rollout began, where anybody counted
+    """
+
+    name: str = ""
+    ready: int
+    desired: int
+    floor: int
+    most: int = 0
+    lowest: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self.ready >= self.floor
+
+    @property
+    def words(self) -> str:
+        """``3 ready (floor 3)``."""
+        told = f"{self.ready:,} ready (floor {self.floor:,})"
+        return f"{self.name} {told}" if self.name else told
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """Where a rollout stands.
 
-    label         by which replicas and records say of which revision they are
-    verdict       what it comes to
-    because       why it does what it does, or what it waits for
-    remedy        what the operator says somebody has to change, where it is blocked
-    current       the revision that was last rolled out completely
-    target        the one that is being rolled out
-    rejected      the one that the spec asks for, if it is refused
-    ended         when it was complete
-    until         when a timed pause ends
-    due           when it is late, if nothing gets further
-    lowest        the fewest ready replicas since it began
+    unit       what it counts
+    verdict    what it comes to
+    because    why it does what it does, or what it waits for
+    remedy     what the operator says somebody has to change, where it is blocked
+    ready      of those that are desired
+    old        how many are of an earlier revision; None: nobody counts them
+    current    the revision that was last rolled out completely
+    target     the one that is being rolled out
+    rejected   the one that the spec asks for, if it is refused
+    ended      when it was complete
+    until      when a timed pause ends
+    due        when it is late, if nothing gets further
+    facts      what else is worth a word
+    more       the same for machines, by names of the kind's own
     """
 
     name: str
-    label: str
+    unit: str = "replica"
     strategy: str
     verdict: Verdict
     phase: str
     because: Because
-    remedy: str
-    step: int
-    steps: int
+    remedy: str = ""
+    step: int = 1
+    steps: int = 1
     desired: int
     ready: int
     available: int
     updated: int
-    old: int
-    floor: int
-    most: int
-    current: str
-    target: str
-    rejected: str
-    started: datetime | None
-    ended: datetime | None
-    expected: datetime | None
-    until: datetime | None
-    due: datetime | None
-    lowest: int | None
-    min_ready: timedelta
-    warnings: tuple[str, ...]
+    old: int | None = None
+    floors: tuple[Floor, ...] = ()
+    current: str = ""
+    target: str = ""
+    rejected: str = ""
+    started: datetime | None = None
+    ended: datetime | None = None
+    expected: datetime | None = None
+    until: datetime | None = None
+    due: datetime | None = None
+    warnings: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def floor(self) -> Floor | None:
+        """The floor, where there is one for all."""
+        return self.floors[0] if len(self.floors) == 1 and not self.floors[0].name else None
 
 
-# --- of a Workload
-
-REVISION: Final = "cloudless.io/revision"
-"""The label of its replicas and records."""
-
-_NOTHING_KNOWN: Final = Because(code="Unseen", message="no operator has said anything of it yet; is one running?")
-_PASSES: Final = frozenset({Code.AT_FLOOR.value, Code.AT_CEILING.value, "RequestRefused"})
-"""Blocked for as long as replicas come and go, or until the operator tries again; nobody has to do anything."""
-_FOR_SOMEBODY: Final = frozenset({Code.PAUSED.value, Code.APPROVAL_NEEDED.value, Code.DELETION_NEEDED.value})
-_REJECTED: Final = "RevisionRejected"
-"""What a Workload says once everything is back."""
-_GOING_BACK: Final = frozenset({Code.ROLLING_BACK.value, Code.ABORTING.value})
+# --- what statuses have in common
 
 
-def standing(workload: Workload, *, seen: bool = True) -> Standing:
-    """Where the rollout of a Workload stands; `seen`: its status is about what is asked for now."""
-    status, wish = workload.status or WorkloadStatus(), workload.spec.rollout or Rollout()
-    told, limits = status.rollout or RolloutStatus(), status.limits
-    return Standing(
-        name=workload.metadata.name or "",
-        label=REVISION,
-        strategy=str(wish.strategy or "RollingUpdate"),
-        verdict=_verdict(status) if seen else Verdict.UNSEEN,
-        phase=status.phase or "New",
-        because=_because(status),
-        remedy=_remedy(status),
-        step=told.step or 1,
-        steps=told.steps or 1,
-        desired=1 if workload.spec.replicas is None else workload.spec.replicas,
-        ready=status.ready_replicas or 0,
-        available=status.available_replicas or 0,
-        updated=status.updated_replicas or 0,
-        old=status.old_replicas or 0,
-        floor=(limits.floor or 0) if limits is not None else 0,
-        most=(limits.max_live or 0) if limits is not None else 0,
-        current=status.current_revision or "",
-        target=status.update_revision or "",
-        rejected=status.rejected_revision or "",
-        started=_moment(told.started_at),
-        ended=_ended(status),
-        expected=_moment(told.estimated_end),
-        until=_moment(told.paused_until),
-        due=_due(told, wish),
-        lowest=told.lowest_ready,
-        min_ready=timedelta(seconds=wish.min_ready_seconds or 0),
-        warnings=tuple(each.message for each in limits.warnings) if limits is not None else (),
-    )
-
-
-def _verdict(status: WorkloadStatus) -> Verdict:
-    code, blocked = _because(status).code, _condition(status, "Blocked")
-    if status.phase is None:
-        return Verdict.UNSEEN
-    if status.rejected_revision is not None or code in _GOING_BACK:
-        return Verdict.REJECTED if code == _REJECTED else Verdict.RETURNING
-    if status.phase == "Failed" or code == Code.PROGRESS_DEADLINE_EXCEEDED.value:
-        return Verdict.FAILED
-    if blocked is not None and blocked.reason not in _PASSES:
-        return Verdict.BLOCKED
-    if code in _FOR_SOMEBODY:
-        return Verdict.WAITING
-    return Verdict.COMPLETED if status.phase == "Completed" else Verdict.UNDER_WAY
-
-
-def _condition(status: WorkloadStatus, type: str) -> Condition | None:
-    """A condition that holds."""
-    return next((each for each in status.conditions if each.type == type and each.status == "True"), None)
-
-
-def _because(status: WorkloadStatus) -> Because:
-    """The reason; what keeps the operator from doing anything at all only a condition tells."""
-    told = status.rollout.because if status.rollout is not None else None
-    blocked = _condition(status, "Blocked")
-    if blocked is not None and (told is None or blocked.reason != told.code):
-        return Because(code=blocked.reason or "", message=blocked.message or "")
-    return told or _NOTHING_KNOWN
-
-
-def _remedy(status: WorkloadStatus) -> str:
-    """What to change: the Blocked condition says it behind the reason."""
-    blocked, because = _condition(status, "Blocked"), _because(status)
-    return "" if blocked is None else (blocked.message or "").removeprefix(because.message).removeprefix("; ")
-
-
-def _ended(status: WorkloadStatus) -> datetime | None:
-    completed = _condition(status, "Completed")
-    return None if completed is None else _moment(completed.last_transition_time)
-
-
-def _due(told: RolloutStatus, wish: Rollout) -> datetime | None:
-    if told.progressed_at is None or wish.progress_deadline is None:
-        return None
-    pause = durations.parse(wish.pause_duration) if wish.pause_duration else timedelta()
-    return times.parse(told.progressed_at) + pause + durations.parse(wish.progress_deadline)
-
-
-def _moment(text: str | None) -> datetime | None:
+def moment(text: str | None) -> datetime | None:
     return times.parse(text) if text else None
+
+
+def condition(status: Status, type: str) -> Condition | None:
+    return next((each for each in status.conditions if each.type == type), None)
+
+
+def holds(status: Status, type: str) -> Condition | None:
+    """A condition that holds."""
+    found = condition(status, type)
+    return found if found is not None and found.status == "True" else None
+
+
+def said(found: Condition | None) -> Because:
+    """What a condition says."""
+    return UNSEEN if found is None else Because(found.reason or "", found.message or "")
 
 
 # --- in words
@@ -216,11 +181,9 @@ def _moment(text: str | None) -> datetime | None:
 def line(standing: Standing) -> str:
     """Where it stands in one line, for logs; it changes when something does."""
     if standing.verdict is Verdict.UNSEEN:
-        return f"{standing.name}: {_NOTHING_KNOWN.message}"
-    counts = (
-        f"{standing.updated:,} of {standing.desired:,} updated, {standing.ready:,} ready (floor {standing.floor:,}), "
-        f"{standing.old:,} old"
-    )
+        return f"{standing.name}: {UNSEEN.message}"
+    old = () if standing.old is None else (f"{standing.old:,} old",)
+    counts = ", ".join((f"{standing.updated:,} of {standing.desired:,} updated", *_floors(standing), *old))
     step = f", step {standing.step} of {standing.steps}" if standing.steps > 1 else ""
     because = f"{standing.because.message} ({standing.because.code})"
     remedy = f"; {standing.remedy}" if standing.remedy and standing.verdict.final else ""
@@ -231,7 +194,8 @@ def ending(standing: Standing) -> str:
     """How it ended, in a sentence; or what it waits for."""
     match standing.verdict:
         case Verdict.COMPLETED:
-            return f"{standing.name}: revision {standing.target} is rolled out: {_ready(standing)}"
+            revision = f"revision {standing.target} is " if standing.target else ""
+            return f"{standing.name}: {revision}rolled out: {_ready(standing)}"
         case Verdict.REJECTED:
             return f"{standing.name}: revision {standing.rejected} was rejected; {standing.target} is back"
         case _:
@@ -239,11 +203,28 @@ def ending(standing: Standing) -> str:
 
 
 def _ready(standing: Standing) -> str:
-    return f"{standing.ready:,} of {count(standing.desired)} ready"
+    return f"{standing.ready:,} of {count(standing.desired, standing.unit)} ready"
+
+
+_MOST_FLOORS: Final = 3
+"""Floors that are told one by one in a line."""
+
+
+def _floors(standing: Standing) -> tuple[str, ...]:
+    """How the floors are: each, or, where there are many, those that do not hold."""
+    broken = [each for each in standing.floors if not each.held]
+    if len(standing.floors) <= _MOST_FLOORS:
+        return tuple(each.words for each in standing.floors)
+    if not broken:
+        return (f"all {len(standing.floors):,} floors held",)
+    rest = len(broken) - _MOST_FLOORS
+    shown = ", ".join(each.words for each in broken[:_MOST_FLOORS])
+    return (f"below their floors: {shown}{f' and {rest:,} more' if rest > 0 else ''}",)
 
 
 def to_json(standing: Standing) -> dict[str, Any]:
     """The standing for machines; fields are only ever added."""
+    floor = standing.floor
     return {
         "name": standing.name,
         "strategy": standing.strategy,
@@ -258,9 +239,13 @@ def to_json(standing: Standing) -> dict[str, Any]:
         "availableReplicas": standing.available,
         "updatedReplicas": standing.updated,
         "oldReplicas": standing.old,
-        "floor": standing.floor,
-        "maxLive": standing.most,
-        "lowestReady": standing.lowest,
+        "floor": None if floor is None else floor.floor,
+        "maxLive": None if floor is None else floor.most,
+        "lowestReady": None if floor is None else floor.lowest,
+        "floors": [
+            {"name": each.name or standing.name, "ready": each.ready, "desired": each.desired, "floor": each.floor}
+            for each in standing.floors
+        ],
         "currentRevision": standing.current or None,
         "updateRevision": standing.target or None,
         "rejectedRevision": standing.rejected or None,
@@ -270,6 +255,7 @@ def to_json(standing: Standing) -> dict[str, Any]:
         "pausedUntil": _written(standing.until),
         "lateAt": _written(standing.due),
         "warnings": list(standing.warnings),
+        **standing.more,
     }
 
 
@@ -293,14 +279,18 @@ class Past:
     record: Record
 
 
-def history(standing: Standing, records: Iterable[Record], *, refused: str = "") -> tuple[Past, ...]:
-    """The revisions, oldest first; `refused` is the one that is not rolled out though somebody asks for it."""
+def history(standing: Standing, records: Iterable[Record], *, label: str, refused: str = "") -> tuple[Past, ...]:
+    """The revisions, oldest first.
+
+    label    by which records say of which revision they are
+    refused  the one that is not rolled out though somebody asks for it
+    """
     ordered = sorted(records, key=lambda record: record.revision)
     before: Sequence[Record | None] = (None, *ordered)
     return tuple(
         Past(
             number=record.revision,
-            revision=(name := record.metadata.labels.get(standing.label, "")),
+            revision=(name := record.metadata.labels.get(label, "")),
             image=str(record.data.spec.get("image", "")),
             made=record.metadata.creation_timestamp,
             marks=marks(standing, name, refused=refused),

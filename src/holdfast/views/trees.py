@@ -1,13 +1,14 @@
-"""A rollout as a tree: the revisions, the replicas of each, and why each is not further.
+"""A rollout as a tree: its parts, the pods of each, and why each is not further.
 
-Pure.  From pods as they came to branches and leaves; `rollout_screens` lays them out.
-This module must not know whose pods they are, nor how they are shown.
+Pure.  From pods as they came to leaves, which each kind hangs on branches of its own;
+`rollout_screens` lays them out.  This module must not know whose pods they are, nor how
+they are shown.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,7 +18,7 @@ import msgspec
 from holdfast.kernel.fleet import State
 from holdfast.meta import durations, times
 from holdfast.views.fleets import ORDER, WORDS, Row
-from holdfast.views.rollouts import Record, Standing, marks
+from holdfast.views.rollouts import Standing
 
 # --- what is read of a pod
 
@@ -29,8 +30,13 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     deletion_timestamp: str | None = None
 
 
+class _Image(msgspec.Struct, frozen=True):
+    image: str = ""
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
+    containers: tuple[_Image, ...] = ()
 
 
 class _Condition(msgspec.Struct, frozen=True, rename="camel"):
@@ -102,6 +108,10 @@ class Pod(msgspec.Struct, frozen=True, rename="camel"):
     def restarts(self) -> int:
         return sum(each.restart_count for each in self.status.container_statuses)
 
+    @property
+    def images(self) -> tuple[str, ...]:
+        return tuple(each.image for each in self.spec.containers)
+
     def state(self, *, min_ready: timedelta, now: datetime) -> State:
         if self.metadata.deletion_timestamp is not None:
             return State.TERMINATING
@@ -115,12 +125,18 @@ class Pod(msgspec.Struct, frozen=True, rename="camel"):
 
 # --- the tree
 
+OLD: Final = 0
+NEW: Final = 1
+OTHER: Final = 2
+"""What was there before, what is rolled out, and what came between; shapes and colours follow it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A replica; `why` is empty where it is as it should be."""
+    """A pod, of a revision that is old or new; `why` is empty where it is as it should be."""
 
     name: str
+    index: int
     state: State
     ready: str
     node: str
@@ -128,89 +144,106 @@ class Leaf:
     restarts: int
     why: str
 
+    @property
+    def glyph(self) -> str:
+        """How it looks."""
+        return Row("", self.index, False, ((self.state, 1),)).text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A revision and its replicas, those first that need to be looked at.
+    """A part of a rollout, and what it is made of.
 
-    index   0 for what was there before, 1 for what is rolled out, 2 for what came between; shape and colour follow it
-    number  which it is in the history; None if nobody recorded it
+    index   whether it is old or new, as a whole
+    number  which it is in the history, if there is one
+    marks   words that matter of it
+    note    what else there is to say of it
+    images  what it runs; from one to the other, where it is changed
+    prefix  what the names of its pods begin with, which narrow screens leave out
+    why     what it does, or waits for
+    urgent  it is shown in full before others are
     """
 
-    revision: str
+    name: str
     index: int
-    number: int | None
-    image: str
-    marks: tuple[str, ...]
-    leaves: tuple[Leaf, ...]
+    number: str = ""
+    marks: tuple[str, ...] = ()
+    note: str = ""
+    images: tuple[str, ...] = ()
+    prefix: str = ""
+    why: str = ""
+    urgent: bool = False
+    children: tuple[Branch | Leaf, ...] = ()
 
-    def row(self, *, scale: int = 1) -> Row:
-        """Its replicas as cells."""
-        counts = Counter(leaf.state for leaf in self.leaves)
-        known = tuple((state, counts[state]) for state in ORDER if counts[state])
-        return Row(self.revision, self.index, "target" in self.marks, known, scale)
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """All pods of it."""
+        return tuple(leaf for each in self.children for leaf in (each.leaves if isinstance(each, Branch) else (each,)))
+
+    def rows(self, *, scale: int = 1) -> tuple[Row, ...]:
+        """Its pods as cells, a row for each of new, between and old."""
+        counts = Counter((leaf.index, leaf.state) for leaf in self.leaves)
+        rows = (
+            Row(
+                self.name,
+                index,
+                index == NEW,
+                tuple((state, n) for state in ORDER if (n := counts[index, state])),
+                scale,
+            )
+            for index in (NEW, OTHER, OLD)
+        )
+        return tuple(row for row in rows if row.counts)
 
     @property
     def words(self) -> str:
         """``4 of 5 available, 1 terminating``."""
         counts = Counter(leaf.state for leaf in self.leaves)
         gone = [f"{counts[state]:,} {WORDS[state]}" for state in (State.DEAD, State.TERMINATING) if counts[state]]
-        live = len(self.leaves) - counts[State.DEAD] - counts[State.TERMINATING]
+        live = counts.total() - counts[State.DEAD] - counts[State.TERMINATING]
         here = [f"{counts[State.AVAILABLE]:,} of {live:,} available"] if live else []
         return ", ".join([*here, *gone]) or "none"
-
-    def glyph(self, state: State) -> str:
-        """How one of its replicas looks in a state."""
-        return Row(self.revision, self.index, False, ((state, 1),)).text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """A rollout at a moment; the branch that is rolled out comes first."""
+    """A rollout at a moment.
+
+    images  from what to what it changes
+    size    how many pods there should be
+    """
 
     standing: Standing
     branches: tuple[Branch, ...]
     now: datetime
+    images: tuple[str, ...] = ()
+    size: int
+
+    @property
+    def updated(self) -> int:
+        """How many pods of the new revision are available."""
+        leaves = (leaf for branch in self.branches for leaf in branch.leaves)
+        return sum(leaf.index == NEW and leaf.state is State.AVAILABLE for leaf in leaves)
 
 
 _URGENCY: Final = (State.DEAD, State.UNREADY, State.SETTLING, State.TERMINATING, State.AVAILABLE)
 
 
-def tree(standing: Standing, records: Iterable[Record], pods: Iterable[Pod], *, now: datetime) -> Tree:
-    """The tree of a rollout: revisions that have replicas, and those that matter without."""
-    known = {record.metadata.labels.get(standing.label, ""): record for record in records}
-    grouped: dict[str, list[Pod]] = {}
-    for pod in pods:
-        grouped.setdefault(pod.metadata.labels.get(standing.label, ""), []).append(pod)
-    matters = {revision for revision in (standing.current, standing.target) if revision}
-    numbers = {revision: record.revision for revision, record in known.items()}
-    newest_first = sorted(grouped.keys() | matters, key=lambda revision: (-numbers.get(revision, 0), revision))
-    branches = [
-        Branch(
-            revision=revision,
-            index=1 if revision == standing.target else 0 if revision == standing.current else 2,
-            number=numbers.get(revision),
-            image=str(known[revision].data.spec.get("image", "")) if revision in known else "",
-            marks=marks(standing, revision),
-            leaves=tuple(_leaves(standing, grouped.get(revision, ()), now)),
-        )
-        for revision in newest_first
-    ]
-    branches.sort(key=lambda branch: branch.revision != standing.target)
-    return Tree(standing=standing, branches=tuple(branches), now=now)
+def leaves(
+    pods: Iterable[Pod], *, index: Callable[[Pod], int], now: datetime, min_ready: timedelta = timedelta()
+) -> tuple[Leaf, ...]:
+    """The pods, those first that need to be looked at."""
+    made = [leaf(pod, index=index(pod), min_ready=min_ready, now=now) for pod in pods]
+    return tuple(sorted(made, key=lambda each: (_URGENCY.index(each.state), -each.restarts, -each.age, each.name)))
 
 
-def _leaves(standing: Standing, pods: Iterable[Pod], now: datetime) -> list[Leaf]:
-    leaves = [leaf(pod, min_ready=standing.min_ready, now=now) for pod in pods]
-    return sorted(leaves, key=lambda each: (_URGENCY.index(each.state), -each.restarts, -each.age, each.name))
-
-
-def leaf(pod: Pod, *, min_ready: timedelta, now: datetime) -> Leaf:
-    """A replica, and why it is not further."""
+def leaf(pod: Pod, *, index: int = NEW, min_ready: timedelta, now: datetime) -> Leaf:
+    """A pod, and why it is not further."""
     state = pod.state(min_ready=min_ready, now=now)
     containers = pod.status.container_statuses
     return Leaf(
         name=pod.metadata.name,
+        index=index,
         state=state,
         ready=f"{sum(each.ready for each in containers)}/{len(containers) or 1}",
         node=pod.spec.node_name,

@@ -1,0 +1,161 @@
+"""The rollout of a Workload: where it stands, and its revisions as a tree.
+
+Pure.  This module must not know how anything is laid out, nor where the objects come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from holdfast.kernel.reasons import Code
+from holdfast.kinds.cloudless import Workload, WorkloadStatus
+from holdfast.kinds.cloudless.rollouts import Rollout, RolloutStatus
+from holdfast.meta import durations, times
+from holdfast.views.rollouts import (
+    UNSEEN,
+    Because,
+    Floor,
+    Record,
+    Standing,
+    Verdict,
+    holds,
+    marks,
+    moment,
+    said,
+)
+from holdfast.views.trees import NEW, OLD, OTHER, Branch, Pod, Tree, leaves
+
+REVISION: Final = "cloudless.io/revision"
+"""The label of its replicas and records."""
+
+_PASSES: Final = frozenset({Code.AT_FLOOR.value, Code.AT_CEILING.value, "RequestRefused"})
+"""Blocked for as long as replicas come and go, or until the operator tries again; nobody has to do anything."""
+_FOR_SOMEBODY: Final = frozenset({Code.PAUSED.value, Code.APPROVAL_NEEDED.value, Code.DELETION_NEEDED.value})
+_REJECTED: Final = "RevisionRejected"
+"""What a Workload says once everything is back."""
+_GOING_BACK: Final = frozenset({Code.ROLLING_BACK.value, Code.ABORTING.value})
+
+
+def standing(workload: Workload, *, seen: bool = True) -> Standing:
+    """Where the rollout of a Workload stands; `seen`: its status is about what is asked for now."""
+    status, wish = workload.status or WorkloadStatus(), workload.spec.rollout or Rollout()
+    told, limits = status.rollout or RolloutStatus(), status.limits
+    return Standing(
+        name=workload.metadata.name or "",
+        strategy=str(wish.strategy or "RollingUpdate"),
+        verdict=_verdict(status) if seen else Verdict.UNSEEN,
+        phase=status.phase or "New",
+        because=_because(status),
+        remedy=_remedy(status),
+        step=told.step or 1,
+        steps=told.steps or 1,
+        desired=_desired(workload),
+        ready=status.ready_replicas or 0,
+        available=status.available_replicas or 0,
+        updated=status.updated_replicas or 0,
+        old=status.old_replicas or 0,
+        floors=(_floor(workload),),
+        current=status.current_revision or "",
+        target=status.update_revision or "",
+        rejected=status.rejected_revision or "",
+        started=moment(told.started_at),
+        ended=_ended(status),
+        expected=moment(told.estimated_end),
+        until=moment(told.paused_until),
+        due=_due(told, wish),
+        warnings=tuple(each.message for each in limits.warnings) if limits is not None else (),
+    )
+
+
+def _desired(workload: Workload) -> int:
+    return 1 if workload.spec.replicas is None else workload.spec.replicas
+
+
+def _floor(workload: Workload) -> Floor:
+    status = workload.status or WorkloadStatus()
+    return Floor(
+        ready=status.ready_replicas or 0,
+        desired=_desired(workload),
+        floor=(status.limits.floor or 0) if status.limits is not None else 0,
+        most=(status.limits.max_live or 0) if status.limits is not None else 0,
+        lowest=status.rollout.lowest_ready if status.rollout is not None else None,
+    )
+
+
+def _verdict(status: WorkloadStatus) -> Verdict:
+    code, blocked = _because(status).code, holds(status, "Blocked")
+    if status.phase is None:
+        return Verdict.UNSEEN
+    if status.rejected_revision is not None or code in _GOING_BACK:
+        return Verdict.REJECTED if code == _REJECTED else Verdict.RETURNING
+    if status.phase == "Failed" or code == Code.PROGRESS_DEADLINE_EXCEEDED.value:
+        return Verdict.FAILED
+    if blocked is not None and blocked.reason not in _PASSES:
+        return Verdict.BLOCKED
+    if code in _FOR_SOMEBODY:
+        return Verdict.WAITING
+    return Verdict.COMPLETED if status.phase == "Completed" else Verdict.UNDER_WAY
+
+
+def _because(status: WorkloadStatus) -> Because:
+    """The reason; what keeps the operator from doing anything at all only a condition tells."""
+    told = status.rollout.because if status.rollout is not None else None
+    blocked = holds(status, "Blocked")
+    if blocked is not None and (told is None or blocked.reason != told.code):
+        return said(blocked)
+    return UNSEEN if told is None else Because(told.code, told.message)
+
+
+def _remedy(status: WorkloadStatus) -> str:
+    """What to change: the Blocked condition says it behind the reason."""
+    blocked, because = holds(status, "Blocked"), _because(status)
+    return "" if blocked is None else (blocked.message or "").removeprefix(because.message).removeprefix("; ")
+
+
+def _ended(status: WorkloadStatus) -> datetime | None:
+    completed = holds(status, "Completed")
+    return None if completed is None else moment(completed.last_transition_time)
+
+
+def _due(told: RolloutStatus, wish: Rollout) -> datetime | None:
+    if told.progressed_at is None or wish.progress_deadline is None:
+        return None
+    pause = durations.parse(wish.pause_duration) if wish.pause_duration else timedelta()
+    return times.parse(told.progressed_at) + pause + durations.parse(wish.progress_deadline)
+
+
+# --- the tree
+
+
+def tree(workload: Workload, standing: Standing, records: Iterable[Record], pods: Iterable[Pod], now: datetime) -> Tree:
+    """The revisions that have replicas, and those that matter without; the one that is rolled out comes first."""
+    wish = workload.spec.rollout or Rollout()
+    known = {record.metadata.labels.get(REVISION, ""): record for record in records}
+    grouped: dict[str, list[Pod]] = {}
+    for pod in pods:
+        grouped.setdefault(pod.metadata.labels.get(REVISION, ""), []).append(pod)
+    matters = {revision for revision in (standing.current, standing.target) if revision}
+    numbers = {revision: record.revision for revision, record in known.items()}
+    newest_first = sorted(grouped.keys() | matters, key=lambda revision: (-numbers.get(revision, 0), revision))
+    newest_first.sort(key=lambda revision: revision != standing.target)
+    min_ready = timedelta(seconds=wish.min_ready_seconds or 0)
+
+    def branch(revision: str) -> Branch:
+        index = NEW if revision == standing.target else OLD if revision == standing.current else OTHER
+        image = str(known[revision].data.spec.get("image", "")) if revision in known else ""
+        return Branch(
+            name=revision,
+            index=index,
+            number=str(numbers.get(revision, "")),
+            marks=marks(standing, revision),
+            images=(image,) if image else (),
+            prefix=f"{standing.name}-",
+            urgent=index == NEW,
+            children=leaves(grouped.get(revision, ()), index=lambda pod: index, min_ready=min_ready, now=now),
+        )
+
+    branches = tuple(map(branch, newest_first))
+    images = tuple(dict.fromkeys(image for each in reversed(branches) for image in each.images))
+    return Tree(standing=standing, branches=branches, now=now, images=images, size=standing.desired)
