@@ -41,7 +41,7 @@ def decide(world: World, now: datetime) -> Decision:
         writes=tuple(_writes(world, move, ending)),
         status=status,
         notices=(*notices, *told),
-        outcome=_outcome(world, move, ending, now),
+        outcome=_outcome(move, ending, now),
     )
 
 
@@ -124,7 +124,7 @@ def _told(world: World, replica: GroupReplica) -> Notice:
     return Notice(type="Warning", reason=Why.GROUP_REPLICA_DELETED.value, message=message)
 
 
-def _outcome(world: World, move: Move, ending: Termination, now: datetime) -> Outcome:
+def _outcome(move: Move, ending: Termination, now: datetime) -> Outcome:
     waits = []
     if move.until is not None:
         waits.append(until(move.until, now=now, because=move.because.message))

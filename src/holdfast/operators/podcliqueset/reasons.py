@@ -66,8 +66,6 @@ class Why(Reason):
     )
     UPDATE_STARTED = "UpdateStarted", "A changed template begins to reach the pods."
     UPDATE_ENDED = "UpdateEnded", "The changed template has reached all pods."
-    POD_CREATED = "PodsCreated", "Pods that were missing were made."
-    POD_DELETED = "PodsDeleted", "Pods that were too many, outdated or finished were deleted."
 
     # PodGangs.
     PODS_PENDING = "PodGangPodsCreationPending", "Pods of the gang do not exist yet."

@@ -16,6 +16,7 @@ from holdfast.kernel.outcomes import Done, Outcome, Permanent, until
 from holdfast.meta.objects import owner_reference
 from holdfast.operators.podcliqueset import render, sets_status
 from holdfast.operators.podcliqueset.keeping import patched
+from holdfast.operators.podcliqueset.reasons import Why
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS
 from holdfast.operators.podcliqueset.sets_observe import World
 from holdfast.operators.podcliqueset.sets_termination import Termination, termination
@@ -27,7 +28,7 @@ from holdfast.runtime.decisions import Create, Decision, Delete, Write
 def decide(world: World, now: datetime) -> Decision:
     found = problems(world.layout)
     if found:
-        raise Permanent("InvalidSpec", "; ".join(map(str, found)))
+        raise Permanent(Why.INVALID.value, "; ".join(map(str, found)))
     ending = termination(world, now)
     going = course(world, now, ending=ending.indices)
     status, notices = sets_status.report(world, going, ending, now)

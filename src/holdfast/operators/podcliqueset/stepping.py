@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.kernel import fleet as fleets
 from holdfast.kernel import rollout as engine
-from holdfast.kernel.fleet import Fleet, Replica, State
+from holdfast.kernel.fleet import Replica, State
 from holdfast.kernel.guard import guard
 from holdfast.kernel.limits import resolve
 from holdfast.kernel.reasons import Because
@@ -96,7 +96,7 @@ def next_step(
         because=refusal.because,
         start=decision.count if isinstance(decision, Start) else 0,
         stop=_chosen(placed, target, decision, bounds, now) if isinstance(decision, Stop) else (),
-        done=isinstance(verdict.decision, Done) and _complete(fleet),
+        done=isinstance(verdict.decision, Done) and not fleet.old.live,
         blocked=refusal.remedy if isinstance(refusal, Blocked) else "",
         until=decision.until if isinstance(decision, Hold | Wait) else None,
         progressed_at=further,
@@ -111,10 +111,6 @@ def _leaving(replicas: tuple[Replica, ...], target: str, size: int) -> tuple[Rep
         msgspec.structs.replace(each, ordinal=None, leaving=each.ordinal is not None and each.ordinal >= size)
         for each in replicas
     )
-
-
-def _complete(fleet: Fleet) -> bool:
-    return not fleet.old.live
 
 
 def _chosen(
