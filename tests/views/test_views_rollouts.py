@@ -78,7 +78,9 @@ def test_every_status_comes_to_a_verdict(case: str) -> None:
 def test_a_status_that_does_not_answer_what_is_asked_now_comes_to_nothing() -> None:
     standing = workload_rollouts.standing(workload(status("Completed", "Completed")), seen=False)
     assert standing.verdict is Verdict.UNSEEN
-    assert rollouts.line(standing) == "shop: no operator has said anything of it yet; is one running?"
+    assert rollouts.line(standing) == "shop: the operator has not looked at the latest change yet"
+    nothing = workload_rollouts.standing(workload())
+    assert rollouts.line(nothing) == "shop: no operator has said anything of it yet; is one running?"
 
 
 def test_only_what_nobody_but_a_person_changes_is_final() -> None:

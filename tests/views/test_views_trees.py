@@ -191,7 +191,7 @@ def test_a_screen_of_80_columns() -> None:
     assert (
         shown(grown())
         == """
- … shop  RollingUpdate  …/shop:1 → …/shop:2                     Updating  1m15s
+ … shop  RollingUpdate  …/shop:1 → :2                           Updating  1m15s
    old → new
 
  ready    ██████████████████████┃████████░░░░░░░  4 of 4   floor 3 ┃   lowest 3

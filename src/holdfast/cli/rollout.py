@@ -19,7 +19,9 @@ from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
 from holdfast.cli.rollout_history import show_history
 from holdfast.cli.rollout_plan import Wish, plan
-from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Rolls
+from holdfast.cli.rollout_podcliquesets import POD_CLIQUE_SETS
+from holdfast.cli.rollout_tenants import TENANTS
+from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Rolls, is_left_alone
 from holdfast.cli.rollout_workloads import WORKLOADS
 from holdfast.cli.targets import Asked, Target
 from holdfast.cli.wait import timeout_of
@@ -29,7 +31,7 @@ from holdfast.client.protocols import PatchType
 from holdfast.meta.errors import Conflict, StatusError
 from holdfast.meta.exchange import JSON, Request, encode
 
-KINDS: Final = (WORKLOADS,)
+KINDS: Final = (WORKLOADS, POD_CLIQUE_SETS, TENANTS)
 """The kinds that roll out."""
 
 MANAGER: Final = "holdfast-rollout"
@@ -154,7 +156,7 @@ async def _fresh(session: Session, target: Target, rolls: Rolls) -> Object:
     """The object, once its operator has seen it as it is; or as it is, if that takes too long."""
 
     def seen(obj: Object | None) -> bool:
-        return obj is None or rolls.fresh(obj)
+        return obj is None or is_left_alone(obj) or rolls.fresh(obj)
 
     try:
         found = await waiting.until(session.client, target.resource, target.key, seen, timeout=FRESH_SECONDS)

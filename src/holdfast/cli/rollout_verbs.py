@@ -139,4 +139,4 @@ def left_alone(obj: Object, standing: Standing, *, code: str = "LeftAlone") -> S
     told = f"the annotation {PAUSED} is true, so no operator touches it"
     if standing.verdict is Verdict.COMPLETED:
         return replace(standing, warnings=(*standing.warnings, told))
-    return replace(standing, verdict=Verdict.WAITING, phase="Paused", because=Because(code, told), remedy="")
+    return replace(standing, verdict=Verdict.WAITING, phase="Paused", because=Because(code, told), remedy="", verb="")

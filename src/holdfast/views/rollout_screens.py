@@ -15,7 +15,6 @@ from enum import Enum
 from typing import Final
 
 from holdfast.kernel.fleet import State
-from holdfast.kernel.reasons import Code
 from holdfast.views.fleets import WORDS, Mark, Piece, Row, gauge
 from holdfast.views.rollouts import Floor, Verdict
 from holdfast.views.trees import NEW, Branch, Leaf, Tree, brief
@@ -91,14 +90,6 @@ _MARKS: Final = {
     Mark.BREACH: Tone.BAD,
 }
 
-_VERBS: Final = {
-    Code.PAUSED.value: "resume",
-    Code.APPROVAL_NEEDED.value: "promote",
-    Code.STEP_PAUSE.value: "promote",
-    Code.PROGRESS_DEADLINE_EXCEEDED.value: "undo",
-}
-"""What somebody can do about a reason."""
-
 
 def screen(tree: Tree, *, width: int, height: int | None = None, called: str = "") -> tuple[Line, ...]:
     """The lines of a screen; `called` is how commands name the object: ``workload/shop``."""
@@ -130,13 +121,18 @@ def _title(tree: Tree, width: int) -> Line:
 
 
 def _images(images: Iterable[str], width: int) -> str:
-    """Images, from one to the next; where there is little room, without where they come from."""
-    return " → ".join(dict.fromkeys(_image(image, width) for image in images))
-
-
-def _image(image: str, width: int) -> str:
-    place, slash, name = image.rpartition("/")
-    return f"…/{name}" if width < NARROW and slash and len(place) > 1 else image
+    """Images, from one to the next; where there is little room, only what tells them apart."""
+    told, before = [], ""
+    for image in dict.fromkeys(images):
+        place, slash, name = image.rpartition("/")
+        if width >= NARROW:
+            told.append(image)
+        elif before and image.rpartition(":")[0] == before.rpartition(":")[0] != "":
+            told.append(f":{image.rpartition(':')[2]}")
+        else:
+            told.append(f"…/{name}" if slash and len(place) > 1 else image)
+        before = image
+    return " → ".join(told)
 
 
 def _elapsed(tree: Tree) -> str:
@@ -215,9 +211,8 @@ def _why(tree: Tree, width: int, *, called: str) -> Iterator[Line]:
     yield from _paragraph(standing.because.message, width)
     if standing.remedy:
         yield from _paragraph(standing.remedy, width, tone=Tone.STRONG)
-    verb = _VERBS.get(standing.because.code)
-    if verb is not None and called:
-        yield (Span("  → ", Tone.FAINT), Span(f"holdfast rollout {verb} {called}", Tone.STRONG))
+    if standing.verb and called:
+        yield (Span("  → ", Tone.FAINT), Span(f"holdfast rollout {standing.verb} {called}", Tone.STRONG))
     for warning in standing.warnings:
         yield from _paragraph(f"! {warning}", width, tone=Tone.CARE)
 
@@ -329,12 +324,12 @@ def _header(item: _Item, branch: Branch, width: int, scale: int) -> Line:
         Span(f"  {', '.join(branch.marks)}" if branch.marks else "", Tone.STRONG),
         Span(f"  {branch.note}" if branch.note else "", Tone.FAINT),
     )
-    words = f"  {branch.words}"
-    image = _cut(f"  {_images(branch.images, width)}", max(width - sum(map(_length, left)) - len(words), 0))
+    words, rows = f"  {branch.words}", branch.rows(scale=scale)
+    used = sum(map(_length, left)) + len(words) + 2
+    cells = _cut("".join(row.text for row in rows), max(width - used, 0))
+    image = _cut(f"  {_images(branch.images, width)}", max(width - used - len(cells), 0))
     left = (*left, Span(image))
     used = sum(map(_length, left))
-    rows = branch.rows(scale=scale)
-    cells = _cut("".join(row.text for row in rows), max(width - used - len(words) - 2, 0))
     return (
         *left,
         Span(" " * max(width - used - len(cells) - len(words), 2)),

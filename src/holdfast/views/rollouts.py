@@ -108,6 +108,7 @@ class Standing:
     verdict    what it comes to
     because    why it does what it does, or what it waits for
     remedy     what the operator says somebody has to change, where it is blocked
+    verb       what somebody can do about the reason
     ready      of those that are desired
     old        how many are of an earlier revision; None: nobody counts them
     current    the revision that was last rolled out completely
@@ -127,6 +128,7 @@ class Standing:
     phase: str
     because: Because
     remedy: str = ""
+    verb: str = ""
     step: int = 1
     steps: int = 1
     desired: int
@@ -181,7 +183,8 @@ def said(found: Condition | None) -> Because:
 def line(standing: Standing) -> str:
     """Where it stands in one line, for logs; it changes when something does."""
     if standing.verdict is Verdict.UNSEEN:
-        return f"{standing.name}: {UNSEEN.message}"
+        stale = "the operator has not looked at the latest change yet"
+        return f"{standing.name}: {UNSEEN.message if standing.because == UNSEEN else stale}"
     old = () if standing.old is None else (f"{standing.old:,} old",)
     counts = ", ".join((f"{standing.updated:,} of {standing.desired:,} updated", *_floors(standing), *old))
     step = f", step {standing.step} of {standing.steps}" if standing.steps > 1 else ""

@@ -37,6 +37,14 @@ _REJECTED: Final = "RevisionRejected"
 """What a Workload says once everything is back."""
 _GOING_BACK: Final = frozenset({Code.ROLLING_BACK.value, Code.ABORTING.value})
 
+_VERBS: Final = {
+    Code.PAUSED.value: "resume",
+    Code.APPROVAL_NEEDED.value: "promote",
+    Code.STEP_PAUSE.value: "promote",
+    Code.PROGRESS_DEADLINE_EXCEEDED.value: "undo",
+}
+"""What somebody can do about a reason."""
+
 
 def standing(workload: Workload, *, seen: bool = True) -> Standing:
     """Where the rollout of a Workload stands; `seen`: its status is about what is asked for now."""
@@ -49,6 +57,7 @@ def standing(workload: Workload, *, seen: bool = True) -> Standing:
         phase=status.phase or "New",
         because=_because(status),
         remedy=_remedy(status),
+        verb=_VERBS.get(_because(status).code, ""),
         step=told.step or 1,
         steps=told.steps or 1,
         desired=_desired(workload),

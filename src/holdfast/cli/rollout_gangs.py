@@ -1,0 +1,361 @@
+"""The rollout of a PodCliqueSet: where it stands, and its replicas, their parts and pods as a tree.
+
+Pure.  The world is read by the operator's own eyes, so that what counts as available or
+updated here is what does there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from holdfast.cli.rollout_verbs import Scene, generation_seen, left_alone
+from holdfast.client.objects import Object
+from holdfast.client.resources import PODS
+from holdfast.kernel.reasons import Code, count
+from holdfast.kinds.grove.components import RollingUpdate
+from holdfast.kinds.grove.progress import currently_updating_replica, is_rolling_update_in_progress, update_progress
+from holdfast.kinds.grove.sets import PodCliqueSet, PodCliqueSetStatus
+from holdfast.kinds.grove.templates import CliqueTemplate, ScalingGroupTemplate
+from holdfast.meta import durations, times
+from holdfast.meta.objects import Key
+from holdfast.operators.podcliqueset import groups_observe, labels, names, sets_observe
+from holdfast.operators.podcliqueset.parts import Clique, Group
+from holdfast.operators.podcliqueset.reasons import Why
+from holdfast.operators.podcliqueset.reports import READY, UPDATE
+from holdfast.operators.podcliqueset.sets_observe import SetReplica
+from holdfast.operators.podcliqueset.sets_status import BLOCKED, PROGRESSING, TOPOLOGY
+from holdfast.operators.podcliqueset.templates import Layout, replicas
+from holdfast.views.rollouts import Because, Floor, Standing, Verdict, condition, holds, moment, said
+from holdfast.views.trees import NEW, OLD, Branch, Pod, Tree, leaves
+
+_FOR_GOOD: Final = frozenset({Why.INVALID.value, Code.NO_DISRUPTION_BUDGET.value, "ChildConflict", "Invalid"})
+"""Blocked until somebody changes something; anything else ends by itself, as when a node has room again."""
+
+_PHASES: Final = {Why.CREATING.value: "Creating", Why.DEGRADED.value: "Degraded"}
+
+
+@dataclass(frozen=True, slots=True)
+class Gangs:
+    """A set, and the replicas that it should have."""
+
+    set: PodCliqueSet
+    layout: Layout
+    replicas: tuple[SetReplica, ...]
+
+    @classmethod
+    def of(cls, scene: Scene) -> Gangs:
+        world = sets_observe.observe(scene.view, scene.object.key)
+        decoded = scene.object.decode(PodCliqueSet)
+        return cls(decoded, Layout(decoded), () if world is None else world.replicas)
+
+    @property
+    def status(self) -> PodCliqueSetStatus:
+        return self.set.status or PodCliqueSetStatus()
+
+    @property
+    def turn(self) -> int | None:
+        return currently_updating_replica(self.set)
+
+
+def fresh(obj: Object) -> bool:
+    status = obj.decode(PodCliqueSet).status
+    return generation_seen(obj, None if status is None else status.observed_generation)
+
+
+# --- where it stands
+
+
+def standing(scene: Scene) -> Standing:
+    gangs = Gangs.of(scene)
+    status, progress = gangs.status, gangs.status.rolling_update_progress
+    updated, _ = update_progress(gangs.set)
+    topology = condition(status, TOPOLOGY)
+    made = Standing(
+        name=gangs.layout.name,
+        strategy="OnDelete" if gangs.layout.on_delete else "RollingRecreate",
+        verdict=_verdict(gangs) if fresh(scene.object) else Verdict.UNSEEN,
+        phase=_phase(gangs),
+        because=_because(status),
+        desired=gangs.layout.replicas,
+        ready=status.available_replicas or 0,
+        available=status.available_replicas or 0,
+        updated=updated,
+        floors=tuple(_floors(gangs)),
+        target=status.current_generation_hash or "",
+        started=None if progress is None else moment(progress.update_started_at),
+        ended=None if progress is None else moment(progress.update_ended_at),
+        due=_due(gangs),
+        warnings=() if topology is None else (topology.message or "",),
+        facts=tuple(_facts(gangs)),
+        more=_more(gangs),
+    )
+    held = left_alone(scene.object, made, code=Code.PAUSED.value)
+    return replace(held, verb="resume") if held.because.code == Code.PAUSED.value else held
+
+
+def _verdict(gangs: Gangs) -> Verdict:
+    status, blocked = gangs.status, holds(gangs.status, BLOCKED)
+    if blocked is not None and blocked.reason == Code.PROGRESS_DEADLINE_EXCEEDED.value:
+        return Verdict.FAILED
+    if blocked is not None and blocked.reason in _FOR_GOOD:
+        return Verdict.BLOCKED
+    if is_rolling_update_in_progress(gangs.set):
+        return Verdict.UNDER_WAY
+    if said(condition(status, UPDATE)).code == Why.OUTDATED.value:
+        return Verdict.WAITING
+    whole = status.available_replicas == status.updated_replicas == gangs.layout.replicas
+    return Verdict.COMPLETED if whole and holds(status, READY) else Verdict.UNDER_WAY
+
+
+def _phase(gangs: Gangs) -> str:
+    if holds(gangs.status, BLOCKED):
+        return "Blocked"
+    if is_rolling_update_in_progress(gangs.set):
+        return "Updating"
+    return _PHASES.get(said(condition(gangs.status, PROGRESSING)).code, "Ready")
+
+
+def _because(status: PodCliqueSetStatus) -> Because:
+    """The first of its conditions that has something to say."""
+    for type in (BLOCKED, UPDATE, PROGRESSING):
+        if (found := holds(status, type)) is not None:
+            return said(found)
+    outdated = said(condition(status, UPDATE))
+    return outdated if outdated.code == Why.OUTDATED.value else said(condition(status, READY))
+
+
+def _floors(gangs: Gangs) -> Iterator[Floor]:
+    """The minimum of each part, those of the replica that is being updated first."""
+    for each in sorted(gangs.replicas, key=lambda replica: replica.index != gangs.turn):
+        for part in each.parts:
+            ready = part.status.ready_replicas if isinstance(part, Clique) else part.status.available_replicas
+            yield Floor(
+                name=part.name,
+                ready=ready or 0,
+                desired=part.spec.replicas,
+                floor=min(part.spec.min_available, part.spec.replicas),
+            )
+
+
+def _due(gangs: Gangs) -> datetime | None:
+    """When the first part that is being updated is late."""
+    parts = (part for replica in gangs.replicas for part in replica.parts)
+    moments = (
+        times.parse(progress.last_progress_at) + durations.parse(wish.progress_deadline)
+        for part in parts
+        if (progress := part.status.update_progress) is not None
+        and progress.update_ended_at is None
+        and progress.last_progress_at
+        and (wish := _wish(gangs.layout, part.metadata.labels.get(labels.TEMPLATE, ""))) is not None
+        and wish.progress_deadline
+    )
+    return min(moments, default=None)
+
+
+def _wish(layout: Layout, template: str) -> RollingUpdate | None:
+    """How far an update may disturb a clique or a scaling group, if anybody said so."""
+    found = layout.by_name.get(template) or layout.group(template)
+    return None if found is None else layout.rolling_update(found)
+
+
+def _facts(gangs: Gangs) -> Iterator[str]:
+    if is_rolling_update_in_progress(gangs.set):
+        updated, total = update_progress(gangs.set)
+        yield f"{updated:,} of {count(total)} updated"
+        yield "the next replica is being chosen" if gangs.turn is None else f"replica {gangs.turn} is being updated"
+
+
+def _more(gangs: Gangs) -> dict[str, Any]:
+    updated, total = update_progress(gangs.set)
+    progress = gangs.status.rolling_update_progress
+    return {
+        "rollingUpdateInProgress": is_rolling_update_in_progress(gangs.set),
+        "currentlyUpdatingReplica": gangs.turn,
+        "updateProgress": {"updated": updated, "total": total},
+        "updatedPodCliques": [] if progress is None else list(progress.updated_pod_cliques),
+        "updatedPodCliqueScalingGroups": [] if progress is None else list(progress.updated_pod_clique_scaling_groups),
+    }
+
+
+# --- the tree
+
+
+Place = tuple[str, int | None]
+"""A part of a replica: a clique of its own, or a scaling group and which copy of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica of a set, with its pods.
+
+    wanted  the template hashes that its pods should have, by clique
+    pods    those that it has, by part
+    """
+
+    gangs: Gangs
+    index: int
+    replica: SetReplica | None
+    wanted: Mapping[str, str]
+    pods: Mapping[Place, Sequence[Pod]]
+    now: datetime
+
+    @property
+    def updating(self) -> bool:
+        return self.index == self.gangs.turn
+
+    def branch(self) -> Branch:
+        if self.replica is None:
+            return Branch(name=f"replica {self.index}", index=OLD, marks=("leaving",), children=tuple(self._parts()))
+        there = self.replica
+        return Branch(
+            name=f"replica {self.index}",
+            index=NEW if there.current else OLD,
+            marks=("updating",) if self.updating else (),
+            note="available" if there.available else "not available",
+            why="" if there.available else f"it lacks {'; '.join(there.lacking)}",
+            urgent=self.updating or not there.available,
+            children=tuple(self._parts()),
+        )
+
+    def _parts(self) -> Iterator[Branch]:
+        layout = self.gangs.layout
+        for clique in layout.standalone:
+            yield self._clique(clique)
+        for group in layout.groups:
+            copies = {number for name, number in self.pods if name == group.name and number is not None}
+            for number in sorted(copies | set(range(self._copies(group)))):
+                yield self._copy(group, number)
+
+    def _copies(self, template: ScalingGroupTemplate) -> int:
+        if self.replica is None:
+            return 0
+        group = self.replica.groups.get(template.name)
+        return replicas(template) if group is None else group.spec.replicas
+
+    def _clique(self, template: CliqueTemplate) -> Branch:
+        found = None if self.replica is None else self.replica.cliques.get(template.name)
+        doing = None if found is None else found.doing
+        made = self._grown((template.name, None), (template,), names.clique(*self._named, template.name))
+        floor = "" if found is None else f"floor {found.spec.min_available}"
+        return replace(made, note=floor, **_told(doing is not None, "" if doing is None else doing.message or ""))
+
+    def _copy(self, template: ScalingGroupTemplate, number: int) -> Branch:
+        found = None if self.replica is None else self.replica.groups.get(template.name)
+        doing = None if found is None else found.doing
+        members = self.gangs.layout.members(template)
+        made = self._grown((template.name, number), members, f"{names.group(*self._named, template.name)}-{number}")
+        if doing is None or number != (_selected(found) or 0):
+            return made
+        return replace(made, **_told(_selected(found) is not None, doing.message or ""))
+
+    @property
+    def _named(self) -> tuple[str, int]:
+        return self.gangs.layout.name, self.index
+
+    def _grown(self, place: Place, templates: Sequence[CliqueTemplate], name: str) -> Branch:
+        """A part with its pods, of one or more cliques."""
+        pods = self.pods.get(place, ())
+        title, number = place
+        wish = _wish(self.gangs.layout, title)
+        children = leaves(
+            pods,
+            index=lambda pod: NEW if self._is_new(pod) else OLD,
+            now=self.now,
+            min_ready=timedelta(seconds=(wish.min_ready_seconds or 0) if wish is not None else 0),
+        )
+        return Branch(
+            name=title if number is None else f"{title} {number}",
+            index=NEW if all(map(self._is_new, pods)) else OLD,
+            images=_images(templates, [pod for pod in pods if not self._is_new(pod)]),
+            prefix=f"{name}-",
+            children=children,
+        )
+
+    def _is_new(self, pod: Pod) -> bool:
+        marks = pod.metadata.labels
+        return marks.get(labels.TEMPLATE_HASH) == self.wanted.get(marks.get(labels.TEMPLATE, ""))
+
+
+def _told(updating: bool, why: str) -> dict[str, Any]:
+    return {"marks": ("updating",) if updating else (), "why": why, "urgent": updating}
+
+
+def _selected(group: Group | None) -> int | None:
+    """The copy of a group that is being replaced."""
+    progress = None if group is None else group.status.update_progress
+    chosen = None if progress is None else progress.ready_replica_indices_selected_to_update
+    return None if chosen is None else chosen.current
+
+
+def _images(templates: Sequence[CliqueTemplate], old: Sequence[Pod]) -> tuple[str, ...]:
+    """What runs; where that is changed, the first image that is, from what to what."""
+    for template in templates:
+        wanted = [str(each.get("image", "")) for each in template.spec.pod_spec.get("containers") or ()]
+        before = next((pod for pod in old if pod.metadata.labels.get(labels.TEMPLATE) == template.name), None)
+        pairs = zip(before.images if before is not None else (), wanted, strict=False)
+        changed = next(((one, other) for one, other in pairs if one != other), None)
+        if changed is not None:
+            return changed
+        if len(templates) == 1:
+            return tuple(wanted[:1])
+    return ()
+
+
+def tree(scene: Scene, now: datetime) -> Tree:
+    """Replicas, in the order of their indices; each with its parts, and they with their pods."""
+    gangs = Gangs.of(scene)
+    layout = gangs.layout
+    grouped: dict[int, dict[Place, list[Pod]]] = {}
+    chosen = labels.selector(labels.of_set(layout.name))
+    for each in scene.view.list(PODS, namespace=scene.object.key.namespace, labels=chosen):
+        marks = each.meta.labels
+        index, template = labels.index(marks, labels.SET_INDEX), marks.get(labels.TEMPLATE, "")
+        if index is None:
+            continue
+        group = layout.group_of.get(template)
+        place = (template, None) if group is None else (group.name, labels.index(marks, labels.GROUP_INDEX))
+        grouped.setdefault(index, {}).setdefault(place, []).append(each.decode(Pod))
+    known = {replica.index: replica for replica in gangs.replicas}
+    branches = tuple(
+        Replica(gangs, index, known.get(index), _wanted(scene, known.get(index)), grouped.get(index, {}), now).branch()
+        for index in sorted(known.keys() | grouped.keys())
+    )
+    return Tree(standing=_focused(standing(scene), gangs), branches=branches, now=now, size=_size(gangs))
+
+
+def _focused(standing: Standing, gangs: Gangs) -> Standing:
+    """With what the first part waits for as the reason: what the others do is told where they are shown."""
+    current = next((replica for replica in gangs.replicas if replica.index == gangs.turn), None)
+    doing = None if current is None else next((part for part in current.parts if part.doing is not None), None)
+    if doing is None or standing.because.code != Why.ROLLING.value:
+        return standing
+    told = said(doing.doing)
+    return replace(standing, because=replace(told, message=f"{doing.name}: {told.message}"))
+
+
+def _wanted(scene: Scene, replica: SetReplica | None) -> dict[str, str]:
+    """The template hashes that the pods of a replica should have."""
+    if replica is None:
+        return {}
+    found = dict(replica.hashes)
+    for group in replica.groups.values():
+        world = groups_observe.observe(scene.view, Key(scene.object.key.namespace, group.name))
+        found |= {} if world is None else world.hashes
+    return found
+
+
+def _size(gangs: Gangs) -> int:
+    """How many pods there should be."""
+    layout, total = gangs.layout, 0
+    for replica in gangs.replicas:
+        for clique in layout.standalone:
+            known = replica.cliques.get(clique.name)
+            total += replicas(clique) if known is None else known.spec.replicas
+        for group in layout.groups:
+            there = replica.groups.get(group.name)
+            copies = replicas(group) if there is None else there.spec.replicas
+            total += copies * sum(map(replicas, layout.members(group)))
+    return total
