@@ -84,6 +84,56 @@ def test_pods_that_cannot_run_are_refused(spec: Object, problem: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("term", "problem"),
+    [
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, None),
+        ({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}, None),
+        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, None),
+        ({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}, None),
+        ({"matchExpressions": [{"key": "a", "operator": "In"}]}, "matchExpressions[0].values: Required value"),
+        (
+            {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]},
+            "matchExpressions[0].values: Forbidden: may not be specified",
+        ),
+        (
+            {"matchExpressions": [{"key": "a", "operator": "Lt", "values": []}]},
+            "matchExpressions[0].values: Required value: must be specified single value",
+        ),
+        (
+            {"matchExpressions": [{"key": "a", "operator": "Never"}]},
+            'matchExpressions[0].operator: Invalid value: "Never": not a valid selector operator',
+        ),
+        (
+            {"matchExpressions": [{"key": "bad key!", "operator": "Exists"}]},
+            'matchExpressions[0].key: Invalid value: "bad key!": name part must consist of',
+        ),
+        (
+            {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]},
+            'matchFields[0].operator: Invalid value: "Exists": not a valid selector operator',
+        ),
+        (
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]},
+            "matchFields[0].values: Required value: must be only one value",
+        ),
+        (
+            {"matchFields": [{"key": "metadata.uid", "operator": "In", "values": ["a"]}]},
+            'matchFields[0].key: Invalid value: "metadata.uid": not a valid field selector key',
+        ),
+    ],
+)
+def test_what_nodes_cannot_be_chosen_by_is_refused(term: Object, problem: str | None) -> None:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}]}
+    for rules, place in (
+        (required, "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"),
+        (preferred, "preferredDuringSchedulingIgnoredDuringExecution[0].preference"),
+    ):
+        found = pod_problems(affinity={"nodeAffinity": rules})
+        assert len(found) == (problem is not None), found
+        assert all(each.startswith(f"spec.affinity.nodeAffinity.{place}.{problem}") for each in found)
+
+
+@pytest.mark.parametrize(
     ("fields", "problem"),
     [
         (
@@ -485,6 +535,11 @@ def test_the_template_of_a_job_is_fixed_unless_it_is_suspended_and_then_only_its
             "PodDisruptionBudget",
             {"spec": {"minAvailable": "101%"}},
             'spec.minAvailable: Invalid value: "101%": must not be greater than 100%',
+        ),
+        (
+            "PodDisruptionBudget",
+            {"spec": {"minAvailable": 2**40}},
+            "spec.minAvailable: Invalid value: 1099511627776: must be no more than 2147483647",
         ),
         ("RoleBinding", {"roleRef": {"kind": "Role"}}, "roleRef.name: Required value"),
         (

@@ -119,6 +119,8 @@ def int_or_percent(value: int | str | None, path: str) -> Problems:
     match value:
         case str() if not _PERCENT.fullmatch(value):
             yield FieldError.invalid(path, value, detail=PERCENT_RULE)
+        case int() if value >= 2**31:
+            yield FieldError.invalid(path, value, detail=f"must be no more than {2**31 - 1}")
         case int():
             yield from not_negative(value, path)
 

@@ -28,6 +28,7 @@ ENV_RULE: Final = (
 )
 _ENV_NAME: Final = re.compile("[ -<>-~]+")
 _ENV_SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_NO_OPERATOR: Final = "not a valid selector operator"
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 
 
@@ -302,11 +303,45 @@ def _affinity(affinity: Object, path: str) -> Problems:
             yield from _weight(weighted, place)
             yield from _affinity_term(weighted.get("podAffinityTerm") or {}, f"{place}.podAffinityTerm")
     rules, at = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
-    if required in rules and not rules[required].get("nodeSelectorTerms"):
+    terms = (rules.get(required) or {}).get("nodeSelectorTerms")
+    if required in rules and not terms:
         detail = "must have at least one node selector term"
         yield FieldError.required(f"{at}.{required}.nodeSelectorTerms", detail)
+    for place, term in each(terms, f"{at}.{required}.nodeSelectorTerms"):
+        yield from _node_term(term, place)
     for place, weighted in each(rules.get(preferred), f"{at}.{preferred}"):
         yield from _weight(weighted, place)
+        yield from _node_term(weighted.get("preference") or {}, f"{place}.preference")
+
+
+def _node_term(term: Object, path: str) -> Problems:
+    """What is asked of a node's labels, and of its name."""
+    for place, asked in each(term.get("matchExpressions"), f"{path}.matchExpressions"):
+        key, operator, values = asked.get("key", ""), asked.get("operator", ""), asked.get("values") or ()
+        if operator in ("In", "NotIn"):
+            if not values:
+                detail = "must be specified when `operator` is 'In' or 'NotIn'"
+                yield FieldError.required(f"{place}.values", detail)
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                yield FieldError.forbidden(f"{place}.values", detail)
+        elif operator in ("Gt", "Lt"):
+            if len(values) != 1:
+                detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                yield FieldError.required(f"{place}.values", detail)
+        else:
+            yield FieldError.invalid(f"{place}.operator", operator, detail=_NO_OPERATOR)
+        yield from (FieldError.invalid(f"{place}.key", key, detail=problem) for problem in names.label_key(key))
+    for place, asked in each(term.get("matchFields"), f"{path}.matchFields"):
+        key, operator = asked.get("key", ""), asked.get("operator", "")
+        if operator not in ("In", "NotIn"):
+            yield FieldError.invalid(f"{place}.operator", operator, detail=_NO_OPERATOR)
+        elif len(asked.get("values") or ()) != 1:
+            detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            yield FieldError.required(f"{place}.values", detail)
+        if key != "metadata.name":
+            yield FieldError.invalid(f"{place}.key", key, detail="not a valid field selector key")
 
 
 def _affinity_term(term: Object, path: str) -> Problems:
