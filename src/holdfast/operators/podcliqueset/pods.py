@@ -6,11 +6,12 @@ Pure.  This module must not know why a pod goes.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from holdfast.client.objects import Meta, Object
+from holdfast.client.objects import Meta, Object, decoder
 from holdfast.client.pods import FINISHED, Condition
 from holdfast.meta import times
 from holdfast.operators.podcliqueset import labels
@@ -64,7 +65,8 @@ class Pod(_Part, frozen=True):
 
     @classmethod
     def of(cls, obj: Object) -> Pod:
-        return obj.decode(cls)
+        """A pod as it came; each version is read once, for its clique and its gang look at all pods every time."""
+        return _read(obj.raw)
 
     @property
     def name(self) -> str:
@@ -129,6 +131,11 @@ class Pod(_Part, frozen=True):
 
     def _condition(self, type: str) -> Condition | None:
         return next((each for each in self.status.conditions if each.type == type), None)
+
+
+@lru_cache(maxsize=8192)
+def _read(raw: bytes) -> Pod:
+    return decoder(Pod).decode(raw)
 
 
 _PHASES: Final = {"Pending": 0, "Unknown": 1}
