@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import click
+import msgspec
 
+from holdfast.client.objects import Object, decoder
+from holdfast.client.pods import FINISHED, Condition
 from holdfast.client.resources import NODES, PODS, Resource
 from holdfast.kinds.cloudless import KINDS
 from holdfast.runtime.controllers import Stores
-from holdfast.views.summaries import Summary, summary
+from holdfast.views.summaries import Board, Tally
 
 WORKLOADS: Final = Resource.of(KINDS[0])
 
@@ -21,15 +26,15 @@ _PACE: Final = {True: 0.5, False: 5.0}
 
 async def watch_summary(stores: Stores) -> None:
     """Show how the cluster is whenever that has changed, until cancelled."""
-    changed = asyncio.Event()
-    stops = [stores.subscribe(resource, lambda old, new: changed.set()) for resource in (NODES, PODS, WORKLOADS)]
+    board, changed = Board(), asyncio.Event()
+    stops = followed(stores, board, changed.set)
     live = sys.stdout.isatty()
     shown: tuple[str, ...] = ()
     try:
         while True:
             await changed.wait()
             changed.clear()
-            lines = _summary(stores).lines()
+            lines = board.summary().lines()
             if lines != shown:
                 _show(lines, erase=len(shown) if live else 0)
                 shown = lines
@@ -39,9 +44,46 @@ async def watch_summary(stores: Stores) -> None:
             stop()
 
 
-def _summary(stores: Stores) -> Summary:
-    nodes, pods, workloads = ([obj.wire() for obj in stores.list(each)] for each in (NODES, PODS, WORKLOADS))
-    return summary(nodes, pods, workloads)
+def followed(stores: Stores, board: Board, changed: Callable[[], None]) -> list[Callable[[], None]]:
+    """Have a board show what is in the stores, from now on; returns how to end that."""
+
+    def count(tally: Tally, old: Object | None, new: Object | None) -> None:
+        if old is not None:
+            tally.put(old.key, None)
+        if new is not None:
+            tally.put(new.key, _is_well(new))
+        changed()
+
+    def show(old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            board.put(new.wire())
+        elif old is not None:
+            board.drop(old.wire())
+        changed()
+
+    return [
+        stores.subscribe(NODES, partial(count, board.nodes)),
+        stores.subscribe(PODS, partial(count, board.pods)),
+        stores.subscribe(WORKLOADS, show),
+    ]
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class _Reported(msgspec.Struct, frozen=True):
+    status: _Status = _Status()
+
+
+def _is_well(obj: Object) -> bool | None:
+    """Whether a node or a pod is ready; None of one that has ended."""
+    # Read past the object, which remembers how others read it.
+    status = decoder(_Reported).decode(obj.raw).status
+    if status.phase in FINISHED:
+        return None
+    return any(each.type == "Ready" and each.status == "True" for each in status.conditions)
 
 
 def _show(lines: tuple[str, ...], *, erase: int) -> None:

@@ -5,7 +5,7 @@ Pure.  It reads wire objects of a few kinds and must not know where they come fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,8 +13,6 @@ Wire = Mapping[str, Any]
 
 SHOWN: Final = 5
 """How many objects that are under way are spelled out."""
-
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +53,51 @@ class Summary:
         return (" · ".join(parts), *rows, *((f"  and {more:,} more",) if more > 0 else ()))
 
 
-def summary(nodes: Iterable[Wire], pods: Iterable[Wire], objects: Iterable[Wire]) -> Summary:
-    """Of pods, those that have ended do not count; of objects, those that roll out."""
-    living = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in _ENDED]
-    known = list(objects)
-    underway = tuple(found for obj in known if (found := _underway(obj)) is not None)
-    return Summary(nodes=_ready(nodes), pods=_ready(living), objects=len(known), underway=underway)
+class Board:
+    """What a summary is made of, kept as objects change: a look costs no more where there are very many of them.
+
+    nodes, pods  whether each of them is ready; those that do not count, as pods that have ended, are left out
+    """
+
+    def __init__(self) -> None:
+        self.nodes = Tally()
+        self.pods = Tally()
+        self._objects: dict[str, Underway | None] = {}
+
+    def put(self, obj: Wire) -> None:
+        """An object that rolls out, as it is now."""
+        self._objects[_place(obj)] = _underway(obj)
+
+    def drop(self, obj: Wire) -> None:
+        self._objects.pop(_place(obj), None)
+
+    def summary(self) -> Summary:
+        underway = tuple(each for _, each in sorted(self._objects.items()) if each is not None)
+        return Summary(nodes=self.nodes.share, pods=self.pods.share, objects=len(self._objects), underway=underway)
 
 
-def _ready(objects: Iterable[Wire]) -> Share:
-    answers = [_is_ready(obj) for obj in objects]
-    return Share(sum(answers), len(answers))
+class Tally:
+    """How many of some things are well."""
+
+    def __init__(self) -> None:
+        self._is_well: dict[Hashable, bool] = {}
+        self._well = 0
+
+    def put(self, thing: Hashable, is_well: bool | None) -> None:
+        """Count a thing as it is now; None if it does not count, any more or at all."""
+        self._well -= self._is_well.pop(thing, False)
+        if is_well is not None:
+            self._is_well[thing] = is_well
+            self._well += is_well
+
+    @property
+    def share(self) -> Share:
+        return Share(self._well, len(self._is_well))
 
 
-def _is_ready(obj: Wire) -> bool:
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+def _place(obj: Wire) -> str:
+    metadata = obj["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
 
 def _underway(obj: Wire) -> Underway | None:
