@@ -22,6 +22,7 @@ from holdfast.cli.errors import ExitCode
 
 NUMBERS = itertools.count(1)
 HOLDFAST = [sys.executable, "-m", "holdfast"]
+EXAMPLES = Path(__file__).parents[2] / "examples" / "demo"
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +228,11 @@ def test_on_a_terminal_a_rollout_is_a_tree_that_stays_when_it_is_over(shop: Shop
 @pytest.mark.parametrize(
     ("args", "said", "code"),
     [
-        (["status", "deployment/web"], "it rolls out workloads.cloudless.io", ExitCode.BLOCKED),
+        (
+            ["status", "deployment/web"],
+            "it rolls out workloads.cloudless.io, podcliquesets.grove.io, tenants.rustfs.com",
+            ExitCode.BLOCKED,
+        ),
         (["status", "workload/none"], "not found", ExitCode.BLOCKED),
         (["status", "workload"], "one object has to be named", ExitCode.BAD_INPUT),
         (["undo", "workload/none"], "not found", ExitCode.BLOCKED),
@@ -249,3 +254,81 @@ def test_one_revision_is_shown_in_full_and_one_that_is_not_there_lists_the_other
     assert "image: shop:1" in shop.rollout("history", "--revision", "1")
     assert json.loads(shop.rollout("history", "--revision", "1", "-o", "json"))["spec"]["image"] == "shop:1"
     assert "there is no revision 7; the history has 1" in shop.rollout("history", "--revision", "7", code=1)
+
+
+# Other kinds.
+
+
+class Subject:
+    """An object of the examples, and the commands on it."""
+
+    def __init__(self, kubeconfig: Path, folder: Path, example: str, type: str) -> None:
+        self._kubeconfig = kubeconfig
+        self._file = folder / f"{example}.yaml"
+        self._text = (EXAMPLES / f"{example}.yaml").read_text()
+        self.name = f"{type}/{yaml.safe_load(self._text)['metadata']['name']}"
+
+    def run(self, *args: str, code: int = ExitCode.OK) -> str:
+        result = CliRunner().invoke(main, [*args, "--kubeconfig", str(self._kubeconfig)], prog_name="holdfast")
+        assert result.exit_code == code, result.output
+        return result.output
+
+    def apply(self, old: str = "", new: str = "") -> None:
+        self._file.write_text(self._text.replace(old, new) if old else self._text)
+        self.run("apply", "-f", str(self._file), "--force-conflicts")
+
+    def rollout(self, verb: str, *options: str, code: int = ExitCode.OK) -> str:
+        return self.run("rollout", verb, self.name, *options, code=code)
+
+    def settled(self) -> str:
+        return self.rollout("status", "--timeout=60s").splitlines()[-1]
+
+    def standing(self, code: int = ExitCode.OK) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.rollout("status", "--watch=false", "-o", "json", code=code))
+        return told
+
+
+def test_a_gang_is_followed_through_its_update_paused_resumed_and_restarted(cluster: Path, tmp_path: Path) -> None:
+    llm = Subject(cluster, tmp_path, "podcliqueset", "pcs")
+    llm.apply()
+    assert llm.settled().endswith("is rolled out: 2 of 2 replicas ready")
+    before = llm.standing()
+    assert (before["rollingUpdateInProgress"], before["updateProgress"]) == (False, {"updated": 2, "total": 2})
+    assert [(each["name"], each["floor"]) for each in before["floors"]][:2] == [
+        ("llm-0-frontend", 2),
+        ("llm-0-engine", 3),
+    ]
+    assert "nothing is under way" in llm.rollout("pause")
+    llm.apply("engine:1", "engine:2")
+    assert llm.standing(code=ExitCode.STANDS_STILL)["because"]["code"] == "Paused"
+    assert "resumed" in llm.rollout("resume")
+    after = llm.rollout("status", "--timeout=60s", "-o", "json")
+    assert json.loads(after)["updateRevision"] != before["updateRevision"]
+    tree = llm.rollout("status", "--watch=false", "-o", "tree")
+    assert tree.count("● …") == 10
+    assert "restarted" in llm.rollout("restart")
+    assert llm.settled().endswith("is rolled out: 2 of 2 replicas ready")
+    assert llm.standing()["updateRevision"] != json.loads(after)["updateRevision"]
+    assert "hint: apply the manifest from before" in llm.rollout("undo", code=ExitCode.BLOCKED)
+    assert "keeps no earlier templates" in llm.rollout("history", code=ExitCode.BLOCKED)
+    assert "cannot be planned yet" in llm.rollout("plan", "--image", "x:1", code=ExitCode.BLOCKED)
+
+
+def test_a_store_is_followed_server_by_server_paused_and_restarted(cluster: Path, tmp_path: Path) -> None:
+    media = Subject(cluster, tmp_path, "tenant", "tenant")
+    media.apply()
+    assert media.settled().endswith("is rolled out: 4 of 4 servers ready")
+    media.rollout("pause")
+    media.apply("beta.10", "beta.11")
+    media.run("wait", media.name, "--for=jsonpath={.status.conditions[0].reason}=RolloutPaused", "--timeout=60s")
+    held = media.standing(code=ExitCode.STANDS_STILL)
+    assert (held["verdict"], held["pools"][0]["partition"], held["pools"][0]["updatedReplicas"]) == ("Waiting", 4, 0)
+    assert "resumed" in media.rollout("resume")
+    lines = media.rollout("status", "--timeout=60s").splitlines()
+    assert lines[-1].endswith("is rolled out: 4 of 4 servers ready")
+    before = media.standing()["updateRevision"]
+    media.rollout("restart")
+    media.settled()
+    assert media.standing()["updateRevision"] != before
+    assert "hint: apply the manifest from before" in media.rollout("undo", code=ExitCode.BLOCKED)
+    assert "keeps no earlier specs" in media.rollout("history", code=ExitCode.BLOCKED)

@@ -28,12 +28,17 @@ from holdfast.operators.podcliqueset.reports import READY, UPDATE
 from holdfast.operators.podcliqueset.sets_observe import SetReplica
 from holdfast.operators.podcliqueset.sets_status import BLOCKED, PROGRESSING, TOPOLOGY
 from holdfast.operators.podcliqueset.templates import Layout, replicas
+from holdfast.runtime.controllers import PAUSED
 from holdfast.views.rollouts import Because, Floor, Standing, Verdict, condition, holds, moment, said
 from holdfast.views.trees import NEW, OLD, Branch, Pod, Tree, leaves
 
 _FOR_GOOD: Final = frozenset({Why.INVALID.value, Code.NO_DISRUPTION_BUDGET.value, "ChildConflict", "Invalid"})
 """Blocked until somebody changes something; anything else ends by itself, as when a node has room again."""
 
+_PAUSED: Final = Because(
+    Code.PAUSED.value,
+    f"it is paused by the annotation {PAUSED}: the replica that is being updated is finished, and nothing else begins",
+)
 _PHASES: Final = {Why.CREATING.value: "Creating", Why.DEGRADED.value: "Degraded"}
 
 
@@ -92,8 +97,8 @@ def standing(scene: Scene) -> Standing:
         facts=tuple(_facts(gangs)),
         more=_more(gangs),
     )
-    held = left_alone(scene.object, made, code=Code.PAUSED.value)
-    return replace(held, verb="resume") if held.because.code == Code.PAUSED.value else held
+    held = left_alone(scene.object, made, because=_PAUSED)
+    return replace(held, verb="resume") if held.because is _PAUSED else held
 
 
 def _verdict(gangs: Gangs) -> Verdict:

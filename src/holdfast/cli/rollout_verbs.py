@@ -127,16 +127,18 @@ def generation_seen(obj: Object, observed: int | None) -> bool:
     return observed == obj.meta.generation
 
 
+LEFT_ALONE: Final = Because("LeftAlone", f"the annotation {PAUSED} is true, so no operator touches it")
+
+
 def is_left_alone(obj: Object) -> bool:
     """Whether somebody told operators not to touch it."""
     return obj.meta.annotations.get(PAUSED) == "true"
 
 
-def left_alone(obj: Object, standing: Standing, *, code: str = "LeftAlone") -> Standing:
+def left_alone(obj: Object, standing: Standing, *, because: Because = LEFT_ALONE) -> Standing:
     """The standing of an object that operators may have been told not to touch: then nothing goes on by itself."""
     if not is_left_alone(obj):
         return standing
-    told = f"the annotation {PAUSED} is true, so no operator touches it"
     if standing.verdict is Verdict.COMPLETED:
-        return replace(standing, warnings=(*standing.warnings, told))
-    return replace(standing, verdict=Verdict.WAITING, phase="Paused", because=Because(code, told), remedy="", verb="")
+        return replace(standing, warnings=(*standing.warnings, because.message))
+    return replace(standing, verdict=Verdict.WAITING, phase="Paused", because=because, remedy="", verb="")

@@ -1,0 +1,282 @@
+"""The rollout of a Tenant as it is shown: what each status comes to, the whole on a screen, and its verbs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from holdfast.cli import rollout_tenants
+from holdfast.cli.rollout_tenants import TENANTS
+from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Scene
+from holdfast.client.resources import PODS, STATEFUL_SETS
+from holdfast.operators.tenant.observe import TENANTS as RESOURCE
+from holdfast.operators.tenant.render import RESTARTED_AT
+from holdfast.runtime.controllers import PAUSED
+from holdfast.testing.snapshots import Snapshot
+from holdfast.views import rollout_screens, rollouts
+from holdfast.views.rollouts import Standing, Verdict
+
+NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
+NOON = "2025-01-01T12:00:00Z"
+OLD, NEW = "rustfs/rustfs:1.0.0-beta.10", "rustfs/rustfs:1.0.0-beta.11"
+
+
+def ago(seconds: int) -> str:
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def pool_status(state: str = "PoolRolloutComplete", **fields: Any) -> dict[str, Any]:
+    return {"ssName": "media-pool-0", "state": state, **fields}
+
+
+def tenant(
+    state: str = "Ready",
+    reason: str = "ReconcileSucceeded",
+    *,
+    pool: dict[str, Any] | None = None,
+    annotations: dict[str, str] | None = None,
+    rollout: dict[str, Any] | None = None,
+    observed: int = 3,
+) -> dict[str, Any]:
+    ready = "True" if state == "Ready" else "False"
+    told = {"type": "Ready", "status": ready, "reason": reason, "message": "it says so", "lastTransitionTime": NOON}
+    metadata = {
+        "name": "media",
+        "namespace": "default",
+        "uid": "tenant",
+        "generation": 3,
+        "annotations": annotations or {},
+    }
+    return {
+        "apiVersion": "rustfs.com/v1alpha1",
+        "kind": "Tenant",
+        "metadata": metadata,
+        "spec": {
+            "image": NEW,
+            "pools": [{"name": "pool-0", "servers": 4, "persistence": {"volumesPerServer": 2}}],
+            **({} if rollout is None else {"rollout": rollout}),
+        },
+        "status": {
+            "observedGeneration": observed,
+            "currentState": state,
+            "availableReplicas": 4,
+            "pools": [pool_status() if pool is None else pool],
+            "conditions": [told],
+        },
+    }
+
+
+def stateful_set(
+    *, image: str = NEW, current: str = "new", updated: int = 4, ready: int = 4, partition: int = 0, observed: int = 7
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {
+            "name": "media-pool-0",
+            "namespace": "default",
+            "uid": "pool-0",
+            "generation": 7,
+            "labels": {"rustfs.tenant": "media", "rustfs.pool": "pool-0"},
+            "ownerReferences": [{"kind": "Tenant", "name": "media", "uid": "tenant", "controller": True}],
+        },
+        "spec": {
+            "replicas": 4,
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
+            "template": {"spec": {"containers": [{"name": "rustfs", "image": image}]}},
+        },
+        "status": {
+            "observedGeneration": observed,
+            "replicas": 4,
+            "readyReplicas": ready,
+            "currentReplicas": 4 if current == "new" else 4 - updated,
+            "updatedReplicas": updated,
+            "currentRevision": f"media-pool-0-{current}",
+            "updateRevision": "media-pool-0-new",
+        },
+    }
+
+
+def server(ordinal: int, revision: str, *, ready: bool = True, age: int = 60) -> dict[str, Any]:
+    name, told = f"media-pool-0-{ordinal}", "True" if ready else "False"
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "creationTimestamp": ago(age),
+            "labels": {"rustfs.tenant": "media", "controller-revision-hash": f"media-pool-0-{revision}"},
+            "ownerReferences": [{"kind": "StatefulSet", "name": "media-pool-0", "uid": "pool-0", "controller": True}],
+        },
+        "spec": {"nodeName": f"node-{ordinal}", "containers": [{"image": NEW if revision == "new" else OLD}]},
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": told, "lastTransitionTime": ago(age)}],
+            "containerStatuses": [{"ready": ready, "state": {"running": {"startedAt": ago(age)}}}],
+        },
+    }
+
+
+def scene(wire: dict[str, Any], made: dict[str, Any] | None, *servers: dict[str, Any]) -> Scene:
+    view = Snapshot(
+        [*((STATEFUL_SETS, each) for each in (made,) if each is not None), *((PODS, each) for each in servers)]
+    )
+    return Scene(view.put(RESOURCE, wire), view)
+
+
+def standing(wire: dict[str, Any], made: dict[str, Any] | None) -> Standing:
+    return rollout_tenants.standing(scene(wire, made))
+
+
+# What a status comes to.
+
+UPDATING = tenant("Reconciling", "RolloutInProgress", pool=pool_status("PoolUpdating", lastProgressTime=ago(20)))
+
+VERDICTS: dict[str, tuple[dict[str, Any], dict[str, Any] | None, Verdict]] = {
+    "all are there": (tenant(), stateful_set(), Verdict.COMPLETED),
+    "nobody looked at it": (tenant(observed=2), stateful_set(), Verdict.UNSEEN),
+    "servers are replaced": (UPDATING, stateful_set(current="old", updated=1), Verdict.UNDER_WAY),
+    "it has just been told of another image": (tenant(), stateful_set(image=OLD), Verdict.UNDER_WAY),
+    "the StatefulSet has not looked at it": (tenant(), stateful_set(observed=6), Verdict.UNDER_WAY),
+    "the StatefulSet has just begun": (tenant(), stateful_set(current="old", updated=0), Verdict.UNDER_WAY),
+    "a restart has not reached it": (tenant(annotations={RESTARTED_AT: NOON}), stateful_set(), Verdict.UNDER_WAY),
+    "there is no pool yet": (tenant("Reconciling", "RolloutInProgress"), None, Verdict.UNDER_WAY),
+    "servers are ill": (tenant("Degraded", "PoolDegraded"), stateful_set(ready=3), Verdict.UNDER_WAY),
+    "somebody paused it": (
+        tenant("Reconciling", "RolloutPaused"),
+        stateful_set(current="old", updated=1),
+        Verdict.WAITING,
+    ),
+    "it is late": (tenant("Degraded", "RolloutFailed"), stateful_set(current="old", updated=1), Verdict.FAILED),
+    "it cannot be had": (tenant("Blocked", "CredentialSecretNotFound"), stateful_set(), Verdict.BLOCKED),
+    "operators leave it alone": (
+        tenant("Reconciling", "RolloutInProgress", annotations={PAUSED: "true"}),
+        stateful_set(current="old", updated=1),
+        Verdict.WAITING,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_every_status_comes_to_a_verdict(case: str) -> None:
+    wire, made, verdict = VERDICTS[case]
+    assert standing(wire, made).verdict is verdict
+
+
+def test_a_pause_says_how_it_ends() -> None:
+    assert standing(tenant("Reconciling", "RolloutPaused"), stateful_set()).verb == "resume"
+
+
+def test_programs_are_told_of_each_pool() -> None:
+    told = rollouts.to_json(standing(UPDATING, stateful_set(current="old", updated=1, ready=3, partition=3)))
+    assert told["floors"] == [{"name": "media-pool-0", "ready": 3, "desired": 4, "floor": 3}]
+    assert told["pools"] == [
+        {"name": "pool-0", "state": "PoolUpdating", "partition": 3, "readyReplicas": 3, "updatedReplicas": 1}
+    ]
+    assert (told["currentRevision"], told["updateRevision"]) == ("old", "new")
+    assert told["lateAt"] == "2025-01-01T12:09:40Z"
+
+
+def test_limits_that_cannot_be_had_break_no_screen() -> None:
+    wire = tenant("Blocked", "InvalidRolloutSpec", rollout={"maxUnavailable": 2_000_000})
+    (floor,) = standing(wire, stateful_set()).floors
+    assert floor.floor == 0
+
+
+def test_the_end_counts_servers() -> None:
+    told = standing(tenant(), stateful_set())
+    assert rollouts.ending(told) == "media: revision new is rolled out: 4 of 4 servers ready"
+
+
+# The whole.
+
+
+def test_a_screen_of_80_columns() -> None:
+    whole = scene(
+        UPDATING,
+        stateful_set(current="old", updated=2, ready=3, partition=2),
+        server(0, "old", age=4_000),
+        server(1, "old", age=4_000),
+        server(2, "new", ready=False, age=4),
+        server(3, "new", age=20),
+    )
+    lines = rollout_screens.screen(rollout_tenants.tree(whole, NOW), width=80, called="tenant/media")
+    assert (
+        "\n" + rollout_screens.text(lines) + "\n"
+        == """
+ … media  RollingUpdate  …/rustfs:1.0.0-beta.10 → :1.0.0-beta.11    Reconciling
+   old → new
+
+ media-pool-0  ████████████████████████████████┃░░░░░░░░░░░  3 of 4   floor 3 ┃
+ updated       ███████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  1 of 4 available
+
+ … RolloutInProgress   late in 9m40s if nothing gets further
+   it says so
+
+ ▾ pool-0  Updating  floor 3, partition 2  …/rustfs:1.…  ●○■■  3 of 4 available
+   ○ …pool-0-2  0/1  node-2    4s  runs for 4s, not ready yet
+   ■ …pool-0-0  1/1  node-0  1h6m
+   ■ …pool-0-1  1/1  node-1  1h6m
+   ● …pool-0-3  1/1  node-3   20s
+"""
+    )
+
+
+def test_a_pool_that_does_not_exist_yet_is_shown_too() -> None:
+    (branch,) = rollout_tenants.tree(
+        scene(tenant("Reconciling", "RolloutInProgress", pool=pool_status("PoolNotCreated")), None), NOW
+    ).branches
+    assert (branch.name, branch.marks, branch.note) == ("pool-0", ("NotCreated",), "floor 3")
+
+
+# The verbs.
+
+
+def answer(verb: str, wire: dict[str, Any]) -> Answer:
+    return TENANTS.answer(verb, Case(object=scene(wire, None).object, now=NOW))
+
+
+HELD = tenant(rollout={"paused": True})
+
+CHANGES: dict[str, tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = {
+    "pause": ("pause", UPDATING, {"spec": {"rollout": {"paused": True}}}, ()),
+    "pause what is complete": (
+        "pause",
+        tenant(),
+        {"spec": {"rollout": {"paused": True}}},
+        ("nothing is under way; the next change will wait until it is resumed",),
+    ),
+    "resume": ("resume", HELD, {"spec": {"rollout": {"paused": None}}}, ()),
+    "restart": ("restart", tenant(), {"metadata": {"annotations": {RESTARTED_AT: NOON}}}, ()),
+    "restart what is paused": (
+        "restart",
+        HELD,
+        {"metadata": {"annotations": {RESTARTED_AT: NOON}}},
+        ("it is paused, so nothing happens before it is resumed",),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_verb_sets_what_any_client_could_set(case: str) -> None:
+    verb, wire, patch, notes = CHANGES[case]
+    given = answer(verb, wire)
+    assert isinstance(given, Change)
+    assert (given.patch, given.notes) == (patch, notes)
+
+
+@pytest.mark.parametrize(
+    ("verb", "wire"),
+    [("pause", HELD), ("resume", tenant()), ("restart", tenant(annotations={RESTARTED_AT: NOON}))],
+)
+def test_a_verb_whose_wish_is_fulfilled_changes_nothing(verb: str, wire: dict[str, Any]) -> None:
+    assert isinstance(answer(verb, wire), Already)
+
+
+@pytest.mark.parametrize("verb", ["promote", "abort", "retry", "undo"])
+def test_what_a_tenant_cannot_do_is_refused_with_a_way(verb: str) -> None:
+    given = answer(verb, UPDATING)
+    assert isinstance(given, Refusal)
+    assert given.hint
