@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import apiserver, kernel, rollouts, runtime
+from benchmarks import apiserver, gangs, kernel, rollouts, runtime
 
 if __name__ == "__main__":
-    for section in (kernel, apiserver, runtime, rollouts):
+    for section in (kernel, apiserver, runtime, rollouts, gangs):
         section.report()
         print()

@@ -43,6 +43,12 @@ def _workloads() -> Crew:
     return Crew(controllers=workload.CONTROLLERS)
 
 
+def _gangs() -> Crew:
+    from holdfast.operators import podcliqueset
+
+    return Crew(controllers=podcliqueset.CONTROLLERS)
+
+
 def _deployments() -> Crew:
     from holdfast.cluster import deployments, replicasets
 
@@ -59,6 +65,7 @@ def _nodes() -> Crew:
 CREWS: Final[dict[str, Callable[[], Crew]]] = {
     "copy": _copy,
     "workloads": _workloads,
+    "gangs": _gangs,
     "deployments": _deployments,
     "nodes": _nodes,
 }

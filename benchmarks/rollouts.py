@@ -35,7 +35,7 @@ BOUND: Final = 100 / SURGE * READY_SECONDS
 WORKLOADS: Final = Resource.of(KINDS[0])
 _IMAGE: Final = "registry.example.com/team/server"
 _ANNOTATIONS: Final = {f"{PREFIX}ready-after": f"{READY_SECONDS}s"}
-_WRITES: Final = re.compile(r"^holdfast_writes_total\{.*\} (\S+)$", re.MULTILINE)
+WRITES: Final = re.compile(r"^holdfast_writes_total\{.*\} (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ async def measured(crew: str, resource: Resource, manifest: Callable[[str], dict
         since = (await client.list(PODS)).version
         with employ("nodes"):
             async with client.watch(PODS, Scope(namespace="default"), since=since) as events:
-                fleet = _Fleet(events)
+                fleet = Fleet(events, size=REPLICAS)
                 with employ(crew) as others:
                     await others.said(operating.WORKING)
                     await client.apply(resource, manifest("v1"))
@@ -88,15 +88,16 @@ async def measured(crew: str, resource: Resource, manifest: Callable[[str], dict
                     seconds = time.perf_counter() - begin
                     after = await controllers.settled()
                     counted = controllers.ended()
-    writes = sum(float(each) for each in _WRITES.findall(counted))
+    writes = sum(float(each) for each in WRITES.findall(counted))
     return Figures(seconds=seconds, writes=writes, cpu_seconds=after.cpu_seconds - before.cpu_seconds, lowest=lowest)
 
 
-class _Fleet:
-    """The pods that a watch shows."""
+class Fleet:
+    """The pods that a watch shows, of which there should be so many."""
 
-    def __init__(self, events: AsyncIterator[Event]) -> None:
+    def __init__(self, events: AsyncIterator[Event], *, size: int) -> None:
         self._events = events
+        self._size = size
         self._ready: set[str] = set()
         """UIDs of the pods that serve."""
 
@@ -112,7 +113,7 @@ class _Fleet:
             else:
                 self._ready.discard(pod.metadata.uid)
             lowest = min(lowest, len(self._ready))
-            if len(self._ready) == REPLICAS and self._ready.isdisjoint(old):
+            if len(self._ready) == self._size and self._ready.isdisjoint(old):
                 return lowest
         raise RuntimeError("the watch ended before all pods were ready")
 
