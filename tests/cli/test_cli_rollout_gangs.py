@@ -17,7 +17,7 @@ from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
 from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.runtime.controllers import PAUSED
 from holdfast.testing.snapshots import Snapshot
-from holdfast.views import rollout_screens, rollouts
+from holdfast.views import rollout_screens, rollouts, spans
 from holdfast.views.rollouts import Standing, Verdict
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -268,7 +268,7 @@ WHOLE = scene(
 def shown(width: int, height: int | None = None) -> str:
     tree = rollout_gangs.tree(WHOLE, NOW)
     lines = rollout_screens.screen(tree, width=width, height=height, called="podcliqueset/llm")
-    return "\n" + rollout_screens.text(lines) + "\n"
+    return "\n" + spans.text(lines) + "\n"
 
 
 def test_a_screen_of_80_columns() -> None:

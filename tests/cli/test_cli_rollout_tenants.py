@@ -15,7 +15,7 @@ from holdfast.operators.tenant.observe import TENANTS as RESOURCE
 from holdfast.operators.tenant.render import RESTARTED_AT
 from holdfast.runtime.controllers import PAUSED
 from holdfast.testing.snapshots import Snapshot
-from holdfast.views import rollout_screens, rollouts
+from holdfast.views import rollout_screens, rollouts, spans
 from holdfast.views.rollouts import Standing, Verdict
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -204,7 +204,7 @@ def test_a_screen_of_80_columns() -> None:
     )
     lines = rollout_screens.screen(rollout_tenants.tree(whole, NOW), width=80, called="tenant/media")
     assert (
-        "\n" + rollout_screens.text(lines) + "\n"
+        "\n" + spans.text(lines) + "\n"
         == """
  … media  RollingUpdate  …/rustfs:1.0.0-beta.10 → :1.0.0-beta.11    Reconciling
    old → new

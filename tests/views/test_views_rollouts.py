@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 
 from holdfast.kinds.cloudless import Workload
 from holdfast.views import rollouts, workload_rollouts
-from holdfast.views.rollouts import Record, Verdict
+from holdfast.views.rollouts import Floor, Record, Verdict
 
 NOON = "2025-01-01T12:00:00Z"
 LABEL = workload_rollouts.REVISION
@@ -96,6 +97,26 @@ def test_a_line_has_the_counts_and_the_reason() -> None:
     assert rollouts.line(workload_rollouts.standing(workload(status()))) == (
         "shop: Updating: 1 of 4 updated, 3 ready (floor 3), 3 old: it says so (WaitingForReady)"
     )
+
+
+FLOORS: dict[str, tuple[tuple[int, ...], str]] = {
+    "one by one": ((2, 1), "part-0 2 ready (floor 1), part-1 1 ready (floor 1)"),
+    "all at once": ((1, 1, 1, 1), "all 4 floors held"),
+    "those that do not hold": ((1, 0, 1, 1), "below their floors: part-1 0 ready (floor 1)"),
+    "not too many of them": (
+        (0, 0, 0, 0, 0),
+        "below their floors: part-0 0 ready (floor 1), part-1 0 ready (floor 1), part-2 0 ready (floor 1) and 2 more",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FLOORS)
+def test_a_line_tells_of_floors(case: str) -> None:
+    ready, said = FLOORS[case]
+    floors = tuple(Floor(name=f"part-{n}", ready=each, desired=2, floor=1) for n, each in enumerate(ready))
+    standing = replace(workload_rollouts.standing(workload(status())), floors=floors, old=None)
+    assert rollouts.line(standing) == f"shop: Updating: 1 of 4 updated, {said}: it says so (WaitingForReady)"
+    assert [each["name"] for each in rollouts.to_json(standing)["floors"]] == [each.name for each in floors]
 
 
 def test_a_line_of_a_blocked_rollout_has_the_remedy() -> None:

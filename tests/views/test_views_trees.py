@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 
 from holdfast.kernel.fleet import State
 from holdfast.kinds.cloudless import Workload
-from holdfast.views import rollout_screens, trees, workload_rollouts
-from holdfast.views.rollouts import Record
-from holdfast.views.trees import Pod, Tree
+from holdfast.views import rollout_screens, spans, trees, workload_rollouts
+from holdfast.views.rollouts import Floor, Record
+from holdfast.views.trees import NEW, OLD, Branch, Pod, Tree
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
 MIN_READY = timedelta(seconds=10)
@@ -184,7 +185,7 @@ def grown(pods: tuple[Pod, ...] = PODS, **fields: Any) -> Tree:
 
 def shown(tree: Tree, *, width: int = 80, height: int | None = None) -> str:
     lines = rollout_screens.screen(tree, width=width, height=height, called="workload/shop")
-    return "\n" + rollout_screens.text(lines) + "\n"
+    return "\n" + spans.text(lines) + "\n"
 
 
 def test_a_screen_of_80_columns() -> None:
@@ -271,3 +272,60 @@ def test_replicas_of_a_revision_that_nobody_recorded_are_shown_too() -> None:
         ("old", "1", 0),
         ("odd", "", 2),
     ]
+
+
+# Trees of any kind.
+
+
+def leafy(name: str, index: int, number: int, **fields: Any) -> Branch:
+    pods = tuple(pod(f"{name}{each}", **ready()) for each in range(number))
+    children = trees.leaves(pods, index=lambda pod: index, now=NOW)
+    return Branch(name=name, index=index, prefix="shop-", children=children, **fields)
+
+
+def nested(*, replicas: int = 3, parts: int = 2, pods: int = 2, floors: tuple[Floor, ...] = ()) -> Tree:
+    branches = tuple(
+        Branch(
+            name=f"replica {place}",
+            index=NEW,
+            urgent=place == 1,
+            why="it waits" if place == 1 else "",
+            children=tuple(leafy(f"part {part}", OLD if part else NEW, pods) for part in range(parts)),
+        )
+        for place in range(replicas)
+    )
+    standing = replace(workload_rollouts.standing(workload()), floors=floors)
+    return Tree(standing=standing, branches=branches, now=NOW, size=replicas * parts * pods)
+
+
+def test_what_is_urgent_is_shown_in_full_before_others_are() -> None:
+    lines = [line.strip() for line in shown(nested(), height=19).splitlines()[8:]]
+    assert [line[:11] for line in lines if line.startswith(("▾", "▸"))] == [
+        "▸ replica 0",
+        "▾ replica 1",
+        "▾ part 0   ",
+        "▾ part 1   ",
+        "▸ replica 2",
+    ]
+    assert "it waits" in lines
+
+
+def test_a_branch_counts_the_pods_of_all_its_parts_in_the_shapes_of_their_revisions() -> None:
+    branch = nested().branches[0]
+    assert branch.words == "4 of 4 available"
+    assert "".join(row.text for row in branch.rows()) == "●●■■"
+
+
+@pytest.mark.parametrize("height", [12, 14, 16, 18, 20, 24, 30, 60])
+@pytest.mark.parametrize(("replicas", "parts", "pods"), [(1, 1, 1), (3, 2, 2), (40, 3, 2), (2, 40, 1), (2, 2, 300)])
+def test_a_tree_of_any_shape_fits_on_a_screen_of_any_height(height: int, replicas: int, parts: int, pods: int) -> None:
+    text = shown(nested(replicas=replicas, parts=parts, pods=pods), height=height).strip("\n")
+    assert max(map(len, text.splitlines())) <= 80
+    assert len(text.splitlines()) < height
+
+
+def test_of_many_floors_those_that_do_not_hold_are_shown_before_others() -> None:
+    floors = tuple(Floor(name=f"part-{each}", ready=int(each != 7), desired=1, floor=1) for each in range(9))
+    text = shown(nested(floors=floors))
+    assert [line.split()[0] for line in text.splitlines() if "┃" in line] == ["part-0", "part-1", "part-2", "part-7"]
+    assert "and 5 more floors, all held" in text

@@ -24,8 +24,8 @@ from holdfast.cli.rollout_following import Following, following, look
 from holdfast.cli.rollout_verbs import Rolls, Scene
 from holdfast.cli.targets import Target
 from holdfast.views import rollout_screens, rollouts
-from holdfast.views.rollout_screens import Line, Tone
 from holdfast.views.rollouts import Standing, Verdict
+from holdfast.views.spans import Line, Span, Tone, text
 from holdfast.views.trees import Tree
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ async def _as_tree(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
         while not tree.standing.verdict.final:
             lines = _lines(tree, target, height=shutil.get_terminal_size().lines)
             trouble = scenes.trouble
-            paint((*lines, *(((rollout_screens.Span(f" ! {trouble}", Tone.CARE),),) if trouble else ())))
+            paint((*lines, *(((Span(f" ! {trouble}", Tone.CARE),),) if trouble else ())))
             await asyncio.sleep(FRAME)
             await scenes.change(within=TICK)
             tree = _grown(_present(scenes.scene(), target), rolls)
@@ -169,7 +169,7 @@ def _lines(tree: Tree, target: Target, *, height: int | None) -> tuple[Line, ...
 
 def _print(lines: tuple[Line, ...]) -> None:
     if not sys.stdout.isatty():
-        click.echo(printable(rollout_screens.text(lines)))
+        click.echo(printable(text(lines)))
         return
     from rich.console import Console  # a tenth of a second that pipes and JSON need not wait for
 

@@ -1,0 +1,80 @@
+"""Lines of text whose pieces say what they mean, and not how they are coloured.
+
+So the same lines are plain text in a pipe, coloured on a terminal, and compared as text in
+tests.  This module must not know what is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class Tone(Enum):
+    """What a piece of text is for the reader."""
+
+    PLAIN = "plain"
+    STRONG = "strong"
+    FAINT = "faint"
+    GOOD = "good"
+    CARE = "care"
+    BAD = "bad"
+    OLD = "old"
+    NEW = "new"
+    BETWEEN = "between"
+
+
+REVISIONS: Final = (Tone.OLD, Tone.NEW, Tone.BETWEEN)
+"""The tones of the revisions, by the index of their branches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Text of one tone."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+Line = tuple[Span, ...]
+
+NARROW: Final = 100
+"""Columns below which names are shortened and bars are short."""
+
+
+def text(lines: Iterable[Line]) -> str:
+    """The lines without any colour."""
+    return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
+
+
+def images_told(images: Iterable[str], width: int) -> str:
+    """Images, from one to the next; where there is little room, only what tells them apart."""
+    told, before = [], ""
+    for image in dict.fromkeys(images):
+        place, slash, name = image.rpartition("/")
+        if width >= NARROW:
+            told.append(image)
+        elif before and image.rpartition(":")[0] == before.rpartition(":")[0] != "":
+            told.append(f":{image.rpartition(':')[2]}")
+        else:
+            told.append(f"…/{name}" if slash and len(place) > 1 else image)
+        before = image
+    return " → ".join(told)
+
+
+def cropped(line: Line, width: int) -> Line:
+    """What a terminal of so many columns has room for."""
+    shown: list[Span] = []
+    for span in line:
+        shown.append(Span(cut(span.text, width - sum(map(length, shown))), span.tone))
+    return tuple(span for span in shown if span.text)
+
+
+def length(span: Span) -> int:
+    return len(span.text)
+
+
+def cut(words: str, width: int) -> str:
+    return words if len(words) <= width else words[: max(width - 1, 0)] + "…" * (width > 0)
