@@ -1,7 +1,7 @@
 """``holdfast rollout``: everything that is asked of a rollout while it lasts, and afterwards.
 
-The commands and their options; what a verb changes is in the row of its kind
-(`rollout_workloads`), which any kind that rolls out can have one of.
+The commands and their options; what can be asked of a kind, and how it is shown, is in its
+row of `KINDS`, and nothing of it here.
 """
 
 from __future__ import annotations
@@ -249,12 +249,12 @@ command.add_command(
 def status(*, where: Where, words: tuple[str, ...], watch: bool, timeout: float, output: str | None) -> None:
     """Show a rollout until it is over.
 
-    Its revisions, their replicas, the floor, and what each of them waits for.
+    Its parts, their pods, the floors, and what each of them waits for.
 
     \b
     Until it is over:  holdfast rollout status workload/shop
-    As it is now:      holdfast rollout status workload/shop --watch=false
-    In a script:       holdfast rollout status workload/shop --timeout=10m -o line
+    As it is now:      holdfast rollout status pcs/llm --watch=false
+    In a script:       holdfast rollout status tenant/media --timeout=10m -o line
 
     Exits with 0 when the revision that is asked for is rolled out (or, with --watch=false, under way),
     with 1 when it failed, was rejected or took too long, and with 3 when it is blocked: it does not
