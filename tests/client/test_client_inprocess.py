@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from api_servers import Embedded, configmap, embedded
 
 from holdfast.client.inprocess import InProcess
-from holdfast.client.protocols import Unsent
+from holdfast.client.protocols import Event, Unsent
 from holdfast.client.resources import CONFIG_MAPS
 from holdfast.meta.errors import Forbidden
 from holdfast.meta.objects import Key
@@ -28,6 +30,25 @@ def test_closing_ends_the_streams_that_were_given_out() -> None:
             assert api.server.limits.watches == 2
             await client.close()
             assert api.server.limits.watches == 0
+
+    embedded(test)
+
+
+def test_closing_ends_a_stream_that_somebody_waits_for() -> None:
+    async def test(api: Embedded) -> None:
+        client = api.through(InProcess(api.server.handle, api.server.identity.admin_token))
+
+        async def listen() -> list[Event]:
+            async with client.watch(CONFIG_MAPS) as events:
+                return [event async for event in events]
+
+        listening = asyncio.create_task(listen())
+        while not api.server.limits.watches:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await client.close()
+        assert await listening == []
+        assert api.server.limits.watches == 0
 
     embedded(test)
 

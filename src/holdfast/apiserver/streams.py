@@ -48,6 +48,7 @@ class Stream(AsyncIterator[bytes]):
         self.first = store.list(kind.key, namespace) if self.initial else []
         self.since = version if version and not self.initial else store.revision
         self.watch: Watch | None = None
+        self._awaited = False
         try:
             self.watch = store.watch(kind.key, namespace, since=self.since)
         except Ahead as error:
@@ -59,13 +60,19 @@ class Stream(AsyncIterator[bytes]):
             self._chunks = self._written(self.watch, clock)
 
     async def __anext__(self) -> bytes:
-        return await anext(self._chunks)
+        self._awaited = True
+        try:
+            return await anext(self._chunks)
+        finally:
+            self._awaited = False
 
     async def aclose(self) -> None:
         # A generator that was never begun does not run its own end.
         if self.watch is not None:
             self.watch.close()
-        await self._chunks.aclose()
+        # One that somebody waits for cannot be closed by others; it ends by itself, now that its watch has.
+        if not self._awaited:
+            await self._chunks.aclose()
 
     async def _written(self, watch: Watch, now: Callable[[], float]) -> AsyncGenerator[bytes, None]:
         """Events as they are committed, joined where several wait; ends after its time."""
