@@ -27,7 +27,16 @@ from holdfast.cli.main import main
 from holdfast.cli.operators import every_controller
 from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Client, Scope
-from holdfast.client.resources import DEFINITIONS, LEASES, NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, Resource
+from holdfast.client.resources import (
+    DEFINITIONS,
+    LEASES,
+    NAMESPACES,
+    PODS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
 from holdfast.meta.objects import Key
 
 T = TypeVar("T")
@@ -37,6 +46,8 @@ PATIENCE = 30.0
 SYSTEM = "holdfast-system"
 OPERATOR = "holdfast-operator"
 WORKLOADS = Resource("cloudless.io", "v1", "workloads", "Workload")
+SETS = Resource("grove.io", "v1alpha1", "podcliquesets", "PodCliqueSet")
+TENANTS = Resource("rustfs.com", "v1alpha1", "tenants", "Tenant")
 
 TYPES = {
     each.kind: each
@@ -208,7 +219,10 @@ def test_the_role_covers_every_resource_that_a_controller_declares_and_no_more(c
     own = controller.resource
     assert (own.group, f"{own.plural}/status", "patch") in grants
     assert {("", "events", "create"), ("", "events", "patch")} <= grants
-    named = {(each.group, each.plural) for each in (*controller.resources, *controller.writes)}
+    granted = {(each.resource.group, each.name, verb) for each in controller.grants for verb in each.verbs}
+    assert granted <= grants, "whoever gives a right must have it"
+    given = (each.resource for each in controller.grants)
+    named = {(each.group, each.plural) for each in (*controller.resources, *controller.writes, *given)}
     beside = {("", "events"), ("apiextensions.k8s.io", "customresourcedefinitions")}
     assert {(group, resource.partition("/")[0]) for group, resource, _ in grants} == named | beside
     assert not [verb for _, _, verb in grants if verb == "*"]
@@ -276,6 +290,30 @@ def test_it_works_with_the_printed_role_and_stops_when_told(admin: Path) -> None
         assert "definitions installed" not in again.messages
     after = asked(admin, lambda client: client.get(DEFINITIONS, Key("", "workloads.cloudless.io"))).version
     assert after == before, "a definition that is there already is not written again"
+
+
+def test_the_printed_role_is_enough_to_give_gangs_and_stores_what_they_need(admin: Path) -> None:
+    account = as_account(admin, OPERATOR, manifests=printed())
+    place = {"namespace": "default"}
+    spec = {"roleName": "engine", "replicas": 1, "podSpec": {"containers": [{"name": "c", "image": "i"}]}}
+    template = {"cliques": [{"name": "engine", "spec": spec}]}
+    gangs = {"metadata": place | {"name": "llm"}, "spec": {"replicas": 1, "template": template}}
+    pool = {"name": "pool-0", "servers": 4, "persistence": {"volumesPerServer": 1}}
+    store = {"metadata": place | {"name": "media"}, "spec": {"pools": [pool]}}
+
+    async def asked_for(client: Client) -> None:
+        await client.create(SETS, gangs)
+        await client.create(TENANTS, store)
+        async with asyncio.timeout(PATIENCE):
+            for resource in (TYPES["Role"], TYPES["RoleBinding"], PODS, STATEFUL_SETS):
+                while not (await client.list(resource, Scope(namespace="default"))).objects:
+                    await asyncio.sleep(0.1)
+
+    with operator(account) as running:
+        running.wait_for("operator working")
+        asked(admin, asked_for)
+        running.end(code=ExitCode.OK)
+        assert not [told for told in running.told if told["level"] != "info"], "the role is enough"
 
 
 def test_who_may_not_install_definitions_is_told_what_is_missing(admin: Path) -> None:

@@ -53,6 +53,8 @@ def needed(controllers: Iterable[Controller[Any]]) -> frozenset[Permission]:
             found |= _all(resource, _READ)
         for resource in (*controller.owns, *controller.writes):
             found |= _all(resource, _WRITE)
+        for grant in controller.grants:
+            found |= _all(grant.resource, grant.verbs, part=grant.part)
         found |= _all(controller.resource, {"patch"})
         found |= _all(controller.resource, {"patch"}, part="status")
         # Servers may ask for this of whoever makes objects whose owner is not to go before them.

@@ -93,6 +93,20 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A right that is given to others: verbs on a resource, or on a part of it such as ``status``."""
+
+    resource: Resource
+    verbs: tuple[str, ...]
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """As a role names the resource."""
+        return f"{self.resource.plural}/{self.part}" if self.part else self.resource.plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Controller(Generic[W]):
     """One controller.
 
@@ -102,6 +116,7 @@ class Controller(Generic[W]):
     watches     other resources, with whose keys they concern
     reads       resources that `observe` looks into, whose changes need no pass of their own
     writes      resources that decisions write besides its own and those it owns; permissions are derived from it
+    grants      what decisions allow others to do, which only those can who may do it themselves
     indexes     look-ups that `observe` needs
     observe     (view, key) -> the world of one key; None where nothing is to be done
     decide      (world, now) -> what to do
@@ -123,6 +138,7 @@ class Controller(Generic[W]):
     watches: tuple[Watch, ...] = ()
     reads: tuple[Resource, ...] = ()
     writes: tuple[Resource, ...] = ()
+    grants: tuple[Grant, ...] = ()
     indexes: tuple[Index, ...] = ()
     cleanup: Callable[[W, datetime], Decision] | None = None
     finalizer: str = ""

@@ -8,10 +8,11 @@ are added where objects are written.  This module must not know what exists.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from holdfast.client.resources import (
     AUTOSCALERS,
+    PODS,
     ROLE_BINDINGS,
     ROLES,
     SECRETS,
@@ -26,6 +27,7 @@ from holdfast.operators.podcliqueset.labels import Component
 from holdfast.operators.podcliqueset.reports import wire
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS
 from holdfast.operators.podcliqueset.templates import Layout, minimum, replicas
+from holdfast.runtime.controllers import Grant
 
 Manifest = dict[str, Any]
 
@@ -35,6 +37,11 @@ def manifest(resource: Resource, layout: Layout, name: str, marks: Mapping[str, 
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
 
 
+_SEE: Final = ("get", "list", "watch")
+GRANTS: Final = (Grant(resource=PODS, verbs=_SEE), Grant(resource=PODS, verbs=_SEE, part="status"))
+"""What the pods of a set may see: the pods that they start after."""
+
+
 # --- what a set has once, and once for each replica
 
 
@@ -42,7 +49,7 @@ def identity(layout: Layout) -> Iterator[Manifest]:
     """Who the pods of a set are, and what they may see: the pods that they start after."""
     name, role = layout.name, names.role(layout.name)
     yield manifest(SERVICE_ACCOUNTS, layout, name, labels.common(name, name, Component.SERVICE_ACCOUNT))
-    rules = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
+    rules = [{"apiGroups": [GRANTS[0].resource.group], "resources": [each.name for each in GRANTS], "verbs": [*_SEE]}]
     yield manifest(ROLES, layout, role, labels.common(name, _plain(role), Component.ROLE), rules=rules)
     yield manifest(
         ROLE_BINDINGS,
