@@ -127,7 +127,7 @@ async def _change(session: Session, asked: Asked, wanted: Wanted, *, every: bool
         if wanted.output:
             click.echo(printers.as_json(_json(target, wanted.verb, answer)), nl=False)
         if isinstance(answer, Refusal):
-            problems.append(f"error: {target.type}/{target.name}: {answer.message}\nhint: {answer.hint}")
+            problems.append("\n".join(answer.lines(f"{target.type}/{target.name}")))
         elif not wanted.output:
             click.echo(printable(_said(target, answer)))
     return connecting.report(problems)

@@ -25,8 +25,7 @@ async def show_history(
 ) -> ExitCode | None:
     kept = rolls.history
     if kept is None:
-        lack = rolls.lacks["history"]
-        raise Refused(f"error: {target.type}/{target.name}: {lack.message}", f"hint: {lack.hint}")
+        raise Refused(*rolls.lacks["history"].lines(f"{target.type}/{target.name}"))
     scene = await rollout_following.look(session, target, rolls)
     records = rollout_following.records_of(scene.view.owned(CONTROLLER_REVISIONS, scene.object.uid), scene.object)
     refused = kept.refused(scene.object)

@@ -62,8 +62,7 @@ def _outlook(kinds: Sequence[Rolls], target: Target) -> Outlook:
     """How the kind of an object is planned; raises `Refused`."""
     rolls = next(each for each in kinds if each.resource == target.resource.group_resource)
     if rolls.outlook is None:
-        lack = rolls.lacks["plan"]
-        raise Refused(f"error: {target.type}/{target.name}: {lack.message}", f"hint: {lack.hint}")
+        raise Refused(*rolls.lacks["plan"].lines(f"{target.type}/{target.name}"))
     return rolls.outlook
 
 

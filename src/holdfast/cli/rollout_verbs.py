@@ -59,12 +59,13 @@ class Refusal:
     message: str
     hint: str
 
+    def lines(self, called: str) -> tuple[str, str]:
+        """How it is told of the object that is called so."""
+        return f"error: {called}: {self.message}", f"hint: {self.hint}"
+
 
 Answer = Change | Already | Refusal
 Verb = Callable[[Case], Answer]
-
-VERBS: Final = ("pause", "resume", "promote", "abort", "retry", "undo", "restart")
-"""What changes something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class Kept:
     """What is kept of earlier revisions: by which label, and which one is not to be rolled out; empty where none is."""
 
     label: str
@@ -113,7 +114,7 @@ class Rolls:
     standing: Callable[[Scene], Standing]
     tree: Callable[[Scene, datetime], Tree]
     verbs: Mapping[str, Verb]
-    history: Past | None = None
+    history: Kept | None = None
     outlook: Outlook | None = None
     lacks: Mapping[str, Refusal] = field(default_factory=dict)
 

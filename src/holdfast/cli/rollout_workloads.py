@@ -19,8 +19,8 @@ from holdfast.cli.rollout_verbs import (
     Answer,
     Case,
     Change,
+    Kept,
     Outlook,
-    Past,
     Refusal,
     Rolls,
     Scene,
@@ -362,6 +362,6 @@ WORKLOADS: Final = Rolls(
         "undo": undo,
         "restart": restart,
     },
-    history=Past(label=REVISION, refused=refused),
+    history=Kept(label=REVISION, refused=refused),
     outlook=Outlook(controller=CONTROLLERS[0], plan=outlook),
 )
