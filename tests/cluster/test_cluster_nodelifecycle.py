@@ -10,6 +10,7 @@ import pytest
 from holdfast.client.objects import Object
 from holdfast.client.resources import LEASES, NODES, PODS
 from holdfast.cluster import evictions, nodelifecycle
+from holdfast.cluster.attention import Attention
 from holdfast.cluster.nodelifecycle import NOT_READY, UNREACHABLE, UNSCHEDULABLE, Node, NodeSettings, World
 from holdfast.cluster.taints import Taint, Toleration
 from holdfast.kernel.outcomes import Again, Done
@@ -95,8 +96,7 @@ def test_a_new_node_has_longer_to_be_heard_from() -> None:
 
 
 def test_silence_before_anybody_listened_says_nothing() -> None:
-    settings = NodeSettings(listening=NOW - timedelta(seconds=3))
-    decision = decided(node(condition("Ready", "True", heard=900)), settings=settings)
+    decision = decided(node(condition("Ready", "True", heard=900)), listening=NOW - timedelta(seconds=3))
     assert decision == Decision(
         outcome=Again(timedelta(seconds=37), "the node must be heard from within 40 s"),
     )
@@ -168,10 +168,10 @@ def test_the_lease_and_the_other_nodes_are_seen() -> None:
     }
     wire = node(condition("Ready", "False"))
     view = Snapshot([(NODES, wire), (LEASES, lease)], indexes=[nodelifecycle.BY_READINESS])
-    seen = nodelifecycle.observe(view, Key("", "n1"))
+    seen = nodelifecycle.observe(view, Key("", "n1"), attention=Attention(NOW))
     assert seen is not None
-    assert (seen.renewed, seen.any_ready) == (NOW - timedelta(seconds=1.5), False)
-    assert nodelifecycle.observe(view, Key("", "n2")) is None
+    assert (seen.renewed, seen.any_ready, seen.listening) == (NOW - timedelta(seconds=1.5), False, NOW)
+    assert nodelifecycle.observe(view, Key("", "n2"), attention=Attention()) is None
 
 
 # --- pods on them

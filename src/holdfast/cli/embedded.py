@@ -17,7 +17,7 @@ from holdfast.cli import installing, operators, running, serving
 from holdfast.cli.serving import Serving, Settings
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
-from holdfast.cluster.nodelifecycle import NodeSettings
+from holdfast.cluster.attention import Attention
 from holdfast.cluster.parts import Cluster
 from holdfast.cluster.process.node import ProcessNode
 from holdfast.meta.errors import AlreadyExists
@@ -73,7 +73,7 @@ async def _managed(served: Serving, wish: Wish, processes: ProcessNode | None) -
         processes=processes,
         seed=wish.seed,
         scalable=kinds.ALL,
-        lost=NodeSettings(listening=datetime.now(UTC)),
+        attention=Attention(datetime.now(UTC)),
     )
     for resource, manifest in cluster.furniture():
         with contextlib.suppress(AlreadyExists):

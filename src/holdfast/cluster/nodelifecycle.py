@@ -30,6 +30,7 @@ import msgspec
 from holdfast.client.objects import Meta, Object
 from holdfast.client.pods import Condition
 from holdfast.client.resources import LEASES, NODES
+from holdfast.cluster.attention import Attention
 from holdfast.cluster.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from holdfast.kernel.outcomes import Done, until
 from holdfast.meta import times
@@ -68,15 +69,13 @@ _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     """
-    grace      how long a node may be silent before it is Unknown
-    startup    how long a new node has to be heard from for the first time
-    listening  since when anybody listens: silence before that says nothing about a node
-    patience   the longest that a pod stays on a node in trouble, whatever it tolerates; None: as it says
+    grace     how long a node may be silent before it is Unknown
+    startup   how long a new node has to be heard from for the first time
+    patience  the longest that a pod stays on a node in trouble, whatever it tolerates; None: as it says
     """
 
     grace: timedelta = timedelta(seconds=40)
     startup: timedelta = timedelta(seconds=60)
-    listening: datetime | None = None
     patience: timedelta | None = None
 
 
@@ -129,17 +128,21 @@ class _Lease(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A node, when its lease was renewed, and whether any node is ready."""
+    """A node, when its lease was renewed, whether any node is ready, and since when anybody listens.
+
+    Silence before that says nothing about a node.
+    """
 
     node: Object
     renewed: datetime | None = None
     any_ready: bool = True
+    listening: datetime | None = None
 
 
 # --- observe
 
 
-def observe(view: View, key: Key) -> World | None:
+def observe(view: View, key: Key, *, attention: Attention) -> World | None:
     node = view.get(NODES, key)
     if node is None or node.deleting:
         return None
@@ -149,6 +152,7 @@ def observe(view: View, key: Key) -> World | None:
         node=node,
         renewed=times.parse_micro(renewed) if renewed else None,
         any_ready=bool(view.indexed(NODES, BY_READINESS.name, "True")),
+        listening=attention.since,
     )
 
 
@@ -172,7 +176,7 @@ BY_READINESS: Final = Index(resource=NODES, name="lifecycle-ready", values=lambd
 def decide(world: World, now: datetime, *, settings: NodeSettings) -> Decision:
     """Conditions first; taints follow from them in the pass that their change brings."""
     node = Node.of(world.node)
-    deadline = _deadline(node, world.renewed, settings)
+    deadline = _deadline(node, world, settings)
     if now >= deadline and (silent := _silenced(node, now)) is not None:
         status = {**(world.node.wire().get("status") or {}), "conditions": silent}
         return Decision(status=status, notices=_told(node))
@@ -193,14 +197,14 @@ def decide(world: World, now: datetime, *, settings: NodeSettings) -> Decision:
     return Decision(writes=writes, outcome=until(deadline, now=now, because=because) if waits else Done())
 
 
-def _deadline(node: Node, renewed: datetime | None, settings: NodeSettings) -> datetime:
+def _deadline(node: Node, world: World, settings: NodeSettings) -> datetime:
     """When a node counts as silent, if it is not heard from before."""
     said = [condition.last_heartbeat_time for condition in node.status.conditions if condition.type == "Ready"]
-    heard = [times.parse(each) for each in said if each] + ([renewed] if renewed is not None else [])
+    heard = [*(times.parse(each) for each in said if each), *_given(world.renewed)]
     if heard:
-        return max((*heard, *_given(settings.listening))) + settings.grace
+        return max((*heard, *_given(world.listening))) + settings.grace
     created = node.metadata.creation_timestamp
-    begun = (*_given(times.parse(created) if created else None), *_given(settings.listening))
+    begun = (*_given(times.parse(created) if created else None), *_given(world.listening))
     return max(begun, default=_LONG_AGO) + settings.startup
 
 
@@ -276,12 +280,13 @@ def _stamped(taint: Taint, now: datetime) -> Taint:
     return msgspec.structs.replace(taint, time_added=times.format(now))
 
 
-def controller(settings: NodeSettings) -> Controller[World]:
+def controller(settings: NodeSettings, attention: Attention | None = None) -> Controller[World]:
+    """Marks nodes that are silent while somebody listens, which is always, unless `attention` says since when."""
     return Controller(
         name="node-lifecycle",
         resource=NODES,
         watches=(Watch(resource=LEASES, keys=_node_of_lease), Watch(resource=NODES, keys=_nodes_in_trouble)),
         indexes=(BY_READINESS,),
-        observe=observe,
+        observe=partial(observe, attention=attention or Attention()),
         decide=partial(decide, settings=settings),
     )

@@ -26,6 +26,7 @@ from holdfast.cluster import (
     statefulsets,
     storage,
 )
+from holdfast.cluster.attention import Attention
 from holdfast.cluster.behaviours import Defaults
 from holdfast.cluster.collector import GarbageCollector
 from holdfast.cluster.namespaces import NamespaceTerminator
@@ -46,6 +47,7 @@ class Cluster:
     seed       by which simulated pods draw their fates
     scalable   kinds of ours that disruption budgets may go by
     lost       when nodes count as lost
+    attention  since when anybody listens to them
     """
 
     nodes: int = 4
@@ -53,6 +55,7 @@ class Cluster:
     seed: int = 0
     scalable: tuple[Kind, ...] = ()
     lost: NodeSettings = field(default_factory=NodeSettings)
+    attention: Attention = field(default_factory=Attention)
 
     def controllers(self) -> tuple[Controller[Any], ...]:
         return (
@@ -77,12 +80,13 @@ class Cluster:
 
     def _node_controllers(self) -> Iterable[Controller[Any]]:
         yield simulation.controller(Defaults(seed=self.seed))
-        yield nodelifecycle.controller(self.lost)
+        yield nodelifecycle.controller(self.lost, self.attention)
         yield evictions.controller(self.lost)
         yield gang_status.CONTROLLER
         yield from claims.controllers()
 
     def _node_components(self) -> Iterable[Component]:
+        yield self.attention
         yield Scheduler()
         yield PodCollector()
         yield SimulatedNodes(Fleet(count=self.nodes))
