@@ -82,4 +82,3 @@ def bar(ready: int, floor: int, size: int) -> str:
     filled, line = round(ready * cells / size), round(floor * cells / size)
     drawn = ["█" if cell < filled else "░" for cell in range(cells)]
     return "".join(drawn[:line]) + "│" + "".join(drawn[line:])
-
