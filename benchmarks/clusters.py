@@ -14,7 +14,7 @@ from benchmarks.processes import Process
 from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Client
 from holdfast.client.resources import NODES
-from holdfast.cluster import nodes
+from holdfast.cluster.simulation import nodes
 
 PER_NODE: Final = 250
 """Pods that a node has room for."""

@@ -18,7 +18,7 @@ from benchmarks.rollouts import WRITES, Fleet
 from benchmarks.tables import Line, show
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import DEFINITIONS, PODS, Resource
-from holdfast.cluster.behaviours import PREFIX
+from holdfast.cluster.simulation.behaviours import PREFIX
 from holdfast.kinds import crds, grove, grove_scheduler
 
 GANGS: Final = 10

@@ -57,7 +57,7 @@ def _deployments() -> Crew:
 
 def _nodes() -> Crew:
     from holdfast.cluster import simulation
-    from holdfast.cluster.scheduler import Scheduler
+    from holdfast.cluster.scheduling.scheduler import Scheduler
 
     return Crew(controllers=(simulation.controller(),), components=(Scheduler(),))
 

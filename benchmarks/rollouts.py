@@ -19,7 +19,7 @@ from benchmarks.tables import Line, show
 from holdfast.client.pods import Pod
 from holdfast.client.protocols import Bookmark, Deleted, Event, Scope
 from holdfast.client.resources import DEFINITIONS, DEPLOYMENTS, PODS, Resource
-from holdfast.cluster.behaviours import PREFIX
+from holdfast.cluster.simulation.behaviours import PREFIX
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import KINDS
 

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from holdfast.cli import chaos as cli
 from holdfast.cli.connecting import Refused, Session, Where
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS
-from holdfast.cluster import chaos, simulation
-from holdfast.cluster.nodes import Fleet, SimulatedNodes
-from holdfast.cluster.scheduler import Scheduler
+from holdfast.cluster import simulation
+from holdfast.cluster.scheduling.scheduler import Scheduler
+from holdfast.cluster.simulation import chaos
+from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.testing.clusters import Cluster, play
 
 Work = Callable[[Session], Coroutine[Any, Any, Any]]

@@ -7,8 +7,8 @@ from typing import Any
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import NODES, PODS
-from holdfast.cluster.needs import Claim
-from holdfast.cluster.occupancy import Cluster, Node
+from holdfast.cluster.scheduling.needs import Claim
+from holdfast.cluster.scheduling.occupancy import Cluster, Node
 
 
 def node_wire(

@@ -10,7 +10,7 @@ from holdfast.client.resources import NODES, PODS
 from holdfast.cluster import evictions, nodelifecycle, simulation
 from holdfast.cluster.attention import Attention
 from holdfast.cluster.nodelifecycle import NodeSettings
-from holdfast.cluster.nodes import Fleet, SimulatedNodes
+from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.testing.clusters import Cluster, play
 
 

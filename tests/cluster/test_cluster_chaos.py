@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.client.objects import Meta, Object
 from holdfast.client.resources import CONFIG_MAPS
-from holdfast.cluster import chaos
-from holdfast.cluster.chaos import Crash, Fault, FaultError, Hang, NodeDown, NodeGone, Slow
+from holdfast.cluster.simulation import chaos
+from holdfast.cluster.simulation.chaos import Crash, Fault, FaultError, Hang, NodeDown, NodeGone, Slow
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)

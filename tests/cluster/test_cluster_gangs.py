@@ -11,10 +11,10 @@ from fleets import cluster, node, pod, pod_wire
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
-from holdfast.cluster import gang_status
-from holdfast.cluster.gangs import POD_GANGS, Gang, Held, Together, place_gang
-from holdfast.cluster.needs import Claim
-from holdfast.cluster.occupancy import Cluster
+from holdfast.cluster.scheduling import gang_status
+from holdfast.cluster.scheduling.gangs import POD_GANGS, Gang, Held, Together, place_gang
+from holdfast.cluster.scheduling.needs import Claim
+from holdfast.cluster.scheduling.occupancy import Cluster
 from holdfast.meta.objects import Key
 from holdfast.testing.snapshots import Snapshot
 

@@ -10,12 +10,13 @@ import pytest
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, LEASES, NODES, PODS
-from holdfast.cluster import chaos, evictions, nodelifecycle, simulation
-from holdfast.cluster.chaos import Fault, NodeDown, NodeGone
+from holdfast.cluster import evictions, nodelifecycle, simulation
 from holdfast.cluster.nodelifecycle import LEASE_NAMESPACE, NodeSettings
-from holdfast.cluster.nodes import Fleet, SimulatedNodes, World, decide, manifest
 from holdfast.cluster.podgc import PodCollector
-from holdfast.cluster.scheduler import Scheduler
+from holdfast.cluster.scheduling.scheduler import Scheduler
+from holdfast.cluster.simulation import chaos
+from holdfast.cluster.simulation.chaos import Fault, NodeDown, NodeGone
+from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes, World, decide, manifest
 from holdfast.runtime.decisions import Create, Delete, Patch
 from holdfast.testing.clusters import Cluster, play
 

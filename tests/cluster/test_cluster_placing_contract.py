@@ -8,11 +8,12 @@ import pytest
 from fleets import node_wire
 
 from holdfast.client.resources import NODES, PODS
-from holdfast.cluster import gang_status, simulation
-from holdfast.cluster.behaviours import PREFIX
-from holdfast.cluster.gangs import LABEL, POD_GANGS
-from holdfast.cluster.nodes import Fleet, manifest
-from holdfast.cluster.scheduler import Scheduler
+from holdfast.cluster import simulation
+from holdfast.cluster.scheduling import gang_status
+from holdfast.cluster.scheduling.gangs import LABEL, POD_GANGS
+from holdfast.cluster.scheduling.scheduler import Scheduler
+from holdfast.cluster.simulation.behaviours import PREFIX
+from holdfast.cluster.simulation.nodes import Fleet, manifest
 from holdfast.kinds.grove_scheduler import POD_GANG
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_second_look

@@ -10,12 +10,12 @@ from fleets import node, node_wire, pod_wire
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import DEFINITIONS, EVENTS, NODES, PODS
-from holdfast.cluster import gang_status
-from holdfast.cluster.backlog import Backlog, Bind, Refuse
-from holdfast.cluster.gangs import POD_GANGS
-from holdfast.cluster.needs import Claim
-from holdfast.cluster.occupancy import Cluster as Occupancy
-from holdfast.cluster.scheduler import SERVED, Scheduler
+from holdfast.cluster.scheduling import gang_status
+from holdfast.cluster.scheduling.backlog import Backlog, Bind, Refuse
+from holdfast.cluster.scheduling.gangs import POD_GANGS
+from holdfast.cluster.scheduling.needs import Claim
+from holdfast.cluster.scheduling.occupancy import Cluster as Occupancy
+from holdfast.cluster.scheduling.scheduler import SERVED, Scheduler
 from holdfast.kinds import crds
 from holdfast.kinds.grove_scheduler import POD_GANG
 from holdfast.meta.errors import Conflict

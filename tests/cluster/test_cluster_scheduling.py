@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from fleets import cluster, node, pod
 
-from holdfast.cluster.needs import Claim
-from holdfast.cluster.occupancy import Cluster
-from holdfast.cluster.scheduling import Placed, Unschedulable, place
+from holdfast.cluster.scheduling.needs import Claim
+from holdfast.cluster.scheduling.occupancy import Cluster
+from holdfast.cluster.scheduling.placing import Placed, Unschedulable, place
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

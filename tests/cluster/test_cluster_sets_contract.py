@@ -9,7 +9,7 @@ import pytest
 from holdfast.client.resources import JOBS, NODES, STATEFUL_SETS
 from holdfast.cluster import jobs, simulation, statefulsets
 from holdfast.cluster.collector import GarbageCollector
-from holdfast.cluster.scheduler import Scheduler
+from holdfast.cluster.scheduling.scheduler import Scheduler
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
 

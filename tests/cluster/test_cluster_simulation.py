@@ -10,13 +10,13 @@ import pytest
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS
-from holdfast.cluster import chaos, simulation
-from holdfast.cluster.behaviours import PREFIX, Behaviour, Defaults, Ending, behaviour, is_broken
-from holdfast.cluster.chaos import Crash, Hang, NodeDown, Slow
 from holdfast.cluster.evictions import BY_NODE
-from holdfast.cluster.nodes import Fleet, SimulatedNodes, manifest
-from holdfast.cluster.scheduler import Scheduler
-from holdfast.cluster.sim_status import pod_address
+from holdfast.cluster.scheduling.scheduler import Scheduler
+from holdfast.cluster.simulation import agent, chaos
+from holdfast.cluster.simulation.behaviours import PREFIX, Behaviour, Defaults, Ending, behaviour, is_broken
+from holdfast.cluster.simulation.chaos import Crash, Hang, NodeDown, Slow
+from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes, manifest
+from holdfast.cluster.simulation.status import pod_address
 from holdfast.kernel.outcomes import Again
 from holdfast.meta import times
 from holdfast.meta.objects import Key
@@ -70,9 +70,9 @@ class Film:
         ]
 
     def decide(self) -> Decision:
-        world = simulation.observe(Snapshot([(PODS, self.wire), *self._around], indexes=[BY_NODE]), KEY)
+        world = agent.observe(Snapshot([(PODS, self.wire), *self._around], indexes=[BY_NODE]), KEY)
         assert world is not None
-        return simulation.decide(world, self.now, defaults=DEFAULTS)
+        return agent.decide(world, self.now, defaults=DEFAULTS)
 
     def play(self, seconds: float) -> list[str]:
         """What is written in so much time: ``0.5 Running ready``."""
@@ -487,7 +487,7 @@ def test_on_a_node_that_is_down_nothing_happens_until_it_is_up() -> None:
 def test_other_pods_are_left_alone(wire: dict[str, Any]) -> None:
     nodes = [manifest(Fleet(), "node-1", START), {"metadata": {"name": "real"}}]
     view = Snapshot([(PODS, wire), *((NODES, node) for node in nodes)])
-    assert simulation.observe(view, KEY) is None
+    assert agent.observe(view, KEY) is None
 
 
 # --- behaviours
@@ -570,7 +570,7 @@ def test_pods_are_scheduled_become_ready_and_go() -> None:
         await cluster.advance(1)
         assert not await cluster.list(PODS)
 
-    play(story, components=[Scheduler(), SimulatedNodes(Fleet(count=2))], controllers=[simulation.controller()])
+    play(story, components=[Scheduler(), SimulatedNodes(Fleet(count=2))], controllers=[agent.controller()])
 
 
 def test_a_restart_changes_no_fate() -> None:
@@ -590,4 +590,4 @@ def test_a_restart_changes_no_fate() -> None:
         assert container["restartCount"] == 1
         assert container["lastState"]["terminated"]["finishedAt"] == "2030-01-01T00:00:05Z"
 
-    play(story, components=[Scheduler(), SimulatedNodes()], controllers=[simulation.controller()])
+    play(story, components=[Scheduler(), SimulatedNodes()], controllers=[agent.controller()])

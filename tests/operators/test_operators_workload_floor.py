@@ -24,9 +24,9 @@ from workload_stages import (
 
 from holdfast.client.resources import NODES, PODS
 from holdfast.cluster import evictions, nodelifecycle
-from holdfast.cluster.chaos import Crash, NodeGone
 from holdfast.cluster.nodelifecycle import NodeSettings
 from holdfast.cluster.podgc import PodCollector, PodSettings
+from holdfast.cluster.simulation.chaos import Crash, NodeGone
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.testing.clusters import Cluster
 

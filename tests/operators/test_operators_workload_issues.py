@@ -25,7 +25,7 @@ from workload_stages import (
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import BUDGETS, CONFIG_MAPS, PODS, Resource
-from holdfast.cluster.behaviours import Defaults
+from holdfast.cluster.simulation.behaviours import Defaults
 from holdfast.meta.errors import Forbidden
 from holdfast.meta.exchange import Request
 from holdfast.operators.workload.observe import WORKLOADS

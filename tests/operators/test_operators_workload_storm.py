@@ -23,8 +23,8 @@ from workload_stages import (
 )
 
 from holdfast.client.resources import BUDGETS, NODES, PODS, SERVICES
-from holdfast.cluster.behaviours import Defaults
-from holdfast.cluster.chaos import Crash
+from holdfast.cluster.simulation.behaviours import Defaults
+from holdfast.cluster.simulation.chaos import Crash
 from holdfast.meta.errors import AlreadyExists, NotFound
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.operators.workload.render import REVISION, WORKLOAD

@@ -30,7 +30,7 @@ from holdfast.client.resources import (
 )
 from holdfast.cluster import endpoints
 from holdfast.cluster.collector import GarbageCollector
-from holdfast.cluster.nodes import Fleet
+from holdfast.cluster.simulation.nodes import Fleet
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.testing.clusters import Cluster
 

@@ -8,7 +8,7 @@ import pytest
 from workload_stages import Writes, change, operator, reaches, staged, workload
 
 from holdfast.client.resources import CONTROLLER_REVISIONS, PODS
-from holdfast.cluster.behaviours import Defaults
+from holdfast.cluster.simulation.behaviours import Defaults
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.testing.clusters import Cluster, connected
 from holdfast.testing.faults import Faulty

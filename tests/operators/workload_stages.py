@@ -16,11 +16,12 @@ from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
 from holdfast.client.protocols import Bookmark, Client, Deleted
 from holdfast.client.resources import CONFIG_MAPS, PODS, Resource
-from holdfast.cluster import chaos, simulation
-from holdfast.cluster.behaviours import Defaults
-from holdfast.cluster.chaos import Fault as Trouble
-from holdfast.cluster.nodes import Fleet, SimulatedNodes
-from holdfast.cluster.scheduler import Scheduler
+from holdfast.cluster import simulation
+from holdfast.cluster.scheduling.scheduler import Scheduler
+from holdfast.cluster.simulation import chaos
+from holdfast.cluster.simulation.behaviours import Defaults
+from holdfast.cluster.simulation.chaos import Fault as Trouble
+from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.objects import Key
 from holdfast.operators.workload import CONTROLLERS

@@ -21,9 +21,9 @@ from holdfast.cli.errors import ExitCode, printable
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Client, Scope
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS
-from holdfast.cluster import chaos
-from holdfast.cluster.chaos import Crash, Fault, Faults, Hang, NodeDown, NodeFault, NodeGone, PodFault, Slow
-from holdfast.cluster.simulation import NODE_LABEL
+from holdfast.cluster.simulation import chaos
+from holdfast.cluster.simulation.agent import NODE_LABEL
+from holdfast.cluster.simulation.chaos import Crash, Fault, Faults, Hang, NodeDown, NodeFault, NodeGone, PodFault, Slow
 from holdfast.kernel.reasons import count
 from holdfast.meta import durations
 from holdfast.meta.durations import DurationError

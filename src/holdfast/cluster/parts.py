@@ -17,7 +17,6 @@ from holdfast.cluster import (
     deployments,
     endpoints,
     evictions,
-    gang_status,
     jobs,
     nodelifecycle,
     replicasets,
@@ -27,14 +26,15 @@ from holdfast.cluster import (
     storage,
 )
 from holdfast.cluster.attention import Attention
-from holdfast.cluster.behaviours import Defaults
 from holdfast.cluster.collector import GarbageCollector
 from holdfast.cluster.namespaces import NamespaceTerminator
 from holdfast.cluster.nodelifecycle import NodeSettings
-from holdfast.cluster.nodes import Fleet, SimulatedNodes
 from holdfast.cluster.podgc import PodCollector
 from holdfast.cluster.process.node import ProcessNode
-from holdfast.cluster.scheduler import Scheduler
+from holdfast.cluster.scheduling import gang_status
+from holdfast.cluster.scheduling.scheduler import Scheduler
+from holdfast.cluster.simulation.behaviours import Defaults
+from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.kinds.model import Kind
 from holdfast.runtime.controllers import Component, Controller
 

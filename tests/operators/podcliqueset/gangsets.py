@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from holdfast.client.protocols import Added, Deleted, Modified
 from holdfast.client.resources import NODES, PODS, Resource
-from holdfast.cluster.nodes import Fleet, SimulatedNodes
 from holdfast.cluster.parts import Cluster as Parts
+from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.kinds import grove, grove_scheduler
 from holdfast.operators.podcliqueset import CONTROLLERS
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS

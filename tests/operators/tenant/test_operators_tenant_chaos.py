@@ -31,8 +31,8 @@ from tenant_stories import (
 
 from holdfast.client.protocols import Bookmark, Deleted, Scope
 from holdfast.client.resources import CONFIG_MAPS, PODS
-from holdfast.cluster import chaos
-from holdfast.cluster.chaos import Crash, Fault, Hang, NodeDown, NodeGone
+from holdfast.cluster.simulation import chaos
+from holdfast.cluster.simulation.chaos import Crash, Fault, Hang, NodeDown, NodeGone
 from holdfast.operators.tenant import CONTROLLERS
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.operators.tenant.pools import TRANSITIONS

@@ -10,7 +10,7 @@ import pytest
 from tenant_stories import pool, reaches, servers, tenant, told
 
 from holdfast.client.resources import CONFIG_MAPS, EVENTS, NODES
-from holdfast.cluster import chaos
+from holdfast.cluster.simulation import chaos
 from holdfast.kernel.outcomes import Again
 from holdfast.kinds.rustfs.tenants import PodDeletionPolicy
 from holdfast.operators.tenant.observe import TENANTS

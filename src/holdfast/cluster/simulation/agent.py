@@ -6,7 +6,7 @@ nothing.  A pod takes one write to be Running and Ready, or two if it is probed 
 asks for a time of its own.  Pods of the process runtime are left to it.
 
 How pods behave is in `behaviours`, what they go through in `lifetimes`, what they
-report in `sim_status`; the nodes themselves are in `nodes`.
+report in `status`; the nodes themselves are in `nodes`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import msgspec
 from holdfast.client.objects import Object
 from holdfast.client.pods import FINISHED
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS
-from holdfast.cluster import chaos, start_orders
-from holdfast.cluster.behaviours import Behaviour, Defaults, behaviour
-from holdfast.cluster.chaos import NodeFault, PodFault, Slow
 from holdfast.cluster.evictions import BY_NODE
-from holdfast.cluster.lifetimes import Life, live
-from holdfast.cluster.sim_pods import Container, Idle, Live, Over, Pod, reported
-from holdfast.cluster.sim_status import Host, backing_off, phase, says, status
+from holdfast.cluster.simulation import chaos, start_orders
+from holdfast.cluster.simulation.behaviours import Behaviour, Defaults, behaviour
+from holdfast.cluster.simulation.chaos import NodeFault, PodFault, Slow
+from holdfast.cluster.simulation.lifetimes import Life, live
+from holdfast.cluster.simulation.pods import Container, Idle, Live, Over, Pod, reported
+from holdfast.cluster.simulation.status import Host, backing_off, phase, says, status
 from holdfast.kernel.outcomes import Done, Outcome, until
 from holdfast.meta import times
 from holdfast.meta.objects import Key

@@ -15,7 +15,7 @@ from typing import Any, Final
 from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
 from holdfast.client.resources import PODS
-from holdfast.cluster.gangs import LABEL, POD_GANGS, Gang
+from holdfast.cluster.scheduling.gangs import LABEL, POD_GANGS, Gang
 from holdfast.kernel import conditions
 from holdfast.kernel.conditions import Condition, Verdict
 from holdfast.kernel.reasons import Reason

@@ -23,7 +23,7 @@ from typing import Any, Final, Self, TypeAlias
 import msgspec
 
 from holdfast.client.objects import Meta, Object
-from holdfast.cluster.draws import draw
+from holdfast.cluster.simulation.draws import draw
 from holdfast.meta.errors import MalformedError
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector

@@ -22,9 +22,9 @@ import msgspec
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import Resource
-from holdfast.cluster.needs import Claim
-from holdfast.cluster.occupancy import Cluster, Trial
-from holdfast.cluster.scheduling import Placed, place
+from holdfast.cluster.scheduling.needs import Claim
+from holdfast.cluster.scheduling.occupancy import Cluster, Trial
+from holdfast.cluster.scheduling.placing import Placed, place
 from holdfast.kernel.reasons import count
 from holdfast.kinds.grove_scheduler import POD_GANG, PodGangSpec, TopologyConstraint
 from holdfast.meta.objects import Key

@@ -23,7 +23,7 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from holdfast.client.objects import Meta
-from holdfast.cluster.draws import between, draw
+from holdfast.cluster.simulation.draws import between, draw
 from holdfast.meta import durations
 from holdfast.meta.errors import MalformedError
 

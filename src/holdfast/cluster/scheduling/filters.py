@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from holdfast.cluster.needs import Claim, HostPort, PodTerm, Spread
-from holdfast.cluster.occupancy import Cluster, Host
+from holdfast.cluster.scheduling.needs import Claim, HostPort, PodTerm, Spread
+from holdfast.cluster.scheduling.occupancy import Cluster, Host
 from holdfast.cluster.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 
 Check = Callable[[Host], tuple[str, ...]]

@@ -22,10 +22,10 @@ from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
 from holdfast.client.protocols import PatchType, Unreachable
 from holdfast.client.resources import DEFINITIONS, NAMESPACES, NODES, PODS, Resource
-from holdfast.cluster.backlog import UNSCHEDULABLE, Backlog, Bind, Refuse, Step
-from holdfast.cluster.gangs import POD_GANGS
-from holdfast.cluster.needs import DEFAULT_SCHEDULER, Claim
-from holdfast.cluster.occupancy import Cluster, Node
+from holdfast.cluster.scheduling.backlog import UNSCHEDULABLE, Backlog, Bind, Refuse, Step
+from holdfast.cluster.scheduling.gangs import POD_GANGS
+from holdfast.cluster.scheduling.needs import DEFAULT_SCHEDULER, Claim
+from holdfast.cluster.scheduling.occupancy import Cluster, Node
 from holdfast.meta import times
 from holdfast.meta.errors import StatusError
 from holdfast.meta.objects import Key

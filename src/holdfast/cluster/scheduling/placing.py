@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from holdfast.cluster.filters import FILTERS
-from holdfast.cluster.needs import Claim
-from holdfast.cluster.occupancy import Cluster, Host
-from holdfast.cluster.preferences import best
+from holdfast.cluster.scheduling.filters import FILTERS
+from holdfast.cluster.scheduling.needs import Claim
+from holdfast.cluster.scheduling.occupancy import Cluster, Host
+from holdfast.cluster.scheduling.preferences import best
 
 
 @dataclass(frozen=True, slots=True)

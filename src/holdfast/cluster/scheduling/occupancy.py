@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from holdfast.client.objects import Object
-from holdfast.cluster.needs import CPU, MEMORY, Claim, HostPort, PodTerm, Spread, amounts
+from holdfast.cluster.scheduling.needs import CPU, MEMORY, Claim, HostPort, PodTerm, Spread, amounts
 from holdfast.cluster.taints import Taint
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector, Operator, Requirement

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from holdfast.cluster.filters import spread_counts
-from holdfast.cluster.needs import Claim
-from holdfast.cluster.occupancy import Cluster, Host
+from holdfast.cluster.scheduling.filters import spread_counts
+from holdfast.cluster.scheduling.needs import Claim
+from holdfast.cluster.scheduling.occupancy import Cluster, Host
 
 Preference = Callable[[Claim, Cluster, Sequence[Host]], list[float] | None]
 

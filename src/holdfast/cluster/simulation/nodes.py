@@ -3,7 +3,7 @@
 A node that is well renews its Lease, and that is all it costs.  One that is down
 renews nothing, until it is up again and says so.  A node that somebody deletes stays
 away until the next start, as one does whose kubelet was not restarted; a node that
-chaos made vanish comes back as a new one.  What happens to pods is in `simulation`;
+chaos made vanish comes back as a new one.  What happens to pods is in `agent`;
 what becomes of a silent node in `nodelifecycle`.
 """
 
@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, LEASES, NODES, Resource
-from holdfast.cluster import chaos
-from holdfast.cluster.chaos import NodeDown, NodeFault, NodeGone
 from holdfast.cluster.nodelifecycle import KUBELET, LEASE_NAMESPACE, Node
-from holdfast.cluster.simulation import NODE_LABEL
+from holdfast.cluster.simulation import chaos
+from holdfast.cluster.simulation.agent import NODE_LABEL
+from holdfast.cluster.simulation.chaos import NodeDown, NodeFault, NodeGone
 from holdfast.kernel.outcomes import Failure
 from holdfast.meta import times
 from holdfast.meta.objects import Key

@@ -19,9 +19,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from holdfast.client.pods import FINISHED
-from holdfast.cluster.behaviours import Behaviour, is_broken
-from holdfast.cluster.chaos import Crash, Hang, PodFault
-from holdfast.cluster.sim_pods import Container, ContainerSpec, Idle, Live, Over, Pod, reported
+from holdfast.cluster.simulation.behaviours import Behaviour, is_broken
+from holdfast.cluster.simulation.chaos import Crash, Hang, PodFault
+from holdfast.cluster.simulation.pods import Container, ContainerSpec, Idle, Live, Over, Pod, reported
 from holdfast.kernel.backoff import Backoff
 from holdfast.meta import times
 

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from holdfast.client.pods import Condition
-from holdfast.cluster.lifetimes import Life, restart_at, restarts
-from holdfast.cluster.sim_pods import Container, ContainerSpec, Idle, Live, Over, Pod, report
+from holdfast.cluster.simulation.lifetimes import Life, restart_at, restarts
+from holdfast.cluster.simulation.pods import Container, ContainerSpec, Idle, Live, Over, Pod, report
 from holdfast.meta import durations, times
 
 _EXPIRED: Final = {

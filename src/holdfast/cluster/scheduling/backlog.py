@@ -20,10 +20,10 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
-from holdfast.cluster.gangs import LABEL, Gang, Held, place_gang
-from holdfast.cluster.needs import Claim
-from holdfast.cluster.occupancy import Cluster
-from holdfast.cluster.scheduling import Placed, Unschedulable, place
+from holdfast.cluster.scheduling.gangs import LABEL, Gang, Held, place_gang
+from holdfast.cluster.scheduling.needs import Claim
+from holdfast.cluster.scheduling.occupancy import Cluster
+from holdfast.cluster.scheduling.placing import Placed, Unschedulable, place
 from holdfast.kernel.backoff import Backoff
 from holdfast.meta.objects import Key
 
