@@ -12,21 +12,21 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
 
 from holdfast.apiserver import serve
-from holdfast.cli import logs, sources
+from holdfast.cli import logs, running, sources
 from holdfast.cli.demo_subjects import Subject, subject_of
 from holdfast.cli.embedded import Embedded, Wish, embedded
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.serving import Settings
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
+from holdfast.runtime.controllers import Stores, View
 from holdfast.views.floors import Ledger, bar, is_ready
 
 PATIENCE: Final = 80.0
@@ -37,6 +37,9 @@ _LONGEST: Final = 150
 
 _FRAME: Final = 0.15
 """Seconds between two pictures on a terminal."""
+
+
+Holds = Callable[[Subject, View], bool]
 
 
 class NotKept(InputError):
@@ -56,10 +59,9 @@ def command(directory: Path, seed: int) -> None:
     """
     logs.configure("text", level=logging.ERROR)
     subjects = [subject_of(each.value) for each in sources.read([str(directory)])]
-    with TemporaryDirectory(prefix="holdfast-") as home:
-        kubeconfig = Path(home) / "kubeconfig"
-        settings = Settings(data_dir=None, bind="127.0.0.1", port=0, kubeconfig=kubeconfig)
-        wish = Wish(settings=settings, nodes=4, seed=seed, directory=Path(home) / "node")
+    with running.for_now() as home:
+        settings = Settings(data_dir=None, bind="127.0.0.1", port=0, kubeconfig=home / "kubeconfig")
+        wish = Wish(settings=settings, nodes=4, seed=seed, directory=home / "node")
         with asyncio.Runner(loop_factory=serve.new_event_loop) as runner:
             runner.run(_run(wish, subjects))
 
@@ -78,10 +80,12 @@ async def _run(wish: Wish, subjects: Sequence[Subject]) -> None:
             playing.cancel()
             raise click.Abort
         playing.result()
-        click.echo(f"\ncontinue by hand:  export KUBECONFIG={wish.settings.kubeconfig}")
         if sys.stdout.isatty():
+            click.echo(f"\ncontinue by hand:  export KUBECONFIG={wish.settings.kubeconfig}")
             click.echo("the cluster stays until Ctrl-C")
             await stopping
+        else:
+            click.echo("\nthe cluster is gone; holdfast up starts one that stays, and prints its kubeconfig")
         stopping.cancel()
     if not stage.ledger.kept:
         raise NotKept(Complaint(message="a floor was broken; the summary says which", path="demo"))
@@ -100,59 +104,52 @@ class Stage:
 
     async def play(self) -> None:
         """All acts, one after the other."""
-        stores = self._cluster.manager.caches
-        forget = [stores.subscribe(PODS, self._pod)]
+        forget = self._stores.subscribe(PODS, self._pod)
         screen = asyncio.create_task(self._draw())
         try:
             await self._apply()
-            await self._all("they run", lambda subject: subject.runs(stores))
             self.ledger.look()
-            await self._change("change all at once", self._subjects)
-            broken = [subject for subject in self._subjects if subject.breakable][:1]
-            await self._break(broken)
+            await self._change("change all at once", self._subjects, version="2", until=Subject.runs)
+            for subject in [each for each in self._subjects if each.breakable][:1]:
+                act = f"break {subject.title} on purpose: an image that cannot be pulled"
+                await self._change(act, [subject], version="broken", until=Subject.recovered)
             self._show()
         finally:
             screen.cancel()
-            for each in forget:
-                each()
+            forget()
         self._summary()
+
+    @property
+    def _stores(self) -> Stores:
+        return self._cluster.manager.caches
 
     # --- acts
 
     async def _apply(self) -> None:
-        self._begin(f"apply {', '.join(subject.title for subject in self._subjects)}")
+        act = f"apply {', '.join(subject.title for subject in self._subjects)}"
+        self._begin(act)
         for subject in self._subjects:
             await self._cluster.client.apply(subject.resource, subject.manifest)
+        await self._wait(act, self._subjects, until=Subject.runs)
 
-    async def _change(self, act: str, subjects: Sequence[Subject]) -> None:
+    async def _change(self, act: str, subjects: Sequence[Subject], *, version: str, until: Holds) -> None:
         self._begin(act)
         for subject in subjects:
-            await self._cluster.client.patch(subject.resource, subject.key, subject.change("2"))
-        stores = self._cluster.manager.caches
-        await self._all(act, lambda subject: subject.runs(stores), subjects)
+            await self._cluster.client.patch(subject.resource, subject.key, subject.change(version))
+        await self._wait(act, subjects, until=until)
 
-    async def _break(self, subjects: Sequence[Subject]) -> None:
-        stores = self._cluster.manager.caches
-        for subject in subjects:
-            act = f"break {subject.title} on purpose: an image that cannot be pulled"
-            self._begin(act)
-            await self._cluster.client.patch(subject.resource, subject.key, subject.change("broken"))
-            await self._all(act, lambda each: each.recovered(stores), [subject])
-
-    async def _all(self, act: str, holds: object, subjects: Sequence[Subject] | None = None) -> None:
-        """Until something holds of all subjects; the wait is for changes, and bounded."""
-        assert callable(holds)
+    async def _wait(self, act: str, subjects: Sequence[Subject], *, until: Holds) -> None:
+        """Until something holds of all of them; they are looked at when something changes, and not for ever."""
         changed = asyncio.Event()
-        stores = self._cluster.manager.caches
-        watched = {subject.resource for subject in self._subjects} | {PODS}
-        forget = [stores.subscribe(resource, lambda old, new: changed.set()) for resource in watched]
+        watched = {PODS, *(subject.resource for subject in subjects)}
+        forget = [self._stores.subscribe(resource, lambda old, new: changed.set()) for resource in watched]
         try:
             async with asyncio.timeout(PATIENCE):
-                while not all(holds(subject) for subject in (subjects or self._subjects)):
+                while not all(until(subject, self._stores) for subject in subjects):
                     changed.clear()
                     await changed.wait()
         except TimeoutError:
-            message = f"{act} took longer than {PATIENCE:.0f} s"
+            message = f"{act}: it took longer than {PATIENCE:.0f} s"
             raise NotKept(Complaint(message=message, path="demo")) from None
         finally:
             for each in forget:
@@ -168,7 +165,7 @@ class Stage:
     def _pod(self, old: Object | None, new: Object | None) -> None:
         pod = new or old
         assert pod is not None, "a change is of something"
-        stores = self._cluster.manager.caches
+        stores = self._stores
         for subject in self._subjects:
             self.ledger.expect(subject.floors(stores))
             group = subject.group(pod)
@@ -196,7 +193,7 @@ class Stage:
         self._shown = lines
 
     def _picture(self) -> Iterator[str]:
-        stores = self._cluster.manager.caches
+        stores = self._stores
         yield f"{self._clock()}  {self._act}"
         yield ""
         for subject in self._subjects:
@@ -212,7 +209,7 @@ class Stage:
             yield ""
 
     def _lines(self) -> Iterator[str]:
-        stores = self._cluster.manager.caches
+        stores = self._stores
         for subject in self._subjects:
             phase, because = subject.says(stores)
             yield f"{subject.title}  {phase}: {because}"
