@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -56,7 +56,7 @@ class Pod(msgspec.Struct, frozen=True, rename="camel", gc=False):
     status: PodStatus = PodStatus()
 
     @classmethod
-    def of(cls, obj: Object) -> Pod:
+    def of(cls, obj: Object) -> Self:
         return obj.decode(cls)
 
     @property

@@ -13,7 +13,6 @@ Pure.  This module must not know how pods are made or deleted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 from typing import Final
@@ -24,6 +23,7 @@ from holdfast.kernel.fleet import Replica
 from holdfast.kernel.reasons import Because, count
 from holdfast.kinds.grove.cliques import PodCliqueUpdateProgress, PodsSelectedToUpdate
 from holdfast.meta import times
+from holdfast.operators.podcliqueset import moves
 from holdfast.operators.podcliqueset.cliques_observe import World
 from holdfast.operators.podcliqueset.pods import Pod
 from holdfast.operators.podcliqueset.reasons import Why
@@ -33,25 +33,7 @@ UNREADY_AT_A_TIME: Final = 4
 """One part in so many of the pods, those that run and are not ready, may be replaced together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """What an update does next.
-
-    progress  what is kept of it; None where there is nothing to tell
-    blocked   what to change, if it cannot go on
-    until     when to look again though nothing changes
-    """
-
-    progress: PodCliqueUpdateProgress | None
-    because: Because
-    create: int = 0
-    delete: tuple[Pod, ...] = ()
-    blocked: str = ""
-    until: datetime | None = None
-
-    @property
-    def running(self) -> bool:
-        return self.progress is not None and self.progress.update_ended_at is None
+Move = moves.Move[PodCliqueUpdateProgress, Pod]
 
 
 def bounded(world: World) -> bool:
@@ -236,7 +218,7 @@ def _replica(pod: Pod) -> Replica:
         id=pod.name,
         revision=pod.template_hash,
         created_at=pod.created_at,
-        ready_since=pod.ready_since,
+        ready_since=pod.ready_since(),
         terminating=pod.deleting,
         ordinal=pod.index,
     )

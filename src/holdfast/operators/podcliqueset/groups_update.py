@@ -12,7 +12,6 @@ Pure.  This module must not know how PodCliques are made or deleted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 from typing import Final
@@ -23,6 +22,7 @@ from holdfast.kernel.fleet import Replica
 from holdfast.kernel.reasons import Because, count
 from holdfast.kinds.grove.groups import ReplicasSelectedToUpdate, ScalingGroupUpdateProgress
 from holdfast.meta import times
+from holdfast.operators.podcliqueset import moves
 from holdfast.operators.podcliqueset.groups_observe import World
 from holdfast.operators.podcliqueset.parts import GroupReplica
 from holdfast.operators.podcliqueset.reasons import Why
@@ -34,27 +34,7 @@ UNREADY_AT_A_TIME: Final = 4
 _OLD: Final = "outdated"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """What an update does next.
-
-    progress  what is kept of it; None where there is nothing to tell
-    create    replicas to be made beyond the desired ones
-    delete    replicas to be taken down
-    blocked   what to change, if it cannot go on
-    until     when to look again though nothing changes
-    """
-
-    progress: ScalingGroupUpdateProgress | None
-    because: Because
-    create: int = 0
-    delete: tuple[GroupReplica, ...] = ()
-    blocked: str = ""
-    until: datetime | None = None
-
-    @property
-    def running(self) -> bool:
-        return self.progress is not None and self.progress.update_ended_at is None
+Move = moves.Move[ScalingGroupUpdateProgress, GroupReplica]
 
 
 def bounded(world: World) -> bool:

@@ -6,13 +6,11 @@ Pure.  This module must not know why a pod goes.
 from __future__ import annotations
 
 from datetime import datetime
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from holdfast.client.objects import Meta, Object, decoder
-from holdfast.client.pods import FINISHED, Condition
+from holdfast.client import pods
 from holdfast.meta import times
 from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.pod_render import GATE
@@ -34,7 +32,7 @@ class _State(_Part, frozen=True):
     terminated: _Terminated | None = None
 
 
-class _Container(_Part, frozen=True):
+class _Container(pods.ContainerStatus, frozen=True, rename="camel", gc=False):
     started: bool | None = None
     state: _State = _State()
     last_state: _State = _State()
@@ -45,28 +43,19 @@ class _Container(_Part, frozen=True):
         return any(each.terminated is not None and each.terminated.exit_code for each in (self.state, self.last_state))
 
 
-class _Spec(_Part, frozen=True):
-    node_name: str = ""
+class _Spec(pods.PodSpec, frozen=True, rename="camel", gc=False):
     scheduling_gates: tuple[_Gate, ...] = ()
 
 
-class _Status(_Part, frozen=True):
-    phase: str = "Pending"
-    conditions: tuple[Condition, ...] = ()
+class _Status(pods.PodStatus, frozen=True, rename="camel", gc=False):
     container_statuses: tuple[_Container, ...] = ()
 
 
-class Pod(_Part, frozen=True):
-    """What a PodClique reads of one of its pods."""
+class Pod(pods.Pod, frozen=True, rename="camel", gc=False):
+    """What a PodClique reads of one of its pods, beside what every owner does."""
 
-    metadata: Meta = Meta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
-
-    @classmethod
-    def of(cls, obj: Object) -> Pod:
-        """A pod as it came; each version is read once, for its clique and its gang look at all pods every time."""
-        return _read(obj.raw)
 
     @property
     def name(self) -> str:
@@ -85,18 +74,6 @@ class Pod(_Part, frozen=True):
         return times.parse(self.metadata.creation_timestamp or "")
 
     @property
-    def deleting(self) -> bool:
-        return self.metadata.deletion_timestamp is not None
-
-    @property
-    def finished(self) -> bool:
-        return self.status.phase in FINISHED
-
-    @property
-    def active(self) -> bool:
-        return not self.deleting and not self.finished
-
-    @property
     def scheduled(self) -> bool:
         return bool(self.spec.node_name)
 
@@ -107,20 +84,8 @@ class Pod(_Part, frozen=True):
     @property
     def unplaceable(self) -> bool:
         """A scheduler has said that there is no room for it."""
-        condition = self._condition("PodScheduled")
+        condition = self.condition("PodScheduled")
         return condition is not None and condition.status == "False" and condition.reason == "Unschedulable"
-
-    @property
-    def ready(self) -> bool:
-        condition = self._condition("Ready")
-        return condition is not None and condition.status == "True"
-
-    @property
-    def ready_since(self) -> datetime | None:
-        condition = self._condition("Ready")
-        if condition is None or condition.status != "True" or not condition.last_transition_time:
-            return None
-        return times.parse(condition.last_transition_time)
 
     @property
     def failing(self) -> bool:
@@ -128,14 +93,6 @@ class Pod(_Part, frozen=True):
         if self.ready or not self.scheduled:
             return False
         return any(each.crashed or each.started for each in self.status.container_statuses)
-
-    def _condition(self, type: str) -> Condition | None:
-        return next((each for each in self.status.conditions if each.type == type), None)
-
-
-@lru_cache(maxsize=8192)
-def _read(raw: bytes) -> Pod:
-    return decoder(Pod).decode(raw)
 
 
 _PHASES: Final = {"Pending": 0, "Unknown": 1}
