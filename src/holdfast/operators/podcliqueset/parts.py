@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
 import msgspec
 
@@ -41,28 +42,20 @@ def _is_homeless(conditions: Iterable[Condition]) -> bool:
     return found is not None and found.status == "False" and found.reason == Why.NO_PLACE.value
 
 
-class Clique(msgspec.Struct, frozen=True, rename="camel"):
-    """A PodClique."""
+class _Component(msgspec.Struct, frozen=True, rename="camel"):
+    """What PodCliques and scaling groups have in common."""
 
     metadata: Meta = Meta()
     spec: _Sized = _Sized()
-    status: PodCliqueStatus = PodCliqueStatus()
+    status: PodCliqueStatus | PodCliqueScalingGroupStatus = PodCliqueStatus()
 
     @classmethod
-    def of(cls, obj: Object) -> Clique:
+    def of(cls, obj: Object) -> Self:
         return obj.decode(cls)
 
     @property
     def name(self) -> str:
         return self.metadata.name
-
-    @property
-    def template(self) -> str:
-        return self.metadata.labels.get(labels.TEMPLATE, "")
-
-    @property
-    def template_hash(self) -> str:
-        return self.metadata.labels.get(labels.TEMPLATE_HASH, "")
 
     @property
     def deleting(self) -> bool:
@@ -72,6 +65,41 @@ class Clique(msgspec.Struct, frozen=True, rename="camel"):
     def fresh(self) -> bool:
         """Its status is about its spec as it is."""
         return self.status.observed_generation == self.metadata.generation
+
+    @property
+    def breached(self) -> bool:
+        return _is(self.status.conditions, BREACHED, "True")
+
+    @property
+    def breached_since(self) -> datetime | None:
+        """Since when it has had too few, though it once had enough."""
+        since = self.status.min_available_breached_since
+        return times.parse(since) if self.breached and since and self.status.last_scheduled else None
+
+    @property
+    def doing(self) -> Condition | None:
+        """What its update does, or waits for."""
+        found = _condition(self.status.conditions, UPDATE)
+        return found if found is not None and found.status == "True" else None
+
+    @property
+    def homeless(self) -> bool:
+        """It is not ready, because pods of it have no place."""
+        return _is_homeless(self.status.conditions)
+
+
+class Clique(_Component, frozen=True, rename="camel"):
+    """A PodClique."""
+
+    status: PodCliqueStatus = PodCliqueStatus()
+
+    @property
+    def template(self) -> str:
+        return self.metadata.labels.get(labels.TEMPLATE, "")
+
+    @property
+    def template_hash(self) -> str:
+        return self.metadata.labels.get(labels.TEMPLATE_HASH, "")
 
     @property
     def scheduled(self) -> bool:
@@ -85,16 +113,6 @@ class Clique(msgspec.Struct, frozen=True, rename="camel"):
     def ready_since(self) -> datetime | None:
         found = _condition(self.status.conditions, READY)
         return times.parse(found.last_transition_time) if self.ready and found is not None else None
-
-    @property
-    def breached(self) -> bool:
-        return _is(self.status.conditions, BREACHED, "True")
-
-    @property
-    def breached_since(self) -> datetime | None:
-        """Since when it has had too few pods, though it once had enough."""
-        since = self.status.min_available_breached_since
-        return times.parse(since) if self.breached and since and self.status.last_scheduled else None
 
     @property
     def outdated(self) -> bool:
@@ -116,53 +134,15 @@ class Clique(msgspec.Struct, frozen=True, rename="camel"):
         """In a few words, what it lacks."""
         return f"{self.name} ({self.status.ready_replicas or 0} of {self.spec.min_available} ready)"
 
-    @property
-    def doing(self) -> Condition | None:
-        """What its update does, or waits for."""
-        found = _condition(self.status.conditions, UPDATE)
-        return found if found is not None and found.status == "True" else None
 
-    @property
-    def homeless(self) -> bool:
-        """It is not ready, because pods of it have no place."""
-        return _is_homeless(self.status.conditions)
-
-
-class Group(msgspec.Struct, frozen=True, rename="camel"):
+class Group(_Component, frozen=True, rename="camel"):
     """A PodCliqueScalingGroup."""
 
-    metadata: Meta = Meta()
-    spec: _Sized = _Sized()
     status: PodCliqueScalingGroupStatus = PodCliqueScalingGroupStatus()
-
-    @classmethod
-    def of(cls, obj: Object) -> Group:
-        return obj.decode(cls)
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
-
-    @property
-    def deleting(self) -> bool:
-        return self.metadata.deletion_timestamp is not None
-
-    @property
-    def fresh(self) -> bool:
-        return self.status.observed_generation == self.metadata.generation
 
     @property
     def available(self) -> bool:
         return self.fresh and (self.status.available_replicas or 0) >= min(self.spec.min_available, self.spec.replicas)
-
-    @property
-    def breached(self) -> bool:
-        return _is(self.status.conditions, BREACHED, "True")
-
-    @property
-    def breached_since(self) -> datetime | None:
-        since = self.status.min_available_breached_since
-        return times.parse(since) if self.breached and since and self.status.last_scheduled else None
 
     def has(self, generation: str) -> bool:
         return self.fresh and self.status.current_pod_clique_set_generation_hash == generation
@@ -170,15 +150,6 @@ class Group(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def situation(self) -> str:
         return f"{self.name} ({self.status.available_replicas or 0} of {self.spec.min_available} available)"
-
-    @property
-    def doing(self) -> Condition | None:
-        found = _condition(self.status.conditions, UPDATE)
-        return found if found is not None and found.status == "True" else None
-
-    @property
-    def homeless(self) -> bool:
-        return _is_homeless(self.status.conditions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
