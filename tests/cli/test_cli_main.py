@@ -161,3 +161,12 @@ def test_a_terminal_that_cannot_show_a_character_gets_a_question_mark() -> None:
     done = run("plan", "--replicas", "8", "--current", "3", PYTHONIOENCODING="latin-1")
     assert (done.returncode, done.stderr) == (0, "")
     assert "3 ? 8 replicas" in done.stdout
+
+
+def test_a_command_whose_output_was_closed_works_all_the_same() -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -m holdfast plan --replicas 3 --max-surge 1 --min-available 3 >&-', sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

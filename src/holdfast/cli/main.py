@@ -117,6 +117,7 @@ class Commands(click.Group):
 
 
 def _supervise(run: Callable[[], Any]) -> NoReturn:
+    _occupy_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows a question mark, not a traceback.
         if hasattr(stream, "reconfigure"):
@@ -141,6 +142,16 @@ def _supervise(run: Callable[[], Any]) -> NoReturn:
         _report(error)
         sys.exit(ExitCode.INTERNAL)
     sys.exit(code if isinstance(code, int) else ExitCode.OK)
+
+
+def _occupy_standard_streams() -> None:
+    """Where a standard stream was closed, open nothing in its place: else a socket gets its number, and the output."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is the one that is missing.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _report(error: Exception) -> None:
