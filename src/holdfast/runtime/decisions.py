@@ -68,17 +68,7 @@ class Delete(_Write):
     grace_seconds: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post(_Write):
-    """Ask for a subresource that is created: a binding, an eviction, a token."""
-
-    resource: Resource
-    key: Key
-    subresource: str
-    body: Mapping[str, Any]
-
-
-Write: TypeAlias = Create | Patch | Delete | Post
+Write: TypeAlias = Create | Patch | Delete
 
 
 # --- notices: what people are told

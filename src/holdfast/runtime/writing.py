@@ -23,7 +23,7 @@ from holdfast.meta import mergepatch
 from holdfast.meta.errors import NotFound, StatusError
 from holdfast.meta.objects import Key, Ref
 from holdfast.runtime.controllers import View
-from holdfast.runtime.decisions import Create, Delete, Patch, Post, Write
+from holdfast.runtime.decisions import Create, Delete, Patch, Write
 from holdfast.runtime.failures import failure_of
 
 
@@ -111,8 +111,6 @@ class Scribe:
                     await self._patch(write.resource, write.key, patch, type=write.type, subresource=write.subresource)
                 case Delete():
                     await self._delete(write)
-                case Post():
-                    await self._post(write)
                 case _:
                     assert_never(write)
 
@@ -182,16 +180,6 @@ class Scribe:
         self._written.append(
             Written(verb="delete", resource=write.resource, key=write.key, uid=write.uid, version=version)
         )
-
-    async def _post(self, write: Post) -> None:
-        try:
-            await self._writer.post(write.resource, write.key, write.subresource, write.body)
-        except (StatusError, Unreachable) as error:
-            doing = f"asking for {write.subresource} of {Ref(write.resource.gvk, write.key)}"
-            raise failure_of(error, doing) from error
-        if write.subresource == "eviction":
-            uid = write.body.get("deleteOptions", {}).get("preconditions", {}).get("uid", "")
-            self._written.append(Written(verb="evict", resource=write.resource, key=write.key, uid=uid))
 
 
 def _conditional(write: Patch) -> Any:
