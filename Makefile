@@ -40,11 +40,11 @@ bench: $(STAMP) ## Measure what docs/benchmarks.md promises
 	@$(BIN)/python -m benchmarks
 
 torture: $(STAMP) ## Kill the store, then the whole server, 200 times each, and count what they kept
-	@$(BIN)/python tests/apiserver/torture.py --rounds 200
-	@$(BIN)/python tests/apiserver/torture_server.py --rounds 200
+	@$(BIN)/python -m tests.apiserver.torture --rounds 200
+	@$(BIN)/python -m tests.apiserver.torture_server --rounds 200
 
 golden: $(STAMP) ## Write the golden simulation logs anew, to be read before they are committed
-	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/testing/test_testing_golden.py
+	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/simulator/test_golden.py
 
 clean: ## Remove what the other targets made
 	@rm -rf $(VENV) build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -19,7 +19,7 @@ from benchmarks import targets
 from benchmarks.load import Clients, Speed
 from benchmarks.tables import shown
 from benchmarks.targets import Target
-from holdfast.apiserver.serve import new_event_loop
+from holdfast.apiserver.http.listener import new_event_loop
 
 LISTED: Final = 1_000
 KEPT: Final = 10_000

@@ -20,7 +20,7 @@ from benchmarks.clusters import PER_NODE
 from benchmarks.load import CONNECTIONS
 from benchmarks.operating import CREWS
 from benchmarks.tables import Line, show
-from holdfast.apiserver.serve import new_event_loop
+from holdfast.apiserver.http.listener import new_event_loop
 from holdfast.apiserver.server import Server
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess

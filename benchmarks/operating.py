@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast.apiserver.serve import new_event_loop
+from holdfast.apiserver.http.listener import new_event_loop
 from holdfast.client.kubeconfig import connect
 from holdfast.runtime.controllers import Component, Controller
 from holdfast.runtime.manager import Manager, Settings
@@ -50,7 +50,7 @@ def _gangs() -> Crew:
 
 
 def _deployments() -> Crew:
-    from holdfast.cluster import deployments, replicasets
+    from holdfast.cluster.controllers import deployments, replicasets
 
     return Crew(controllers=(deployments.CONTROLLER, replicasets.CONTROLLER))
 

@@ -19,7 +19,7 @@ from benchmarks.kernel import POD_TEMPLATE
 from benchmarks.tables import Line, show
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
-from holdfast.cluster.evictions import BY_NODE
+from holdfast.cluster.nodes.evictions import BY_NODE
 from holdfast.runtime.stores import Store, Writer
 
 FEW: Final = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from servers import Api
+from tests.apiserver.servers import Api
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from holdfast.apiserver import serve
-from holdfast.apiserver.access import close
+from holdfast.apiserver.http import listener as serve
+from holdfast.apiserver.http.gate import close
 from holdfast.apiserver.resources import ResourceType
 from holdfast.apiserver.server import Server
 from holdfast.meta.exchange import Request, Response

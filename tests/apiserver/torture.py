@@ -25,7 +25,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from holdfast.apiserver.storage import Change, Draft, Entry, Event, Put, Remove, Stale, Store, Window
+from holdfast.apiserver.storage.store import Change, Draft, Entry, Event, Put, Remove, Stale, Store, Window
 
 RESOURCE = "torture/objects"
 NAMES = [f"object-{number}" for number in range(40)]

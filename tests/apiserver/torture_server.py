@@ -30,7 +30,7 @@ from typing import Any
 
 import aiohttp
 import yaml
-from torture import Witness, check_integrity
+from tests.apiserver.torture import Witness, check_integrity
 
 COMMAND = (sys.executable, "-m", "holdfast", "apiserver")
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

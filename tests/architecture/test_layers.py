@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.places import ROOT
 
-SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
+SOURCE = ROOT / "src" / "holdfast"
 
 EVERYTHING = frozenset({"*"})
+
+MOST_MODULES = 40
+"""A package with more modules than this is divided into packages."""
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "meta": frozenset(),
@@ -30,8 +35,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "profiler": frozenset({"meta", "kinds"}),
     "views": frozenset({"kernel", "meta", "kinds"}),
     "dashboard": frozenset({"client", "views", "meta"}),
-    # Its golden logs are the view of a simulation; its contract suite runs controllers on the real server and cluster.
-    "testing": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views", "apiserver", "cluster"}),
+    "simulator": frozenset({"kernel", "meta", "views"}),
+    # Its contract suite runs controllers on the real server and cluster.
+    "testing": frozenset({"kernel", "meta", "kinds", "client", "runtime", "apiserver", "cluster"}),
     # The composition root: it may put everything together.
     "cli": EVERYTHING,
 }
@@ -100,5 +106,15 @@ def test_operators_do_not_know_each_other() -> None:
     assert not crossings, "\n".join(crossings)
 
 
-def test_no_module_is_nested_deeper_than_two_packages() -> None:
-    assert not [path for _, path in modules() if len(path.relative_to(SOURCE).parts) > 3]
+def test_no_module_is_nested_deeper_than_three_packages() -> None:
+    assert not [path for _, path in modules() if len(path.relative_to(SOURCE).parts) > 4]
+
+
+def test_no_module_repeats_the_name_of_its_package() -> None:
+    repeated = [path for _, path in modules() if path.stem.startswith(f"{path.parent.name}_")]
+    assert not repeated
+
+
+def test_no_package_has_more_modules_than_a_reader_can_survey() -> None:
+    sizes = Counter(path.parent for _, path in modules())
+    assert not {str(folder.relative_to(SOURCE)): size for folder, size in sizes.items() if size > MOST_MODULES}

@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.places import ROOT
 
-SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
+SOURCE = ROOT / "src" / "holdfast"
 PURE = ("kernel", "meta")
 
 IMPURE = {

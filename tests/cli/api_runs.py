@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from click.testing import CliRunner, Result
 
-from holdfast.apiserver import serve
+from holdfast.apiserver.http import listener as serve
 from holdfast.apiserver.server import Server
 from holdfast.cli import main
 from holdfast.client.kubeconfig import connect

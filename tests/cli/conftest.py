@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from api_runs import Cli, served
+from tests.cli.api_runs import Cli, served
 
 _numbers = count(1)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
 
-from holdfast.apiserver import serve
+from holdfast.apiserver.http import listener as serve
 from holdfast.apiserver.server import Server
 from holdfast.client.api import ApiClient
 from holdfast.client.http import Endpoint

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from holdfast.apiserver import serve
+from holdfast.apiserver.http import listener as serve
 from holdfast.apiserver.server import Server
 from holdfast.client.kubeconfig import Connection, connect
 from holdfast.client.protocols import Scope
@@ -22,7 +22,7 @@ from holdfast.client.resources import DEFINITIONS, NAMESPACES, Resource
 from holdfast.meta.errors import NotFound
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller
-from holdfast.runtime.hosting import Candidacy, employed
+from holdfast.runtime.hosting import LeaderElection, build_manager
 from holdfast.runtime.leases import Terms
 from holdfast.runtime.manager import Manager, Settings
 
@@ -37,12 +37,12 @@ class Process:
     def __init__(self, site: Site, controllers: Sequence[Controller[Any]], identity: str) -> None:
         self._connection = connect(site.kubeconfig)
         lease = Key(site.namespace, "leader")
-        self.manager: Manager = employed(
+        self.manager: Manager = build_manager(
             self._connection.transport,
             controllers=controllers,
             now=lambda: datetime.now(UTC),
             settings=Settings(namespaces=(site.namespace,)),
-            candidacy=Candidacy(lease=lease, identity=identity, terms=TERMS) if identity else None,
+            election=LeaderElection(lease=lease, identity=identity, terms=TERMS) if identity else None,
         )
         self._task = asyncio.create_task(self.manager.run())
 

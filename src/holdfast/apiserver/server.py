@@ -13,25 +13,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from holdfast.apiserver import addresses, admission, bodies, crds, discovery, openapi, policy, reviews, subresources
-from holdfast.apiserver.access import Handle, guarded
-from holdfast.apiserver.auth import Authenticator
+from holdfast.apiserver.admission import checks, service_addresses
+from holdfast.apiserver.admission.webhooks.dispatch import Webhooks
+from holdfast.apiserver.auth import default_roles, reviews
+from holdfast.apiserver.auth.authentication import Authenticator
+from holdfast.apiserver.auth.identity import Identity
+from holdfast.apiserver.auth.rbac import Authorizer
+from holdfast.apiserver.auth.tokens import Issuer
 from holdfast.apiserver.builtins import BUILTINS
-from holdfast.apiserver.definitions import KEY as DEFINITIONS
-from holdfast.apiserver.definitions import Definitions
-from holdfast.apiserver.documents import page_not_found
-from holdfast.apiserver.handlers import Handlers
-from holdfast.apiserver.identity import Identity
-from holdfast.apiserver.limits import Bounds, Limits
-from holdfast.apiserver.metrics import Metrics
-from holdfast.apiserver.rbac import Authorizer
+from holdfast.apiserver.crd import resource_types
+from holdfast.apiserver.crd.registry import KEY as DEFINITIONS
+from holdfast.apiserver.crd.registry import Definitions
+from holdfast.apiserver.http import bodies
+from holdfast.apiserver.http.fairness import Bounds, Limits
+from holdfast.apiserver.http.gate import Handle, guarded
+from holdfast.apiserver.http.metrics import Metrics
+from holdfast.apiserver.openapi import discovery, v3
+from holdfast.apiserver.openapi.documents import page_not_found
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.routes import RequestInfo, parse
-from holdfast.apiserver.storage import Store
-from holdfast.apiserver.subresources import LogSource
-from holdfast.apiserver.tokens import Issuer
-from holdfast.apiserver.versions import shown
-from holdfast.apiserver.webhooks import Webhooks
+from holdfast.apiserver.storage.store import Store
+from holdfast.apiserver.verbs import subresources
+from holdfast.apiserver.verbs.handlers import Handlers
+from holdfast.apiserver.verbs.subresources import LogSource
+from holdfast.apiserver.verbs.versions import shown
 from holdfast.meta.errors import AlreadyExists, NotFound
 from holdfast.meta.exchange import Request, Response
 
@@ -52,7 +57,9 @@ def defining(registry: Registry) -> ResourceType:
     kind = registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     assert kind is not None, "definitions are built in"
     return replace(
-        kind, validate=crds.problems, on_delete=lambda definition, now: crds.begin_deletion(definition, now=now)
+        kind,
+        validate=resource_types.problems,
+        on_delete=lambda definition, now: resource_types.begin_deletion(definition, now=now),
     )
 
 
@@ -80,11 +87,11 @@ class Server:
         self.limits = Limits(bounds)
         self.metrics = Metrics(known=self._is_served, counts=self._counts, in_flight=self._in_flight)
         self.webhooks = Webhooks(store, self.registry, reshape=self._reshape)
-        admit = admission.in_order(
-            admission.namespaces(store),
-            addresses.services(store),
+        admit = checks.in_order(
+            checks.namespaces(store),
+            service_addresses.services(store),
             self.webhooks.mutate,
-            admission.no_escalation(self.authorizer),
+            checks.no_escalation(self.authorizer),
         )
         self.handlers = Handlers(
             store,
@@ -152,7 +159,7 @@ class Server:
         path = request.path.rstrip("/") or "/"
         if path in HEALTH or path.startswith(tuple(f"{each}/" for each in HEALTH)):
             return self._health(path)
-        response = discovery.serve(request, self.registry) or openapi.serve(request, self.registry)
+        response = discovery.serve(request, self.registry) or v3.serve(request, self.registry)
         if response is None:
             raise NotFound.of_path()
         return response
@@ -219,9 +226,9 @@ class Server:
 
     async def _bootstrap(self) -> None:
         """Make what every cluster has, where it is missing."""
-        for name in sorted(admission.PROTECTED):
+        for name in sorted(checks.PROTECTED):
             await self._ensure({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
-        for obj in policy.bootstrap_objects():
+        for obj in default_roles.bootstrap_objects():
             await self._ensure(obj)
 
     async def _ensure(self, obj: Object) -> None:

@@ -31,29 +31,32 @@ class Entry:
 
 COMMANDS: Final = {
     "up": Entry(
-        "holdfast.cli.up:command", "Start a cluster in one process: the API, controllers, nodes and operators."
+        "holdfast.cli.local.up:command", "Start a cluster in one process: the API, controllers, nodes and operators."
     ),
-    "down": Entry("holdfast.cli.down:command", "End the cluster that `up` started."),
-    "demo": Entry("holdfast.cli.demo:command", "Show rollouts that keep their floors, on a cluster of their own."),
-    "plan": Entry("holdfast.cli.plan:command", "Show what a rollout will do, step by step, before it is done."),
+    "down": Entry("holdfast.cli.local.down:command", "End the cluster that `up` started."),
+    "demo": Entry(
+        "holdfast.cli.local.demo:command", "Show rollouts that keep their floors, on a cluster of their own."
+    ),
+    "plan": Entry("holdfast.cli.plan.command:command", "Show what a rollout will do, step by step, before it is done."),
     "simulate": Entry(
-        "holdfast.cli.simulate:command", "Run a rollout in virtual time, with crashes and slow starts, and watch it."
+        "holdfast.cli.plan.simulate:command",
+        "Run a rollout in virtual time, with crashes and slow starts, and watch it.",
     ),
-    "crds": Entry("holdfast.cli.crds:command", "Print the CustomResourceDefinitions of all kinds."),
-    "apiserver": Entry("holdfast.cli.apiserver:command", "Run a Kubernetes API server in one process."),
-    "operator": Entry("holdfast.cli.operator:command", "Run the operators on any Kubernetes."),
-    "get": Entry("holdfast.cli.get:command", "Show objects: as a table, or as JSON, YAML, names or fields."),
-    "describe": Entry("holdfast.cli.describe:command", "Tell all about objects: what they wait for, and why."),
-    "wait": Entry("holdfast.cli.wait:command", "Wait until something holds of objects."),
-    "apply": Entry("holdfast.cli.apply:command", "Make objects as manifests say."),
+    "crds": Entry("holdfast.cli.manifests.crds:command", "Print the CustomResourceDefinitions of all kinds."),
+    "apiserver": Entry("holdfast.cli.local.apiserver:command", "Run a Kubernetes API server in one process."),
+    "operator": Entry("holdfast.cli.operator.commands:command", "Run the operators on any Kubernetes."),
+    "get": Entry("holdfast.cli.objects.get:command", "Show objects: as a table, or as JSON, YAML, names or fields."),
+    "describe": Entry("holdfast.cli.objects.describe:command", "Tell all about objects: what they wait for, and why."),
+    "wait": Entry("holdfast.cli.objects.wait:command", "Wait until something holds of objects."),
+    "apply": Entry("holdfast.cli.objects.apply:command", "Make objects as manifests say."),
     "rollout": Entry(
-        "holdfast.cli.rollout:command", "Watch, pause, promote, abort, undo or restart what is rolled out."
+        "holdfast.cli.rollout.commands:command", "Watch, pause, promote, abort, undo or restart what is rolled out."
     ),
-    "delete": Entry("holdfast.cli.delete:command", "Delete objects, and wait until they are gone."),
+    "delete": Entry("holdfast.cli.objects.delete:command", "Delete objects, and wait until they are gone."),
     "kubectl": Entry(
-        "holdfast.cli.kubectl:command", "Run kubectl with the kubeconfig of the server that is found here."
+        "holdfast.cli.objects.kubectl:command", "Run kubectl with the kubeconfig of the server that is found here."
     ),
-    "chaos": Entry("holdfast.cli.chaos:command", "Make pods crash, hang or be slow, and nodes fail or vanish."),
+    "chaos": Entry("holdfast.cli.local.chaos:command", "Make pods crash, hang or be slow, and nodes fail or vanish."),
 }
 """Every command, in the order in which they are listed."""
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.cli.rollout_following import controlled, records_of
+from holdfast.cli.rollout.following import controlled, records_of
 from holdfast.cli.rollout_outlook import outlook
 from holdfast.cli.rollout_verbs import (
     Already,
@@ -32,7 +32,8 @@ from holdfast.client.resources import CONTROLLER_REVISIONS, PODS
 from holdfast.kernel.reasons import Code
 from holdfast.kinds.cloudless import Workload, WorkloadStatus
 from holdfast.kinds.cloudless.rollouts import Rollout, RolloutStatus
-from holdfast.meta import mergepatch, times
+from holdfast.meta import times
+from holdfast.meta.patches import merge
 from holdfast.operators.workload import CONTROLLERS
 from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
@@ -289,7 +290,7 @@ def undo(case: Case) -> Answer:
     spec = {field: value for field, value in case.object.wire()["spec"].items() if field not in _STAYS}
     patch = {
         **_annotated(**{REJECTED: f"{again}:{back}", RESTARTED_AT: template.restarted_at or None}),
-        "spec": mergepatch.diff(spec, template.spec),
+        "spec": merge.diff(spec, template.spec),
     }
     said = f"undone: back to {_described(chosen)}; revision {_wanted(workload)} is refused until it changes"
     return Change(patch, said, (*_paused_note(workload), *_left(template, undone)))

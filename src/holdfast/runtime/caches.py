@@ -21,8 +21,8 @@ from holdfast.client.protocols import EVERYTHING, Scope
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
+from holdfast.runtime.connectivity import Reach
 from holdfast.runtime.controllers import Change, Index
-from holdfast.runtime.reach import Reach
 from holdfast.runtime.reflectors import Reflector, Restarted, Source, ignore
 from holdfast.runtime.stores import Store, Writer
 from holdfast.runtime.watermarks import Callback

@@ -24,12 +24,12 @@ from holdfast.client.resources import Resource
 from holdfast.kernel.outcomes import Again, Done, Failure, Permanent, Retry
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, Stores, View
+from holdfast.runtime.execution import Written
 from holdfast.runtime.failures import Away, Stale
+from holdfast.runtime.log_once import Troubles
 from holdfast.runtime.metrics import Backlog, Metrics
-from holdfast.runtime.passes import Ending, Pass, Paused
 from holdfast.runtime.queues import NEVER, Priority, Queue
-from holdfast.runtime.troubles import Troubles
-from holdfast.runtime.writing import Written
+from holdfast.runtime.reconcile import Ending, Pass, Paused
 
 W = TypeVar("W")
 Keys = Callable[[Object, View], Iterable[Key]]

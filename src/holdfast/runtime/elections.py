@@ -46,7 +46,7 @@ from holdfast.runtime.leases import (
     released,
     step,
 )
-from holdfast.runtime.troubles import Troubles
+from holdfast.runtime.log_once import Troubles
 
 _log: Final = logging.getLogger("holdfast.runtime.elections")
 

@@ -29,7 +29,7 @@ _ONCE: Final = Policy(attempts=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidacy:
+class LeaderElection:
     """That only one of several processes works.
 
     lease      the key of the Lease that they share; its namespace must exist
@@ -43,7 +43,7 @@ class Candidacy:
     monotonic: Callable[[], float] = boot_seconds
 
 
-def employed(
+def build_manager(
     transport: Transport,
     *,
     controllers: Sequence[Controller[Any]],
@@ -52,23 +52,23 @@ def employed(
     settings: Settings | None = None,
     metrics: Metrics | None = None,
     seed: int | None = None,
-    candidacy: Candidacy | None = None,
+    election: LeaderElection | None = None,
 ) -> Manager:
     """A manager that works over a transport, which stays its maker's to close."""
     metrics = metrics or Metrics()
     randomness = Random(seed)
-    election = None
-    if candidacy is not None:
-        election = Election(
+    elected = None
+    if election is not None:
+        elected = Election(
             ApiClient(transport, policy=_ONCE, random=randomness, observed=metrics.called),
-            candidacy.lease,
-            identity=candidacy.identity,
+            election.lease,
+            identity=election.identity,
             now=now,
-            monotonic=candidacy.monotonic,
-            terms=candidacy.terms,
+            monotonic=election.monotonic,
+            terms=election.terms,
             spread=randomness.random,
         )
-        transport = FencedTransport(transport, election.held)
+        transport = FencedTransport(transport, elected.held)
     return Manager(
         ApiClient(transport, random=randomness, observed=metrics.called),
         controllers=controllers,
@@ -77,5 +77,5 @@ def employed(
         settings=settings,
         metrics=metrics,
         seed=seed,
-        election=election,
+        election=elected,
     )

@@ -36,7 +36,7 @@ from holdfast.runtime.elections import Election
 from holdfast.runtime.events import Events
 from holdfast.runtime.health import Check, Checks, Notes
 from holdfast.runtime.metrics import Backlog, Metrics
-from holdfast.runtime.passes import Pass, Tell
+from holdfast.runtime.reconcile import Pass, Tell
 from holdfast.runtime.supervision import Part
 
 _log: Final = logging.getLogger("holdfast.runtime")

@@ -17,7 +17,7 @@ from holdfast.client.protocols import EVERYTHING, Event, Reader, Scope, Watcher
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.runtime import watching
-from holdfast.runtime.reach import Reach
+from holdfast.runtime.connectivity import Reach
 from holdfast.runtime.stores import Writer
 from holdfast.runtime.watching import Ask, Change, Input, Reason
 

@@ -20,7 +20,7 @@ from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector, Operator, Requirement
 from holdfast.runtime.controllers import Change, Index
-from holdfast.runtime.postings import Postings
+from holdfast.runtime.inverted_index import InvertedIndex
 from holdfast.runtime.watermarks import Callback, Watermarks, number
 
 _log: Final = logging.getLogger("holdfast.runtime")
@@ -29,7 +29,7 @@ Difference: TypeAlias = tuple[Object | None, Object | None]
 """One object as it was and as it is."""
 
 
-_EMPTY: Final = Postings()
+_EMPTY: Final = InvertedIndex()
 
 
 class UnknownIndex(LookupError):
@@ -43,9 +43,9 @@ class Store:
         self.resource = resource
         self._namespaces: dict[str, dict[str, Object]] = {}
         self._length = 0
-        self._owners = Postings()
-        self._labels: dict[str, Postings] = {}
-        self._indexes: dict[str, tuple[Index, Postings]] = {}
+        self._owners = InvertedIndex()
+        self._labels: dict[str, InvertedIndex] = {}
+        self._indexes: dict[str, tuple[Index, InvertedIndex]] = {}
         self._listeners: list[Change] = []
         self._marks = Watermarks()
         self._version = 0
@@ -111,7 +111,7 @@ class Store:
         """Keep an index from now on; asking again for the same one changes nothing."""
         held = self._indexes.get(index.name)
         if held is None:
-            postings = Postings()
+            postings = InvertedIndex()
             for obj in self._among(""):
                 _post(postings.add, _values(index, obj), obj)
             self._indexes[index.name] = index, postings
@@ -262,7 +262,7 @@ class Writer:
         for label, value in meta.labels.items():
             postings = store._labels.get(label)
             if postings is None:
-                postings = store._labels[label] = Postings()
+                postings = store._labels[label] = InvertedIndex()
             postings.add(value, obj)
         _post(store._owners.add, (owner.uid for owner in meta.owner_references), obj)
         for index, postings in store._indexes.values():

@@ -245,12 +245,12 @@ def _ending(server: Server, scenario: Scenario) -> Ending:
             continue
         for entry in server.store.list(kind.key):
             obj = msgspec.json.decode(entry.value)
-            if not _is_furniture(obj):
+            if not _is_default_object(obj):
                 ending[_canonical(_plain(obj, scenario.ignored))] += 1
     return ending
 
 
-def _is_furniture(obj: Mapping[str, Any]) -> bool:
+def _is_default_object(obj: Mapping[str, Any]) -> bool:
     """What every cluster has, whatever the scenario."""
     metadata = obj["metadata"]
     return metadata.get("namespace", "") in ("kube-system", "kube-public", "kube-node-lease") or (

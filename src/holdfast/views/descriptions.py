@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.meta import jsonpath
+from holdfast.meta.jsonpath import evaluate
 from holdfast.meta.quantities import Quantity, QuantityError
 from holdfast.views.pools import pool_rows
 from holdfast.views.tables import NOTHING, aligned
@@ -156,12 +156,12 @@ def tree(value: Any) -> list[str]:
         return [line for name, each in value.items() for line in _member(str(name), each)]
     if isinstance(value, list):
         return [line for each in value for line in _item(each)]
-    return str(jsonpath.text_of(value)).splitlines() or [""]
+    return str(evaluate.text_of(value)).splitlines() or [""]
 
 
 def _member(name: str, value: Any) -> list[str]:
     if isinstance(value, list) and value and not any(isinstance(each, Mapping | list) for each in value):
-        return [f"{name}: {', '.join(map(jsonpath.text_of, value))}"]
+        return [f"{name}: {', '.join(map(evaluate.text_of, value))}"]
     lines = tree(value)
     if isinstance(value, Mapping | list) or len(lines) > 1:
         return [f"{name}:", *(f"  {line}" for line in lines)]
@@ -262,5 +262,5 @@ def _asked(pod: Object, resource: str) -> Quantity:
 
 
 def _cell(value: Any) -> str:
-    text = "" if value is None else str(jsonpath.text_of(value))
+    text = "" if value is None else str(evaluate.text_of(value))
     return " ".join(text.split()) or NOTHING

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.meta import jsonpath
+from holdfast.meta.jsonpath import evaluate
 from holdfast.meta.quantities import Quantity, QuantityError
 
 NOTHING: Final = "<none>"
@@ -100,7 +100,7 @@ def line(columns: Sequence[Column], row: Row, look: Look) -> list[str]:
 def _text(cell: Any) -> str:
     if cell is None:
         return ""
-    first, *rest = _BREAK.split(jsonpath.text_of(cell), maxsplit=1)
+    first, *rest = _BREAK.split(evaluate.text_of(cell), maxsplit=1)
     return first.replace("\x1b", "^[") + ("..." if rest else "")
 
 
@@ -132,7 +132,7 @@ class Custom:
     """A column by its heading and the path of what it shows."""
 
     heading: str
-    path: jsonpath.Path
+    path: evaluate.Path
 
 
 def custom_columns(written: str) -> tuple[Custom, ...]:
@@ -142,12 +142,12 @@ def custom_columns(written: str) -> tuple[Custom, ...]:
         heading, colon, path = each.partition(":")
         if not (heading and colon and path):
             raise ValueError(f"{each!r} is not a column; write HEADING:PATH, such as NAME:.metadata.name")
-        columns.append(Custom(heading, jsonpath.compile(path)))
+        columns.append(Custom(heading, evaluate.compile(path)))
     return tuple(columns)
 
 
 def custom_line(columns: Iterable[Custom], obj: Object) -> list[str]:
-    return [",".join(map(jsonpath.text_of, column.path.find(obj))) or NOTHING for column in columns]
+    return [",".join(map(evaluate.text_of, column.path.find(obj))) or NOTHING for column in columns]
 
 
 # Order.
@@ -155,7 +155,7 @@ def custom_line(columns: Iterable[Custom], obj: Object) -> list[str]:
 
 def order(objects: Sequence[Object], path: str) -> list[int]:
     """The places of the objects by the values at a path: those without first, numbers in names as numbers."""
-    found = [next(iter(jsonpath.compile(path).find(obj)), None) for obj in objects]
+    found = [next(iter(evaluate.compile(path).find(obj)), None) for obj in objects]
     quantities = all(isinstance(value, str) and _quantity(value) is not None for value in found if value is not None)
     keys = [_order_key(value, quantities=quantities) for value in found]
     return sorted(range(len(objects)), key=keys.__getitem__)
@@ -168,7 +168,7 @@ def _order_key(value: Any, *, quantities: bool) -> tuple[Any, ...]:
         return (1, value)
     if quantities:
         return (1, _quantity(value))
-    parts = _DIGITS.split(jsonpath.text_of(value))
+    parts = _DIGITS.split(evaluate.text_of(value))
     return (2, *((part, 0) if index % 2 == 0 else ("", int(part)) for index, part in enumerate(parts)))
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from holdfast.client.protocols import Added, Deleted, Modified
 from holdfast.client.resources import NODES, PODS, Resource
-from holdfast.cluster.parts import Cluster as Parts
+from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.kinds import grove, grove_scheduler
 from holdfast.operators.podcliqueset import CONTROLLERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gangsets import Cluster, pods, status, workload
+from tests.operators.podcliqueset.gangsets import Cluster, pods, status, workload
 
 from holdfast.operators.podcliqueset import labels
 

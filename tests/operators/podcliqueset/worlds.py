@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gangsets import CLIQUES, GANGS, GROUPS, SETS, clique, group, pcs
+from tests.operators.podcliqueset.gangsets import CLIQUES, GANGS, GROUPS, SETS, clique, group, pcs
 
 from holdfast.client.resources import PODS, Resource
 from holdfast.meta import times

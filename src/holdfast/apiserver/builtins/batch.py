@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.apiserver.ages import age, human_duration
 from holdfast.apiserver.builtins import checks, schedules
 from holdfast.apiserver.builtins.checks import Problems
 from holdfast.apiserver.builtins.columns import (
@@ -21,6 +20,7 @@ from holdfast.apiserver.builtins.pod_checks import template_problems
 from holdfast.apiserver.builtins.pod_defaults import default_template
 from holdfast.apiserver.resources import Column, Object, ResourceType
 from holdfast.meta import times
+from holdfast.meta.ages import age, human_duration
 from holdfast.meta.errors import FieldError
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from holdfast.apiserver.ages import UNKNOWN, age
 from holdfast.apiserver.resources import Column, Object
+from holdfast.meta.ages import UNKNOWN, age
 from holdfast.meta.selectors import LabelSelector, SelectorError
 
 NONE: Final = "<none>"

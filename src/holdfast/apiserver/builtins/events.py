@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from holdfast.apiserver.ages import age
 from holdfast.apiserver.builtins import checks
 from holdfast.apiserver.builtins.columns import column, field, get, joined
 from holdfast.apiserver.builtins.library import TYPES, builtin
 from holdfast.apiserver.resources import Column, Object, ResourceType
+from holdfast.meta.ages import age
 from holdfast.meta.errors import FieldError
 
 _NEW_NAMES: Final[Mapping[str, str]] = {

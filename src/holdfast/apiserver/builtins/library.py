@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from holdfast.apiserver.builtins import (
-    types_claims,
-    types_containers,
-    types_core,
-    types_metadata,
-    types_pods,
-    types_policies,
-    types_services,
-    types_storage,
-    types_volumes,
-    types_workloads,
-)
 from holdfast.apiserver.builtins.decoding import Decoder, Mistyped
 from holdfast.apiserver.builtins.notation import Types
-from holdfast.apiserver.refusals import Undecodable
+from holdfast.apiserver.builtins.types import (
+    claims,
+    containers,
+    core,
+    metadata,
+    pods,
+    policies,
+    services,
+    storage,
+    volumes,
+    workloads,
+)
+from holdfast.apiserver.http.refusals import Undecodable
 from holdfast.apiserver.resources import Object, ResourceType, nothing
 
 TYPES: Final = Types(
-    types_metadata.TEXT,
-    types_claims.TEXT,
-    types_volumes.TEXT,
-    types_containers.TEXT,
-    types_pods.TEXT,
-    types_workloads.TEXT,
-    types_services.TEXT,
-    types_core.TEXT,
-    types_storage.TEXT,
-    types_policies.TEXT,
+    metadata.TEXT,
+    claims.TEXT,
+    volumes.TEXT,
+    containers.TEXT,
+    pods.TEXT,
+    workloads.TEXT,
+    services.TEXT,
+    core.TEXT,
+    storage.TEXT,
+    policies.TEXT,
 )
 DECODER: Final = Decoder(TYPES)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.apiserver.ages import UNKNOWN
 from holdfast.apiserver.builtins import checks
 from holdfast.apiserver.builtins.checks import Problems, each
 from holdfast.apiserver.builtins.columns import AGE, NAME, NONE, column, field, get, joined
@@ -12,6 +11,7 @@ from holdfast.apiserver.builtins.library import builtin
 from holdfast.apiserver.builtins.pod_checks import TAINT_EFFECTS
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta import names
+from holdfast.meta.ages import UNKNOWN
 from holdfast.meta.errors import FieldError
 
 ROLE_PREFIX: Final = "node-role.kubernetes.io/"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.apiserver.ages import age
 from holdfast.apiserver.builtins.columns import AGE, NAME, NONE, column, get
 from holdfast.apiserver.resources import Column, Object
+from holdfast.meta.ages import age
 
 
 def _statuses(pod: Object, which: str) -> Sequence[Object]:

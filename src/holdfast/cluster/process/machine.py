@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.client.resources import LEASES, NODES
-from holdfast.cluster.nodelifecycle import KUBELET
+from holdfast.cluster.nodes.lifecycle import KUBELET
 from holdfast.meta import times
 from holdfast.meta.quantities import Format, Quantity
 

@@ -27,6 +27,7 @@ import aiohttp
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, SECRETS, Resource
+from holdfast.cluster.process.directories import Places
 from holdfast.cluster.process.env import Surroundings
 from holdfast.cluster.process.facts import Container, Ended, Gone
 from holdfast.cluster.process.files import make_private
@@ -40,7 +41,6 @@ from holdfast.cluster.process.machine import (
     node_manifest,
     node_status,
 )
-from holdfast.cluster.process.places import Places
 from holdfast.cluster.process.pods import Pod, Referred
 from holdfast.cluster.process.state import is_final
 from holdfast.cluster.process.status import waiting

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.cluster.process.directories import Placed, Places, placing
 from holdfast.cluster.process.env import Lookup, Refused, Surroundings, expand, variables
-from holdfast.cluster.process.places import Placed, Places, placing
 from holdfast.cluster.process.pods import RUNTIME_CLASS, Container, Mount, Pod
 from holdfast.cluster.process.volumes import located, within
 

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
 from holdfast.client.resources import CLAIMS
+from holdfast.cluster.process.directories import Places
 from holdfast.cluster.process.env import Lookup, Refused, Surroundings, amount, config_map, field, secret
-from holdfast.cluster.process.places import Places
 from holdfast.cluster.process.pods import (
     ConfigMap,
     ConfigMapSource,

@@ -25,15 +25,16 @@ from holdfast.client.objects import Object
 from holdfast.client.pods import FINISHED
 from holdfast.client.protocols import Client, PatchType, Unreachable
 from holdfast.client.resources import PODS
+from holdfast.cluster.process import events as notices
 from holdfast.cluster.process import facts as known
-from holdfast.cluster.process import notices, state
+from holdfast.cluster.process import state
 from holdfast.cluster.process import status as statuses
 from holdfast.cluster.process.checks import Asker
 from holdfast.cluster.process.containers import ContainerRun, Exit, StartFailed
+from holdfast.cluster.process.directories import Places
 from holdfast.cluster.process.env import Lookup, Refused, Surroundings
 from holdfast.cluster.process.files import make_private, publish, read_tail
 from holdfast.cluster.process.logs import last_words
-from holdfast.cluster.process.places import Places
 from holdfast.cluster.process.pods import Container, Pod, Referred, referred
 from holdfast.cluster.process.probes import Kind
 from holdfast.cluster.process.specs import Launch, launch

@@ -17,8 +17,8 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from holdfast.client.objects import Object
+from holdfast.cluster.nodes.taints import Taint
 from holdfast.cluster.scheduling.needs import CPU, MEMORY, Claim, HostPort, PodTerm, Spread, amounts
-from holdfast.cluster.taints import Taint
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector, Operator, Requirement
 

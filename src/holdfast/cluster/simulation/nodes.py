@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, LEASES, NODES, Resource
-from holdfast.cluster.nodelifecycle import KUBELET, LEASE_NAMESPACE, Node
+from holdfast.cluster.nodes.lifecycle import KUBELET, LEASE_NAMESPACE, Node
 from holdfast.cluster.simulation import chaos
 from holdfast.cluster.simulation.agent import NODE_LABEL
 from holdfast.cluster.simulation.chaos import NodeDown, NodeFault, NodeGone
@@ -27,7 +27,7 @@ from holdfast.meta import times
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Environment
 from holdfast.runtime.decisions import Create, Delete, Patch, Write
-from holdfast.runtime.writing import Scribe
+from holdfast.runtime.execution import Executor
 
 _log: Final = logging.getLogger("holdfast.cluster.nodes")
 
@@ -302,7 +302,7 @@ class _Keeper:
         now, world = self._now(), self._seen(name)
         writes, due = decide(world, now, fleet=self._fleet)
         try:
-            await Scribe(self._client).carry_out(writes)
+            await Executor(self._client).carry_out(writes)
         except Failure as failure:
             _log.info("node not kept", extra={"fields": {"node": name, "error": failure.message}})
             return now + _AGAIN

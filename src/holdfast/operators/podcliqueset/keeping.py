@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.client.objects import Object
 from holdfast.kernel.children import differences
-from holdfast.meta import mergepatch
+from holdfast.meta.patches import merge
 from holdfast.operators.podcliqueset import labels
 from holdfast.runtime.decisions import Patch, Write
 
@@ -26,7 +26,7 @@ def patched(have: Object, wanted: Mapping[str, Any]) -> Iterator[Write]:
     if not another and not any(differences(metadata, content)) and not any(differences(fields, wanted["spec"])):
         return
     before = {"metadata": {name: metadata.get(name) or {} for name in content}, "spec": _present(fields)}
-    patch = mergepatch.diff(before, {"metadata": content, "spec": wanted["spec"]})
+    patch = merge.diff(before, {"metadata": content, "spec": wanted["spec"]})
     if patch:
         yield Patch(because="its template changed", resource=have.resource, key=have.key, patch=patch, uid=have.uid)
 

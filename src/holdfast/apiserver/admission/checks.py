@@ -1,0 +1,87 @@
+"""Admission: what must be so around an object before it is written.
+
+The namespace must exist and live on; then whoever else wants to be asked is
+asked, one after another.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.apiserver.auth.escalation import check_escalation
+from holdfast.apiserver.auth.rbac import Authorizer
+from holdfast.apiserver.resources import Object
+from holdfast.apiserver.storage.store import Entry, Store
+from holdfast.apiserver.verbs.writes import SERVER, Admit, Writing
+from holdfast.meta.errors import Cause, Details, Forbidden, NotFound
+
+NAMESPACES: Final = "/namespaces"
+PROTECTED: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+"""Namespaces that always exist; they are made when the server is, and cannot be deleted."""
+
+
+def namespaces(store: Store) -> Admit:
+    """Nothing is created in a namespace that does not exist or is going."""
+
+    async def admit(
+        writing: Writing, obj: Object, old: Object | None, operation: str
+    ) -> tuple[Object, tuple[str, ...]]:
+        name = writing.namespace
+        if operation == "CREATE" and writing.kind.namespaced and name:
+            entry = store.get(NAMESPACES, "", name)
+            if entry is None:
+                raise NotFound.of("namespaces", name)
+            if entry.deleting:
+                raise _going(writing, obj, name)
+        return obj, ()
+
+    return admit
+
+
+def _going(writing: Writing, obj: Object, namespace: str) -> Forbidden:
+    kind = writing.kind
+    name = obj["metadata"].get("name", "")
+    why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    error = Forbidden.of(kind.plural, name, group=kind.group, why=why)
+    causes = (
+        Cause(
+            reason="NamespaceTerminating",
+            message=f"namespace {namespace} is being terminated",
+            field="metadata.namespace",
+        ),
+    )
+    return Forbidden(str(error), details=Details(name=name, group=kind.group, kind=kind.plural, causes=causes))
+
+
+def check_deletable(entry: Entry) -> None:
+    """The namespaces that the server itself stands on stay."""
+    if entry.resource == NAMESPACES and entry.name in PROTECTED:
+        raise Forbidden.of("namespaces", entry.name, why="this namespace may not be deleted")
+
+
+def in_order(*each: Admit) -> Admit:
+    """Ask one after another; each sees what the one before made of the object."""
+
+    async def admit(
+        writing: Writing, obj: Object, old: Object | None, operation: str
+    ) -> tuple[Object, tuple[str, ...]]:
+        said: tuple[str, ...] = ()
+        for ask in each:
+            obj, more = await ask(writing, obj, old, operation)
+            said += more
+        return obj, said
+
+    return admit
+
+
+def no_escalation(authorizer: Authorizer) -> Admit:
+    """Nobody grants what they do not have."""
+
+    async def admit(
+        writing: Writing, obj: Object, old: Object | None, operation: str
+    ) -> tuple[Object, tuple[str, ...]]:
+        if writing.user.name != SERVER.name:
+            check_escalation(authorizer, writing.user, obj, old=old)
+        return obj, ()
+
+    return admit

@@ -1,0 +1,1 @@
+"""Admission webhooks: which are called, how, and what follows from their answers."""

@@ -1,0 +1,58 @@
+"""Match conditions of webhooks: CEL over the request, its object and the object before.
+
+Compiled on first use and kept by their text.  Nothing here knows what becomes of
+a condition that fails.  Importing this loads the engine, so it is imported by
+those alone who have a condition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from cel_expr_python import cel
+from cel_expr_python.ext.ext_bindings import ExtBindings
+from cel_expr_python.ext.ext_encoders import ExtEncoders
+from cel_expr_python.ext.ext_math import ExtMath
+from cel_expr_python.ext.ext_optional import ExtOptional
+from cel_expr_python.ext.ext_strings import ExtStrings
+
+from holdfast.apiserver.cel import library
+
+VARIABLES: Final = ("object", "oldObject", "request")
+
+
+class ConditionError(Exception):
+    """A condition that does not compile, does not run, or says neither yes nor no."""
+
+
+def holds(expression: str, values: Mapping[str, Any]) -> bool:
+    """Whether a condition is true of the values of `VARIABLES`; raises `ConditionError`."""
+    try:
+        result = _compiled(expression).eval(_environment().Activation(dict(values)))
+    except RuntimeError as error:  # the engine's only kind
+        raise _error(expression, error) from None
+    if result.type() == cel.Type.ERROR:
+        raise _error(expression, result.value())
+    value = result.value()
+    if not isinstance(value, bool):
+        raise _error(expression, "must evaluate to bool")
+    return value
+
+
+def _error(expression: str, problem: object) -> ConditionError:
+    said = re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", str(problem))
+    return ConditionError(f"expression '{expression}' resulted in error: {said}")
+
+
+@cache
+def _environment() -> Any:
+    extensions = [ExtStrings(), ExtMath(), ExtOptional(), ExtBindings(), ExtEncoders(), library.for_running()]
+    return cel.NewEnv(variables=dict.fromkeys(VARIABLES, cel.Type.DYN), extensions=extensions)
+
+
+@lru_cache(maxsize=256)
+def _compiled(expression: str) -> Any:
+    return _environment().compile(expression)

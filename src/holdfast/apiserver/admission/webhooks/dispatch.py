@@ -1,0 +1,325 @@
+"""Admission webhooks, called for real: who is asked, in which order, and what follows from the answers.
+
+`Webhooks.mutate` is asked before an object is validated and may change it;
+`Webhooks.judge` after that, and may only refuse.  Requests about webhook
+configurations ask nobody, or a broken one could never be repaired; nor does
+what the server writes by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from holdfast.apiserver.admission.webhooks import matching
+from holdfast.apiserver.admission.webhooks.calls import Answer, CallFailed, Calls, request_of
+from holdfast.apiserver.admission.webhooks.matching import Hook, Question
+from holdfast.apiserver.admission.webhooks.services import Resolve, resolver
+from holdfast.apiserver.http import bodies
+from holdfast.apiserver.http.options import META
+from holdfast.apiserver.resources import Object, Registry, ResourceType
+from holdfast.apiserver.storage.store import Store
+from holdfast.apiserver.verbs import metadata, subresources
+from holdfast.apiserver.verbs.writes import SERVER, Writing
+from holdfast.meta.errors import BadRequest, Forbidden, InternalError, StatusError, from_status
+from holdfast.meta.exchange import encode
+from holdfast.meta.objects import GVK
+from holdfast.meta.patches import json as jsonpatch
+
+GROUP: Final = "admissionregistration.k8s.io"
+MUTATING: Final = f"{GROUP}/mutatingwebhookconfigurations"
+VALIDATING: Final = f"{GROUP}/validatingwebhookconfigurations"
+
+Reshape = Callable[[ResourceType, Object], None]
+"""Prunes and defaults an object in place, as one that has just arrived; raises `StatusError`."""
+
+_log: Final = logging.getLogger("holdfast.apiserver.admission.webhooks.dispatch")
+
+
+class Webhooks:
+    """The webhooks of the stored configurations."""
+
+    def __init__(self, store: Store, registry: Registry, *, reshape: Reshape, resolve: Resolve | None = None) -> None:
+        self._store = store
+        self._registry = registry
+        self._reshape = reshape
+        self._calls = Calls(resolve or resolver(store))
+        self._hooks: dict[str, tuple[int, tuple[Hook, ...]]] = {}
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+    async def mutate(
+        self, writing: Writing, obj: Object, old: Object | None, operation: str
+    ) -> tuple[Object, tuple[str, ...]]:
+        """What the mutating webhooks make of an object (another one, if they change it), and their warnings."""
+        hooks = self._configured(MUTATING, writing)
+        if not hooks:
+            return obj, ()
+        question = question_of(writing, obj, operation)
+        shown = _shown(writing, obj)
+        made, said = await self._changed(hooks, question, shown, _shown(writing, old))
+        return (obj if made is shown else _taken(writing, obj, made)), said
+
+    async def judge(self, writing: Writing, obj: Object | None, old: Object | None, operation: str) -> tuple[str, ...]:
+        """The warnings of the validating webhooks, if none of them refuses; a deletion has no new object."""
+        mutating = self._configured(MUTATING, writing) if obj is None else ()
+        validating = self._configured(VALIDATING, writing)
+        if not mutating and not validating:
+            return ()
+        subject = obj if obj is not None else old
+        assert subject is not None, "a request is about an object"
+        question = question_of(writing, subject, operation)
+        seen, before = _shown(writing, obj), _shown(writing, old)
+        said = await self._objections(mutating, question, before)
+        concerned = [
+            (hook, kind) for hook in validating if (kind := self._concerned(hook, question, seen, before)) is not None
+        ]
+        answers = await asyncio.gather(
+            *(self._answer(hook, question, kind, seen, before, mutating=False) for hook, kind in concerned),
+            return_exceptions=True,  # all are asked to the end; the first refusal in their order is told
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+            said += answer.warnings if answer is not None else ()
+        return said
+
+    # Who is asked.
+
+    def _configured(self, resource: str, writing: Writing) -> tuple[Hook, ...]:
+        """The webhooks of all configurations of one sort, by name; none for a write that asks nobody."""
+        if writing.user is SERVER or writing.kind.group == GROUP:
+            return ()
+        changed = self._store.changed_at(resource)
+        known = self._hooks.get(resource)
+        if known is None or known[0] != changed:
+            entries = self._store.list(resource)
+            hooks = tuple(hook for each in entries for hook in matching.read(bodies.read_json(each.value)))
+            known = self._hooks[resource] = changed, hooks
+        return known[1]
+
+    def _concerned(self, hook: Hook, question: Question, obj: Object | None, old: Object | None) -> ResourceType | None:
+        """The version in which the webhook is to see the object; None where it is not asked."""
+        asked = question.kind
+        others = (each for each in self._registry if each.key == asked.key and each.gvk != asked.gvk)
+        kind = matching.version_for(hook, question, others)
+        if kind is None or not matching.selects(hook, question, obj, old, labels_of=self._labels_of):
+            return None
+        if hook.conditions and not self._conditions_hold(hook, question, kind, obj, old):
+            return None
+        return kind
+
+    @staticmethod
+    def _conditions_hold(
+        hook: Hook, question: Question, kind: ResourceType, obj: Object | None, old: Object | None
+    ) -> bool:
+        """Whether all its conditions do: one that does not settles it, whatever is wrong with the others."""
+        from holdfast.apiserver.admission.webhooks.conditions import ConditionError, holds  # loads the engine, late
+
+        request = request_of(question, kind, obj, old, uid="")
+        values = {"object": request.pop("object"), "oldObject": request.pop("oldObject"), "request": request}
+        problems: list[str] = []
+        for condition in hook.conditions:
+            try:
+                if not holds(condition, values):
+                    return False
+            except ConditionError as error:
+                problems.append(str(error))
+        if problems and not hook.lenient:
+            why = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+            raise Forbidden.of(question.kind.plural, question.name, group=question.kind.group, why=why)
+        return not problems
+
+    def _labels_of(self, namespace: str) -> Mapping[str, str]:
+        entry = self._store.get(matching.NAMESPACES, "", namespace)
+        return entry.labels if entry is not None else {}
+
+    # Asking.
+
+    async def _answer(
+        self,
+        hook: Hook,
+        question: Question,
+        kind: ResourceType,
+        obj: Object | None,
+        old: Object | None,
+        *,
+        mutating: bool,
+    ) -> Answer | None:
+        """The answer of a webhook that allows the request; None if it failed and may."""
+        if question.dry_run and hook.side_effects:
+            raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
+        seen, before = _in_version(question, kind, obj), _in_version(question, kind, old)
+        request = request_of(question, kind, seen, before, uid=str(uuid.uuid4()))
+        try:
+            answer = await self._calls.ask(hook, request, mutating=mutating)
+        except CallFailed as error:
+            if not hook.lenient:
+                raise InternalError.of(f'failed calling webhook "{hook.name}": {error}') from None
+            _log.warning("webhook failed open", extra={"fields": {"webhook": hook.name, "why": str(error)}})
+            return None
+        if not answer.allowed:
+            raise denial(hook.name, answer.status)
+        return answer
+
+    async def _changed(
+        self, hooks: Sequence[Hook], question: Question, obj: Object, old: Object | None
+    ) -> tuple[Object, tuple[str, ...]]:
+        """One after another; then once more those who asked to see what others changed after them."""
+        said: tuple[str, ...] = ()
+        satisfied: set[Hook] = set()
+        again: set[Hook] = set()
+        for once_more in (False, True):
+            for hook in hooks:
+                if once_more and hook not in again:
+                    continue
+                kind = self._concerned(hook, question, obj, old)
+                if kind is None:
+                    continue
+                answer = await self._answer(hook, question, kind, obj, old, mutating=True)
+                if answer is not None:
+                    said += answer.warnings
+                    made = self._patched(hook, question, kind, obj, answer)
+                    if made is not obj:
+                        obj = made
+                        again |= satisfied
+                        satisfied = set()
+                if hook.again:
+                    satisfied.add(hook)
+        return obj, said
+
+    async def _objections(self, hooks: Sequence[Hook], question: Question, old: Object | None) -> tuple[str, ...]:
+        """Ask mutating webhooks about a deletion, where there is nothing to change."""
+        said: tuple[str, ...] = ()
+        for hook in hooks:
+            kind = self._concerned(hook, question, None, old)
+            if kind is not None and (answer := await self._answer(hook, question, kind, None, old, mutating=True)):
+                if answer.patch:
+                    why = "attempted to modify the object, which is not supported for this operation"
+                    raise InternalError.of(f'admission webhook "{hook.name}" {why}')
+                said += answer.warnings
+        return said
+
+    def _patched(self, hook: Hook, question: Question, kind: ResourceType, obj: Object, answer: Answer) -> Object:
+        """The object with a webhook's patch, as fit to be written as any that arrives; itself if nothing changed."""
+        if not answer.patch:
+            return obj
+        seen = _in_version(question, kind, obj)
+        form = _form(kind, seen)
+        try:
+            # Encoded and decoded: a patch may put one value in two places, which then must not change together.
+            made = bodies.read_json(encode(jsonpatch.apply(seen, answer.patch)))
+            if jsonpatch.json_equal(made, seen):
+                return obj
+            if not isinstance(made, dict):
+                raise BadRequest("the patched object is none")
+            made = bodies.checked_object(made, form)
+            if form is kind:
+                self._reshape(kind, made)
+                made = _converted(made, kind, question.kind)
+        except (jsonpatch.JSONPatchError, StatusError) as error:
+            raise InternalError.of(f'the patch of admission webhook "{hook.name}" cannot be used: {error}') from None
+        return made
+
+
+def question_of(writing: Writing, obj: Object, operation: str) -> Question:
+    """What webhooks are told of a write beside its objects."""
+    kind, name = writing.kind, obj["metadata"].get("name", "")
+    return Question(
+        kind=kind,
+        operation=operation,
+        namespace=name if kind.key == matching.NAMESPACES else writing.namespace,
+        name=name,
+        user=writing.user,
+        options=_options(writing, operation),
+        subresource=writing.subresource,
+        dry_run=writing.options.dry_run,
+    )
+
+
+def _options(writing: Writing, operation: str) -> Object:
+    options: Object = {"kind": f"{operation.capitalize()}Options", "apiVersion": f"{META}/v1"}
+    deleting = writing.deletion
+    if writing.options.dry_run:
+        options["dryRun"] = ["All"]
+    said: Object = {
+        "fieldManager": writing.options.field_manager,
+        "fieldValidation": writing.options.field_validation,
+    }
+    if deleting is not None:
+        said = {
+            "gracePeriodSeconds": deleting.grace_seconds,
+            "propagationPolicy": deleting.propagation,
+            "preconditions": _filled({"uid": deleting.uid, "resourceVersion": deleting.resource_version}) or None,
+        }
+    return options | _filled(said)
+
+
+def _filled(fields: Object) -> Object:
+    return {name: value for name, value in fields.items() if value not in (None, "")}
+
+
+def denial(name: str, status: Object) -> StatusError:
+    """The refusal of a webhook, in its own words and with its own code, if that is one of an error."""
+    code, why = status.get("code"), status.get("message") or status.get("reason")
+    if not isinstance(code, int) or not 400 <= code <= 599:
+        code = 400
+    said = f": {why}" if why else " without explanation"
+    message = f'admission webhook "{name}" denied the request{said}'
+    return from_status({**status, "message": message, "code": code}, code)
+
+
+def _shown(writing: Writing, obj: Any) -> Any:
+    """What a webhook sees of an object: of a scale, the Scale."""
+    if obj is None or writing.subresource != "scale" or writing.kind.scale is None:
+        return obj
+    return subresources.scale_of(obj, writing.kind.scale)
+
+
+def _form(kind: ResourceType, obj: Object) -> ResourceType:
+    """What an object that webhooks see must be: of its kind, or what is posted to a subresource."""
+    gvk = GVK.of(obj)
+    if gvk.kind == kind.kind:
+        return kind
+    return replace(subresources.SCALE, group=gvk.group, version=gvk.version, kind=gvk.kind)
+
+
+def _taken(writing: Writing, obj: Object, made: Object) -> Object:
+    """The object with what webhooks made of it, save for what a write like this cannot change."""
+    kind = writing.kind
+    if made["kind"] == subresources.SCALE.kind and kind.scale is not None:
+        return subresources.scaled(obj, kind, made)
+    if made["kind"] != kind.kind:
+        return made
+    if writing.subresource == "status":
+        return _with(obj, "status", made)
+    metadata.keep_server_owned(made, obj)
+    for name in ("namespace", "managedFields", "resourceVersion"):
+        made["metadata"] = _with(made["metadata"], name, obj["metadata"])
+    return _with(made, "status", obj) if kind.status else made
+
+
+def _with(obj: Object, name: str, other: Object) -> Object:
+    """`obj` with the field of that name as another one has it, or without."""
+    rest = {key: value for key, value in obj.items() if key != name}
+    return rest | {name: other[name]} if name in other else rest
+
+
+def _in_version(question: Question, kind: ResourceType, obj: Any) -> Any:
+    """The object in the version that a webhook sees; what belongs to a subresource has one version only."""
+    if obj is None or obj["kind"] != question.kind.kind:
+        return obj
+    return _converted(obj, question.kind, kind)
+
+
+def _converted(obj: Object, source: ResourceType, target: ResourceType) -> Object:
+    if source.gvk == target.gvk:
+        return obj
+    obj = source.to_stored(obj) if source.to_stored is not None else obj
+    obj = target.from_stored(obj) if target.from_stored is not None else obj
+    return {**obj, "kind": target.kind, "apiVersion": target.api_version}

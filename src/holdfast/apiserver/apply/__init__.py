@@ -1,0 +1,1 @@
+"""Server-side apply: field sets, merging, and the field managers of an object."""

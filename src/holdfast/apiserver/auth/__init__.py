@@ -1,0 +1,1 @@
+"""Who makes a request, and what they may do: authentication, tokens, certificates, RBAC."""

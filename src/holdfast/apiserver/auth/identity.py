@@ -1,0 +1,182 @@
+"""What a server is known by: its authority, its certificate, the key of its tokens and the admin's token.
+
+Made on the first start and kept, since every kubeconfig that was handed out
+depends on it.  In a data directory they are files that only their owner can
+read; an ephemeral server keeps them in memory.  Nothing here knows HTTP or the
+store.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import ssl
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from holdfast.apiserver.auth import certificates
+from holdfast.apiserver.auth.certificates import CertificateError, Pair
+
+_AUTHORITY: Final = "ca"
+_SERVING: Final = "serving"
+_TOKEN_KEY: Final = "service-account.key"
+_ADMIN_TOKEN: Final = "admin.token"
+
+
+class IdentityError(Exception):
+    """What is kept cannot be used; the message names the file and the remedy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Everything that makes a server this server."""
+
+    authority: Pair
+    serving: Pair
+    token_key: ec.EllipticCurvePrivateKey
+    admin_token: str
+
+    @classmethod
+    def ephemeral(cls, bind: str, *, now: datetime) -> Identity:
+        """One that is gone with the process."""
+        authority = certificates.new_authority(now)
+        return cls(
+            authority=authority,
+            serving=certificates.new_serving(authority, certificates.hosts_for(bind), now=now),
+            token_key=certificates.new_key(),
+            admin_token=_new_token(),
+        )
+
+    @classmethod
+    def kept(cls, directory: Path, bind: str, *, now: datetime) -> Identity:
+        """The one in a directory; what is not there yet, or near its end, is made and written."""
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        authority = _load_pair(directory, _AUTHORITY)
+        if authority is None or certificates.expired(authority, now):
+            authority = certificates.new_authority(now)
+            _write_pair(directory, _AUTHORITY, authority)
+        hosts = certificates.hosts_for(bind)
+        serving = _load_pair(directory, _SERVING)
+        if serving is None or not certificates.serves(serving, authority, hosts=hosts, now=now):
+            serving = certificates.new_serving(authority, hosts, now=now)
+            _write_pair(directory, _SERVING, serving)
+        return cls(
+            authority=authority,
+            serving=serving,
+            token_key=_kept_key(directory / _TOKEN_KEY),
+            admin_token=_kept_token(directory / _ADMIN_TOKEN),
+        )
+
+    def renewed(self, bind: str, *, now: datetime) -> Identity:
+        """The same with a new serving certificate, for a server that runs longer than one lasts."""
+        return replace(self, serving=certificates.new_serving(self.authority, certificates.hosts_for(bind), now=now))
+
+    def tls(self) -> ssl.SSLContext:
+        """A context that serves this identity and takes client certificates of its authority, where one is offered."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=self.authority.certificate_pem.decode())
+        context.set_alpn_protocols(["http/1.1"])
+        load_serving(context, self.serving)
+        return context
+
+    def kubeconfig(self, url: str) -> str:
+        """A kubeconfig of the admin; JSON, which is YAML too."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "holdfast",
+                    "cluster": {
+                        "server": url,
+                        "certificate-authority-data": base64.b64encode(self.authority.certificate_pem).decode(),
+                    },
+                }
+            ],
+            "users": [{"name": "admin", "user": {"token": self.admin_token}}],
+            "contexts": [{"name": "holdfast", "context": {"cluster": "holdfast", "user": "admin"}}],
+            "current-context": "holdfast",
+        }
+        return json.dumps(config, indent=2) + "\n"
+
+
+def load_serving(context: ssl.SSLContext, pair: Pair) -> None:
+    """Make a context serve a pair from the next connection on; `ssl` takes files alone."""
+    with TemporaryDirectory(prefix="holdfast-") as directory:
+        path = Path(directory) / "serving.pem"
+        write_private(path, pair.certificate_pem + pair.key_pem)
+        context.load_cert_chain(path)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read; it is there whole or not at all, even after a crash."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _load_pair(directory: Path, name: str) -> Pair | None:
+    certificate, key = _paths(directory, name)
+    if not (certificate.exists() and key.exists()):
+        return None
+    try:
+        return Pair.load(certificate.read_bytes(), key.read_bytes())
+    except CertificateError as error:
+        # Made anew silently, an authority would turn every kubeconfig in use into a riddle.
+        raise IdentityError(f"{certificate}: {error}; restore it, or remove it to have it made anew") from error
+
+
+def _write_pair(directory: Path, name: str, pair: Pair) -> None:
+    certificate, key = _paths(directory, name)
+    # A key without its certificate is no pair yet, so a crash between the two only makes both anew.
+    certificate.unlink(missing_ok=True)
+    write_private(key, pair.key_pem)
+    write_private(certificate, pair.certificate_pem)
+
+
+def _paths(directory: Path, name: str) -> tuple[Path, Path]:
+    return directory / f"{name}.crt", directory / f"{name}.key"
+
+
+def _kept_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    if path.exists():
+        try:
+            return certificates.load_key(path.read_bytes())
+        except CertificateError as error:
+            raise IdentityError(f"{path}: {error}; restore it, or remove it to have it made anew") from error
+    key = certificates.new_key()
+    write_private(path, certificates.key_pem(key))
+    return key
+
+
+def _kept_token(path: Path) -> str:
+    if path.exists():
+        token = path.read_text("utf-8", errors="replace").strip()
+        if len(token) < 32 or not token.isascii():
+            raise IdentityError(f"{path}: not a token of 32 or more characters; remove it to have it made anew")
+        return token
+    token = _new_token()
+    write_private(path, f"{token}\n".encode())
+    return token
+
+
+def _new_token() -> str:
+    return secrets.token_hex(32)

@@ -1,0 +1,1 @@
+"""The numbers that fields of built-in kinds have in protocol buffers."""

@@ -1,0 +1,1 @@
+"""The types of built-in kinds, in the notation that `notation` reads."""

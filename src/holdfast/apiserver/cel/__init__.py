@@ -1,0 +1,1 @@
+"""CEL rules of schemas and webhooks: types, Kubernetes' function libraries, evaluation."""

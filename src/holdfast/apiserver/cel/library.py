@@ -1,0 +1,170 @@
+"""Kubernetes' functions for CEL, beside those that the engine brings, as declarations.
+
+Each function is declared once, with the types that Kubernetes gives it; rules
+are checked against these.  When rules run, values of types that the engine does
+not know are maps (see `cel_functions`), and the declarations say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cel_expr_python import cel
+
+from holdfast.apiserver.cel import functions as do
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One overload: parameters and result by their CEL names, ``any`` for what may be of any type."""
+
+    name: str
+    result: str
+    parameters: tuple[str, ...]
+    call: Callable[..., Any]
+    member: bool = True
+
+
+PACKAGE: Final = "kubernetes"
+OPAQUE: Final = ("Quantity", "IP", "CIDR", "URL", "Semver", "Format")
+_ANY: Final = (
+    "bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration", "list<dyn>", "map<dyn, dyn>",
+)  # fmt: skip
+_PROBLEMS: Final = "optional_type<list<string>>"
+_PERHAPS_FORMAT: Final = "optional_type<Format>"
+
+FUNCTIONS: Final[tuple[Function, ...]] = (
+    Function("isSorted", "bool", ("list<dyn>",), lambda values: all(map(lambda a, b: a <= b, values, values[1:]))),
+    Function("sum", "dyn", ("list<dyn>",), do.sum_of),
+    Function("min", "dyn", ("list<dyn>",), do.least),
+    Function("max", "dyn", ("list<dyn>",), do.greatest),
+    Function("indexOf", "int", ("list<dyn>", "any"), do.first_index),
+    Function("lastIndexOf", "int", ("list<dyn>", "any"), do.last_index),
+    Function("distinct", "list<dyn>", ("list<dyn>",), do.distinct),
+    Function("sort", "list<dyn>", ("list<dyn>",), lambda values: [do.returned(value) for value in sorted(values)]),
+    Function("slice", "list<dyn>", ("list<dyn>", "int", "int"), do.slice_of),
+    Function("flatten", "list<dyn>", ("list<dyn>",), do.flattened),
+    Function("sets.contains", "bool", ("list<dyn>", "list<dyn>"), lambda a, b: all(x in a for x in b), member=False),
+    Function("sets.intersects", "bool", ("list<dyn>", "list<dyn>"), lambda a, b: any(x in a for x in b), member=False),
+    Function(
+        "sets.equivalent", "bool", ("list<dyn>", "list<dyn>"),
+        lambda a, b: all(x in a for x in b) and all(x in b for x in a), member=False,
+    ),
+    Function("find", "string", ("string", "string"), do.find_in),
+    Function("findAll", "list<string>", ("string", "string"), do.find_all_in),
+    Function("findAll", "list<string>", ("string", "string", "int"), do.find_all_in),
+    Function("url", "URL", ("string",), do.url, member=False),
+    Function("isURL", "bool", ("string",), do.succeeds(do.url), member=False),
+    Function("getScheme", "string", ("URL",), do.unboxing(lambda url: url.scheme)),
+    Function("getHost", "string", ("URL",), do.unboxing(lambda url: url.netloc.rpartition("@")[2])),
+    Function("getHostname", "string", ("URL",), do.unboxing(lambda url: url.hostname or "")),
+    Function("getPort", "string", ("URL",), do.unboxing(lambda url: str(url.port or ""))),
+    Function("getEscapedPath", "string", ("URL",), do.unboxing(lambda url: url.path)),
+    Function("getQuery", "map<string, list<string>>", ("URL",), do.unboxing(do.query_of)),
+    Function("quantity", "Quantity", ("string",), do.quantity, member=False),
+    Function("isQuantity", "bool", ("string",), do.succeeds(do.quantity), member=False),
+    Function("sign", "int", ("Quantity",), do.unboxing(lambda amount: (amount.nanos > 0) - (amount.nanos < 0))),
+    Function("isInteger", "bool", ("Quantity",), do.is_whole),
+    Function("asInteger", "int", ("Quantity",), do.whole),
+    Function("asApproximateFloat", "double", ("Quantity",), do.unboxing(lambda amount: amount.nanos / do.NANO)),
+    Function("add", "Quantity", ("Quantity", "Quantity"), do.total),
+    Function("add", "Quantity", ("Quantity", "int"), do.total),
+    Function("sub", "Quantity", ("Quantity", "Quantity"), do.difference),
+    Function("sub", "Quantity", ("Quantity", "int"), do.difference),
+    *(
+        function
+        for kind in ("Quantity", "Semver")
+        for function in (
+            Function("compareTo", "int", (kind, kind), do.compared),
+            Function("isLessThan", "bool", (kind, kind), lambda a, b: do.compared(a, b) < 0),
+            Function("isGreaterThan", "bool", (kind, kind), lambda a, b: do.compared(a, b) > 0),
+        )
+    ),
+    Function("semver", "Semver", ("string",), do.semver, member=False),
+    Function("semver", "Semver", ("string", "bool"), do.semver, member=False),
+    Function("isSemver", "bool", ("string",), do.succeeds(do.semver), member=False),
+    Function("isSemver", "bool", ("string", "bool"), do.succeeds(do.semver), member=False),
+    Function("major", "int", ("Semver",), do.unboxing(lambda version: version.major)),
+    Function("minor", "int", ("Semver",), do.unboxing(lambda version: version.minor)),
+    Function("patch", "int", ("Semver",), do.unboxing(lambda version: version.patch)),
+    Function("ip", "IP", ("string",), do.ip, member=False),
+    Function("isIP", "bool", ("string",), do.succeeds(do.ip), member=False),
+    Function("ip.isCanonical", "bool", ("string",), do.is_canonical, member=False),
+    Function("family", "int", ("IP",), do.unboxing(lambda address: address.version)),
+    Function("isUnspecified", "bool", ("IP",), do.unboxing(lambda address: address.is_unspecified)),
+    Function("isLoopback", "bool", ("IP",), do.unboxing(lambda address: address.is_loopback)),
+    Function("isLinkLocalMulticast", "bool", ("IP",), do.unboxing(do.is_link_local_multicast)),
+    Function("isLinkLocalUnicast", "bool", ("IP",), do.unboxing(do.is_link_local_unicast)),
+    Function("isGlobalUnicast", "bool", ("IP",), do.unboxing(do.is_global_unicast)),
+    Function("cidr", "CIDR", ("string",), do.cidr, member=False),
+    Function("isCIDR", "bool", ("string",), do.succeeds(do.cidr), member=False),
+    Function("containsIP", "bool", ("CIDR", "IP"), do.contains_ip),
+    Function("containsIP", "bool", ("CIDR", "string"), do.contains_ip),
+    Function("containsCIDR", "bool", ("CIDR", "CIDR"), do.contains_cidr),
+    Function("containsCIDR", "bool", ("CIDR", "string"), do.contains_cidr),
+    Function("ip", "IP", ("CIDR",), do.unboxing(lambda network: do.boxed("ip", str(network.ip)))),
+    Function("masked", "CIDR", ("CIDR",), do.masked),
+    Function("prefixLength", "int", ("CIDR",), do.unboxing(lambda network: network.network.prefixlen)),
+    Function("format.named", _PERHAPS_FORMAT, ("string",), do.named, member=False),
+    *(
+        Function(f"format.{name}", "Format", (), lambda name=name: do.boxed("format", name), member=False)
+        for name in do.FORMATS
+    ),
+    Function("validate", _PROBLEMS, ("Format", "string"), do.validated),
+)  # fmt: skip
+
+_OPTIONAL_FUNCTIONS: Final[tuple[Function, ...]] = (
+    Function("hasValue", "bool", ("map<dyn, dyn>",), lambda box: bool(box["optional()"])),
+    Function("value", "dyn", ("map<dyn, dyn>",), do.value_of),
+)
+"""What optional values offer, for those that our own functions return."""
+
+
+def for_checking() -> Any:
+    """The functions with Kubernetes' types, for an environment that checks rules and runs none.
+
+    Its descriptor pool must have a message of the name of each `OPAQUE` type.
+    """
+    return _extension(FUNCTIONS, {kind: f"{PACKAGE}.{kind}" for kind in OPAQUE})
+
+
+def for_running() -> Any:
+    """The functions with the types of what is really passed."""
+    boxed = dict.fromkeys((*OPAQUE, _PROBLEMS, _PERHAPS_FORMAT), "map<dyn, dyn>")
+    return _extension((*FUNCTIONS, *_OPTIONAL_FUNCTIONS), boxed)
+
+
+def _extension(functions: Iterable[Function], types: Mapping[str, str]) -> Any:
+    """The functions, with `types` for those that the engine does not know by name."""
+    overloads: dict[str, dict[tuple[Any, ...], Any]] = {}
+    for function in functions:
+        declared = overloads.setdefault(function.name, {})
+        result = types.get(function.result) or _renamed(function.result, types)
+        for parameters in _expanded(tuple(types.get(kind, kind) for kind in function.parameters)):
+            # Two kinds of box in the same place are one signature; the function itself tells them apart.
+            declared.setdefault(
+                (function.member, parameters),
+                cel.Overload(
+                    f"{function.name}_{len(declared)}_{'_'.join(parameters)}",
+                    cel.Type(result),
+                    [cel.Type(kind) for kind in parameters],
+                    function.member,
+                    function.call,
+                ),
+            )
+    declarations = [cel.FunctionDecl(name, list(declared.values())) for name, declared in overloads.items()]
+    return cel.CelExtension(PACKAGE, declarations)
+
+
+def _renamed(result: str, types: Mapping[str, str]) -> str:
+    return re.sub(r"\b[A-Z]\w*", lambda kind: types[kind[0]], result)
+
+
+def _expanded(parameters: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """One signature for each type that a parameter of any type may have."""
+    if "any" not in parameters:
+        return [parameters]
+    return [tuple(each if kind == "any" else kind for kind in parameters) for each in _ANY]

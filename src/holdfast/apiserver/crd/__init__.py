@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: their checks, and the resource types that they define."""

@@ -1,0 +1,237 @@
+"""Bodies: bytes into objects, with the words a real API server has for bytes that are none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from holdfast.apiserver.builtins.decoding import json_name
+from holdfast.apiserver.http import messages, protobuf
+from holdfast.apiserver.http.refusals import Undecodable
+from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.meta.errors import BadRequest, UnsupportedMediaType
+from holdfast.meta.exchange import Request
+
+JSON_TYPES: Final = ("application/json", "")
+YAML_TYPES: Final = ("application/yaml",)
+ACCEPTED: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
+ACCEPTED_CUSTOM: Final = ("application/json", "application/yaml")
+"""Custom kinds have no messages, since nobody numbered their fields."""
+
+MAX_NODES: Final = 200_000
+"""How many values a YAML body with aliases may stand for."""
+
+MAX_DEPTH: Final = 500
+"""How deep a YAML body may nest."""
+
+_decoder = msgspec.json.Decoder()
+
+
+class _KubernetesLoader(yaml.CSafeLoader):
+    """YAML 1.1 as Kubernetes reads it: y and n are booleans too, and times are text."""
+
+
+_KubernetesLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":bool"))]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+_KubernetesLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool",
+    re.compile(r"^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"),
+    list("yYnNtTfFoO"),
+)
+_KubernetesLoader.yaml_constructors = dict(yaml.CSafeLoader.yaml_constructors)
+
+
+def _boolean(loader: yaml.CSafeLoader, node: yaml.ScalarNode) -> bool:
+    return str(node.value).lower() in ("y", "yes", "true", "on")
+
+
+_KubernetesLoader.add_constructor("tag:yaml.org,2002:bool", _boolean)
+
+
+def media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def read_json(body: bytes) -> Any:
+    """The value of a JSON text; ValueError with a reason where it is none."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("exceeded max depth") from None
+
+
+def read_yaml(body: bytes) -> Any:
+    try:
+        _check_depth(body)
+        value = yaml.load(body, Loader=_KubernetesLoader)  # a subclass of the safe loader
+        if b"*" in body:
+            _check_size(value)
+        return value
+    except (yaml.YAMLError, UnicodeError, ValueError) as error:
+        raise ValueError(" ".join(str(error).split())) from None
+    except RecursionError:
+        raise ValueError("exceeded max depth") from None
+
+
+def _check_depth(body: bytes) -> None:
+    """Refuse what would exhaust the stack of the loader, which is C and takes the process with it."""
+    depth = 0
+    for event in yaml.parse(body, Loader=_KubernetesLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ValueError("exceeded max depth")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _check_size(value: Any) -> None:
+    """Refuse what a few aliases blow up: they cost nothing to read, and everything to write out."""
+    left, stack = MAX_NODES, [value]
+    while stack:
+        left -= 1
+        if left < 0:
+            raise ValueError(f"aliases stand for more than {MAX_NODES:,} values")
+        node = stack.pop()
+        if isinstance(node, dict):
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+
+
+def read_body(request: Request, kind: ResourceType | None = None) -> Any:
+    """The value in the body, by its media type; an object of `kind` if that is known."""
+    given = media_type(request)
+    if given in JSON_TYPES:
+        return read_json(request.body)
+    if given in YAML_TYPES:
+        return read_yaml(request.body)
+    of = None if kind is None else (kind.api_version, kind.kind)
+    if of is not None and of not in messages.type_names():
+        raise UnsupportedMediaType.of(ACCEPTED_CUSTOM)
+    if given != protobuf.MEDIA_TYPE:
+        raise UnsupportedMediaType.of(ACCEPTED)
+    return messages.decode(request.body, of)
+
+
+def read_object(request: Request, kind: ResourceType) -> Object:
+    """The object in the body, of `kind`; apiVersion and kind may be left out, but of custom kinds."""
+    try:
+        value = read_body(request, kind)
+        if not isinstance(value, dict):
+            raise ValueError(f"cannot unmarshal {json_name(value)} into an object")
+    except ValueError as error:
+        in_json = media_type(request) != protobuf.MEDIA_TYPE
+        problem = f"couldn't get version/kind; json parse error: {error}" if in_json else str(error)
+        raise _unrecognized(kind, problem) from None
+    if kind.custom and not value.get("kind"):
+        raise _unrecognized(kind, "Object 'Kind' is missing")
+    if kind.custom and not value.get("apiVersion"):
+        raise _unrecognized(kind, "Object 'apiVersion' is missing")
+    return checked_object(value, kind)
+
+
+def _unrecognized(kind: ResourceType, why: str) -> BadRequest:
+    return BadRequest(f"the object provided is unrecognized (must be of type {kind.kind}): {why}")
+
+
+def checked_object(value: Object, kind: ResourceType) -> Object:
+    """`value` with the apiVersion, kind and metadata of an object of `kind`, or BadRequest."""
+    given_kind, given_version = value.get("kind") or kind.kind, value.get("apiVersion") or kind.api_version
+    if not isinstance(given_kind, str) or not isinstance(given_version, str):
+        raise refused(kind, "kind and apiVersion must be strings")
+    if given_version != kind.api_version:
+        why = f'no kind "{given_kind}" is registered for version "{given_version}" in this server'
+        raise Undecodable(kind.kind, given_version, why=why, given=given_kind)
+    if given_kind != kind.kind:
+        why = f"converting ({kind.version}.{given_kind}) to ({kind.kind}): unknown conversion"
+        raise Undecodable(kind.kind, kind.version, why=why, given=given_kind)
+    meta = value.get("metadata")
+    if meta is None:
+        meta = {}
+    if not isinstance(meta, dict):
+        raise refused(kind, f"json: cannot unmarshal {json_name(meta)} into Go struct field {kind.kind}.metadata")
+    for name, item in meta.items():
+        _check_metadata(kind, name, item)
+    rest = {name: item for name, item in value.items() if name not in ("kind", "apiVersion", "metadata")}
+    present = {name: item for name, item in meta.items() if item is not None}
+    return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": present, **rest}
+
+
+_TEXTS: Final = frozenset({"name", "generateName", "namespace", "uid", "resourceVersion", "selfLink"})
+_MAPS: Final = frozenset({"labels", "annotations"})
+
+
+def _check_metadata(kind: ResourceType, name: str, value: Any) -> None:
+    """The types that the rest of the server relies on."""
+    if value is None:
+        return
+    where = f"Go struct field ObjectMeta.metadata.{name} of type"
+    if name in _TEXTS and not isinstance(value, str):
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} string")
+    if name in _MAPS and not (isinstance(value, dict) and all(isinstance(item, str) for item in value.values())):
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} map[string]string")
+    if name == "finalizers" and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} []string")
+    if name in ("ownerReferences", "managedFields") and not (
+        isinstance(value, list) and all(isinstance(item, dict) for item in value)
+    ):
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} []object")
+    if name in ("generation", "deletionGracePeriodSeconds") and (isinstance(value, bool) or not isinstance(value, int)):
+        raise refused(kind, f"json: cannot unmarshal {json_name(value)} into {where} int64")
+
+
+def refused(kind: ResourceType, why: str) -> Undecodable:
+    return Undecodable(kind.kind, kind.version, why=why)
+
+
+class _Pairs(dict[str, Any]):
+    """An object that knows which of its keys were said more than once."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def duplicate_keys(body: bytes) -> list[str]:
+    """The paths of the keys that a JSON object repeats, for strict field validation."""
+    found = False
+
+    def pairs(items: list[tuple[str, Any]]) -> _Pairs:
+        nonlocal found
+        made = _Pairs(items)
+        if len(made) < len(items):
+            found = True
+            said = Counter(key for key, _ in items)
+            made.repeated = tuple(key for key in made if said[key] > 1)
+        return made
+
+    try:
+        value = json.loads(body, object_pairs_hook=pairs)
+        return list(_repeated(value, "")) if found else []
+    except (ValueError, RecursionError):
+        return []
+
+
+def _repeated(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        for key, item in value.items():
+            at = f"{path}.{key}" if path else key
+            if key in value.repeated:
+                yield at
+            yield from _repeated(item, at)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _repeated(item, f"{path}[{index}]")
+
+
+def strict_problems(unknown: Iterable[str], duplicates: Iterable[str]) -> list[str]:
+    return [f'duplicate field "{name}"' for name in duplicates] + [f'unknown field "{name}"' for name in unknown]

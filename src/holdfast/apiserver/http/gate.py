@@ -1,0 +1,185 @@
+"""The gate before the verbs: authenticate, impersonate, authorise, wait for a seat; and count and log the answer.
+
+`guarded` wraps a handler into one that anybody may call.  What a request does
+is not known here, nor how it came.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from time import perf_counter
+from typing import Any, Final
+
+from holdfast.apiserver.auth.authentication import MASTERS, Authenticator, impersonation, is_open
+from holdfast.apiserver.auth.rbac import Authorizer
+from holdfast.apiserver.http import metrics as counting
+from holdfast.apiserver.http.fairness import Limits
+from holdfast.apiserver.http.metrics import Metrics
+from holdfast.apiserver.http.refusals import refusal
+from holdfast.apiserver.routes import RequestInfo, parse
+from holdfast.meta.errors import InternalError, StatusError
+from holdfast.meta.exchange import Request, Response, User
+
+Handle = Callable[[Request], Awaitable[Response]]
+
+PEER: Final = ":peer"
+"""The pseudo header in which a carrier says who is at the other end; no client can send a name with a colon."""
+
+AUDIT_ID: Final = "Audit-Id"
+_AUDIT_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
+
+access_log: Final = logging.getLogger("holdfast.apiserver.http.gate")
+_log: Final = logging.getLogger("holdfast.apiserver")
+
+
+def guarded(
+    handle: Handle,
+    authenticator: Authenticator,
+    *,
+    authorizer: Authorizer,
+    limits: Limits,
+    metrics: Metrics,
+    now: Callable[[], datetime],
+) -> Handle:
+    """`handle` behind the gate.  It is called with the user that was found out, and its refusals become answers."""
+    gate = _Gate(handle, authenticator, authorizer=authorizer, limits=limits, metrics=metrics, now=now)
+    return gate.answer
+
+
+class _Gate:
+    def __init__(
+        self,
+        handle: Handle,
+        authenticator: Authenticator,
+        *,
+        authorizer: Authorizer,
+        limits: Limits,
+        metrics: Metrics,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._handle = handle
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._limits = limits
+        self._metrics = metrics
+        self._now = now
+
+    async def answer(self, request: Request) -> Response:
+        started = perf_counter()
+        info = parse(request.method, request.path, request.query)
+        audit_id = _audit_id(request)
+        try:
+            request = replace(request, user=self._user(request))
+            response = await self._allowed(request, info)
+        except StatusError as error:
+            response = refusal(error)
+        except Exception:
+            # The one place that catches a defect: whoever asked must learn of it, and nobody else be harmed.
+            _log.exception("request failed", extra={"fields": {"audit_id": audit_id, "path": request.path}})
+            response = refusal(InternalError.of("an unexpected error; the server's log has it under this Audit-Id"))
+        response.headers.setdefault(AUDIT_ID, audit_id)
+        seconds = perf_counter() - started
+        self._metrics.answered(info, response.status, seconds=None if response.stream else seconds)
+        if access_log.isEnabledFor(logging.INFO):
+            access_log.info("request", extra={"fields": _fields(request, info, response, seconds)})
+        return response
+
+    def _user(self, request: Request) -> User:
+        """Who asks, or as whom they may act."""
+        user = self._authenticator.user(request, self._now())
+        wanted = impersonation(request.headers)
+        if wanted is None:
+            return user
+        for need in wanted.needs:
+            self._authorizer.check(user, need)
+        return wanted.user
+
+    async def _allowed(self, request: Request, info: RequestInfo) -> Response:
+        if is_open(info.path) and request.method in ("GET", "HEAD"):
+            return await self._handle(request)  # health must be seen however busy the server is
+        self._authorizer.check(request.user, info)
+        if info.path == "/metrics" and request.method == "GET":
+            return Response(200, self._metrics.render(), content_type=counting.CONTENT_TYPE)
+        return await (self._watched(request) if info.verb == "watch" else self._seated(request))
+
+    async def _watched(self, request: Request) -> Response:
+        name = request.user.name
+        self._limits.begin_watch(name)
+        try:
+            response = await self._seated(request)
+        except BaseException:
+            self._limits.end_watch(name)
+            raise
+        if response.stream is None:
+            self._limits.end_watch(name)
+        else:
+            response.stream = Following(response.stream, lambda: self._limits.end_watch(name))
+        return response
+
+    async def _seated(self, request: Request) -> Response:
+        """The answer itself; a stream gives its seat back once it is set up."""
+        async with self._limits.seat(request.user.name, admin=MASTERS in request.user.groups):
+            return await self._handle(request)
+
+
+class Following(AsyncIterator[bytes]):
+    """A stream that tells when it is over, whether it was read to its end, closed, or never begun.
+
+    A generator would not do: one that was never begun does not run its ``finally``.
+    """
+
+    def __init__(self, stream: AsyncIterator[bytes], over: Callable[[], None]) -> None:
+        self._stream = stream
+        self._over: Callable[[], None] | None = over
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._stream)
+        except BaseException:
+            self._end()
+            raise
+
+    async def aclose(self) -> None:
+        try:
+            await close(self._stream)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        over, self._over = self._over, None
+        if over is not None:
+            over()
+
+
+async def close(stream: AsyncIterator[bytes]) -> None:
+    """Close a stream, where its kind can be closed."""
+    aclose = getattr(stream, "aclose", None)
+    if aclose is not None:
+        await aclose()
+
+
+def _audit_id(request: Request) -> str:
+    """The id under which the client will look for this request, or one of ours."""
+    given = request.headers.get("audit-id", "")
+    return given if _AUDIT_ID.fullmatch(given) else str(uuid.uuid4())
+
+
+def _fields(request: Request, info: RequestInfo, response: Response, seconds: float) -> Mapping[str, Any]:
+    """What the log says of a request: nothing of its headers but the client's name for itself, nothing of its body."""
+    return {
+        "audit_id": response.headers[AUDIT_ID],
+        "peer": request.headers.get(PEER, ""),
+        "user": request.user.name,
+        "verb": info.verb,
+        "method": request.method,
+        "path": request.path,
+        "agent": request.headers.get("user-agent", ""),
+        "code": response.status,
+        "bytes": len(response.body),
+        "seconds": round(seconds, 6),
+    }

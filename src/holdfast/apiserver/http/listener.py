@@ -1,0 +1,430 @@
+"""The server on a socket: HTTP/1.1 over TLS in, `exchange` values out, and back.
+
+The only module that serves with aiohttp.  It bounds what a client can make the server
+hold: sizes of everything that is read, and the time for heads, bodies and writes.
+It must not know what requests mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+from urllib.parse import parse_qsl, unquote
+
+from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
+from aiohttp.web_protocol import RequestPayloadError
+from multidict import CIMultiDict
+
+from holdfast.apiserver.auth.authentication import certificate_user
+from holdfast.apiserver.http.gate import PEER, Handle, close
+from holdfast.apiserver.http.refusals import refusal
+from holdfast.meta.errors import BadRequest, InternalError, RequestEntityTooLarge, StatusError, Timeout
+from holdfast.meta.exchange import ANONYMOUS, Request, Response
+
+_log: Final = logging.getLogger("holdfast.apiserver.http.listener")
+
+_MANY_HEADERS: Final = 1024
+"""What the parser lets through, so that it is us who refuse, in a Status."""
+
+
+_SLICE: Final = 256 * 1024
+"""What is written of an answer at a time."""
+
+_FAREWELL: Final = 0.1
+"""Seconds in which a client may answer that TLS ends; many never do, and their sockets would stay open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a client may send, and how long it may take."""
+
+    body: int = 3 * 1024 * 1024
+    url: int = 32 * 1024
+    header: int = 16 * 1024
+    headers: int = 128
+    parameters: int = 256
+    head_seconds: float = 15.0
+    body_seconds: float = 30.0
+    idle_seconds: float = 180.0
+    write_seconds: float = 30.0
+    handshake_seconds: float = 10.0
+    gzip_from: int = 128 * 1024
+
+
+class Listener:
+    """A bound socket and the connections on it."""
+
+    def __init__(self, handle: Handle, *, bounds: Bounds, now: Callable[[], datetime]) -> None:
+        self._handle = handle
+        self._bounds = bounds
+        self._now = now
+        self._loop = asyncio.get_running_loop()
+        self._web = web.Server(self._answer, handler_cancellation=True)
+        self._server: asyncio.Server | None = None
+        self._streams: set[asyncio.Task[Any]] = set()
+        self._transports: set[asyncio.Transport] = set()
+        self.under_way = 0
+        """Requests that are being read, worked on or answered."""
+        self._quiet = asyncio.Event()
+        self.draining = False
+        self.address = ("", 0)
+        """Host and port, once it listens."""
+
+    async def listen(self, bind: str, port: int, *, tls: ssl.SSLContext) -> None:
+        """Begin; raises `OSError` where the address cannot be had."""
+        self._server = await self._loop.create_server(
+            self._connection,
+            bind,
+            port,
+            ssl=tls,
+            backlog=512,
+            ssl_handshake_timeout=self._bounds.handshake_seconds,
+        )
+        host, bound, *_ = self._server.sockets[0].getsockname()
+        self.address = (host, bound)
+
+    async def drain(self, seconds: float = 10.0) -> None:
+        """Take no more connections, end the streams, let what is under way finish in time, and close."""
+        self.draining = True
+        if self._server is not None:
+            self._server.close()
+        for task in tuple(self._streams):
+            task.cancel()
+        if self.under_way:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._quiet.wait(), seconds)
+        self._web.pre_shutdown()
+        await self._web.shutdown(_FAREWELL)
+        if self._transports:
+            await asyncio.sleep(_FAREWELL)
+        for transport in tuple(self._transports):
+            transport.abort()
+        # The loop closes what was aborted on its next turn.
+        await asyncio.sleep(0)
+
+    def _connection(self) -> _Connection:
+        bounds = self._bounds
+        return _Connection(
+            self._web,
+            transports=self._transports,
+            head_seconds=bounds.head_seconds,
+            loop=self._loop,
+            access_log=None,
+            logger=_log,
+            keepalive_timeout=bounds.idle_seconds,
+            lingering_time=5.0,
+            max_line_size=bounds.url,
+            max_field_size=bounds.header,
+            max_headers=_MANY_HEADERS,
+            auto_decompress=False,
+        )
+
+    async def _answer(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        connection = incoming.protocol
+        assert isinstance(connection, _Connection)
+        connection.head_is_complete()
+        self.under_way += 1
+        try:
+            return await self._written(incoming, await self._response(incoming))
+        finally:
+            connection.awaits_head()
+            self.under_way -= 1
+            if self.draining and not self.under_way:
+                self._quiet.set()
+
+    async def _response(self, incoming: web.BaseRequest) -> Response:
+        try:
+            return await self._handle(await self._request(incoming))
+        except StatusError as error:
+            return refusal(error)
+        except Exception:
+            _log.exception("request failed")
+            return refusal(InternalError.of("an unexpected error"))
+
+    async def _request(self, incoming: web.BaseRequest) -> Request:
+        if len(incoming.headers) > self._bounds.headers:
+            raise BadRequest(f"too many headers: limit is {self._bounds.headers}", code=431)
+        path, query = _target(incoming.raw_path, self._bounds.parameters)
+        headers = _headers(incoming)
+        transport = incoming.transport
+        certificate = transport.get_extra_info("peercert") if transport is not None else None
+        return Request(
+            incoming.method,
+            path,
+            query,
+            headers,
+            await self._body(incoming) if incoming.body_exists else b"",
+            (certificate_user(certificate, self._now()) if certificate else None) or ANONYMOUS,
+        )
+
+    async def _body(self, incoming: web.BaseRequest) -> bytes:
+        limit = self._bounds.body
+        if (incoming.content_length or 0) > limit:
+            raise RequestEntityTooLarge.of(limit)
+        if incoming.headers.get("Expect", "").lower() == "100-continue":
+            await incoming.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            incoming.writer.output_size = 0
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._bounds.body_seconds):
+                while chunk := await incoming.content.readany():
+                    body += chunk
+                    if len(body) > limit:
+                        raise RequestEntityTooLarge.of(limit)
+        except TimeoutError:
+            raise Timeout("the body did not arrive in time", code=408) from None
+        except (RequestPayloadError, ConnectionError):
+            raise BadRequest("the body is not as long as its headers say") from None
+        return bytes(body)
+
+    async def _written(self, incoming: web.BaseRequest, response: Response) -> web.StreamResponse:
+        headers = CIMultiDict(response.headers)
+        headers["Content-Type"] = response.content_type
+        headers["Cache-Control"] = "no-cache, private"
+        headers["Server"] = "holdfast"
+        for warning in response.warnings:
+            headers.add("Warning", _warning(warning))
+        answer: web.StreamResponse
+        if response.stream is not None:
+            answer = web.StreamResponse(status=response.status, headers=headers)
+            answer.enable_chunked_encoding()
+            await self._streamed(incoming, answer, response.stream)
+        else:
+            body = response.body
+            if len(body) >= self._bounds.gzip_from and _takes_gzip(incoming):
+                body = await asyncio.to_thread(_gzip, body)
+                headers["Content-Encoding"] = "gzip"
+                headers["Vary"] = "Accept-Encoding"
+            large = len(body) > _SLICE and incoming.method != "HEAD"
+            if large:
+                answer = web.StreamResponse(status=response.status, headers=headers)
+                answer.content_length = len(body)
+            else:
+                answer = web.Response(status=response.status, body=body, headers=headers)
+            if self.draining or response.status in _CLOSING:
+                answer.force_close()
+            if large:
+                await self._sliced(incoming, answer, body)
+        # Not left to aiohttp, which would wait for a client that reads nothing as long as it likes.
+        with contextlib.suppress(ConnectionError), self._patience(incoming):
+            await answer.prepare(incoming)
+            await answer.write_eof()
+        return answer
+
+    async def _sliced(self, incoming: web.BaseRequest, answer: web.StreamResponse, body: bytes) -> None:
+        """Write a body as the client takes it: encrypted at once, it would be in memory three times."""
+        with contextlib.suppress(ConnectionError):
+            await answer.prepare(incoming)
+            for at in range(0, len(body), _SLICE):
+                with self._patience(incoming):
+                    await answer.write(memoryview(body)[at : at + _SLICE])
+
+    async def _streamed(
+        self, incoming: web.BaseRequest, answer: web.StreamResponse, stream: AsyncIterator[bytes]
+    ) -> None:
+        """Write chunks as they come, until the stream ends, the client goes, or the server does."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            await answer.prepare(incoming)
+            if incoming.method == "HEAD" or self.draining:
+                return
+            async for chunk in stream:
+                with self._patience(incoming):
+                    await answer.write(chunk)
+        except asyncio.CancelledError:
+            if not self.draining or task.uncancel():
+                raise
+        except ConnectionError:
+            pass  # the client is gone, as clients do
+        except Exception:
+            _log.exception("stream failed")
+            _abort(incoming)  # an orderly end would tell the client that this was all
+        finally:
+            self._streams.discard(task)
+            await close(stream)
+
+    @contextlib.contextmanager
+    def _patience(self, incoming: web.BaseRequest) -> Iterator[None]:
+        """Cut the connection if what is done within takes too long."""
+        timer = self._loop.call_later(self._bounds.write_seconds, _abort, incoming)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+class _Connection(web.RequestHandler):
+    """One connection: refuses what is not HTTP in a Status, and heads that take too long."""
+
+    __slots__ = ("_between", "_head_seconds", "_socket", "_timer", "_transports")
+
+    def __init__(
+        self, manager: web.Server, *, transports: set[asyncio.Transport], head_seconds: float, **settings: Any
+    ) -> None:
+        super().__init__(manager, **settings)
+        self._transports = transports
+        self._socket: asyncio.Transport | None = None
+        """Kept until the connection is lost, since the base class forgets it when it closes."""
+        self._head_seconds = head_seconds
+        self._between = True
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        # Not checked: the transports of other event loops are no subclasses.
+        self._socket = cast("asyncio.Transport", transport)
+        self._transports.add(self._socket)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._between and self._timer is None:
+            self._expect_head()
+        super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.head_is_complete()
+        if self._socket is not None:
+            self._transports.discard(self._socket)
+        super().connection_lost(exc)
+
+    def head_is_complete(self) -> None:
+        self._between = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def awaits_head(self) -> None:
+        """From the first byte of the next head on, it has its time."""
+        self._between = True
+
+    def _expect_head(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._head_seconds, self.force_close)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun, so another cannot be given")
+        response = refusal(self._refusal(status, exc))
+        answer = web.Response(
+            status=response.status, body=response.body, headers={"Content-Type": response.content_type}
+        )
+        answer.force_close()
+        return answer
+
+    def _refusal(self, status: int, exc: BaseException | None) -> StatusError:
+        if isinstance(exc, LineTooLong):
+            # The parser's error tells its two cases apart by their limits alone.
+            if exc.args[1] == self.max_line_size:
+                return BadRequest(f"the URL is too long: limit is {self.max_line_size}", code=414)
+            return BadRequest(f"a header is too large: limit is {self.max_field_size}", code=431)
+        if status == 400:
+            return BadRequest("the request is not valid HTTP/1.1")
+        _log.error("answer failed", exc_info=exc)
+        return InternalError.of("an unexpected error")
+
+
+def _abort(incoming: web.BaseRequest) -> None:
+    if incoming.transport is not None:
+        incoming.transport.abort()
+
+
+_CLOSING: Final = frozenset({408, 413, 431})
+"""Answers to requests whose rest nobody wants to read."""
+
+
+def _target(raw: str, most: int) -> tuple[str, Mapping[str, tuple[str, ...]]]:
+    """Path and query of a request's target, decoded."""
+    if not raw.startswith("/"):
+        raise BadRequest("the request's target must be a path")
+    path, _, text = raw.partition("?")
+    path = _text(unquote(path, errors="replace"))
+    if not text:
+        return path, {}
+    query: dict[str, tuple[str, ...]] = {}
+    try:
+        pairs = parse_qsl(text.partition("#")[0], keep_blank_values=True, max_num_fields=most)
+    except ValueError:
+        raise BadRequest(f"too many query parameters: limit is {most}") from None
+    for name, value in pairs:
+        query[_text(name)] = (*query.get(name, ()), _text(value))
+    return path, query
+
+
+def _headers(incoming: web.BaseRequest) -> dict[str, str]:
+    """Headers by their lower-case name.
+
+    Repeated ones are joined as HTTP has it; but those of impersonation by lines, since names may hold commas.
+    """
+    headers: dict[str, str] = {}
+    for key, raw in incoming.headers.items():
+        name, value = key.lower(), _text(raw)
+        if name in headers:
+            separator = "\n" if name.startswith("impersonate-") else ", "
+            value = f"{headers[name]}{separator}{value}"
+        headers[name] = value
+    headers[PEER] = incoming.remote or ""
+    return headers
+
+
+def _text(value: str) -> str:
+    """Text that can be written again: bytes that were no UTF-8 are replaced."""
+    return value if value.isascii() else value.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _takes_gzip(incoming: web.BaseRequest) -> bool:
+    return any(
+        each.split(";")[0].strip() == "gzip" and not each.replace(" ", "").endswith(";q=0")
+        for each in incoming.headers.get("Accept-Encoding", "").split(",")
+    )
+
+
+def _gzip(body: bytes) -> bytes:
+    compressor = zlib.compressobj(level=1, wbits=31)
+    return compressor.compress(body) + compressor.flush()
+
+
+def _warning(text: str) -> str:
+    """A warning as its header has it: one line, quoted."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    escaped = line.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'
+
+
+async def listen(
+    handle: Handle,
+    bind: str,
+    *,
+    port: int = 0,
+    tls: ssl.SSLContext,
+    bounds: Bounds | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Listener:
+    """Serve `handle` on an address; port 0 is any free one."""
+    listener = Listener(handle, bounds=bounds or Bounds(), now=now)
+    await listener.listen(bind, port, tls=tls)
+    return listener
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """The fastest event loop that is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop

@@ -1,0 +1,77 @@
+"""Bodies in protocol buffers: which messages clients may send, by apiVersion and kind.
+
+Puts the built-in types together with the numbers of their fields.  Custom kinds
+are not here: they have no numbers, on this server as on any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from holdfast.apiserver.builtins import BUILTINS
+from holdfast.apiserver.builtins.library import TYPES
+from holdfast.apiserver.builtins.notation import Struct, Types
+from holdfast.apiserver.builtins.numbers import core, lookup, metadata, pods, policies, services, volumes, workloads
+from holdfast.apiserver.builtins.types import messages as types_messages
+from holdfast.apiserver.http import protobuf
+from holdfast.apiserver.openapi.types import COMMON
+from holdfast.apiserver.resources import Object
+
+MESSAGES_ALONE: Final = Types(types_messages.TEXT)
+
+IN_EVERY_GROUP: Final = frozenset({"DeleteOptions", "ListOptions", "Status"})
+"""Kinds that clients send under the group of what they are about."""
+
+SUBRESOURCES: Final = {
+    ("autoscaling/v1", "Scale"): "Scale",
+    ("policy/v1", "Eviction"): "Eviction",
+    ("v1", "Binding"): "Binding",
+    ("authentication.k8s.io/v1", "TokenRequest"): "TokenRequest",
+}
+"""Types that are written though no resource is one of them."""
+
+
+class UnknownKind(ValueError):
+    """A message of a kind that has none here."""
+
+
+def decode(body: bytes, of: tuple[str, str] | None = None) -> Object:
+    """The object in a body; `of` is its apiVersion and kind if it does not say so itself."""
+    envelope = protobuf.unwrap(body)
+    api_version, kind = of if of is not None and not envelope.kind else (envelope.api_version, envelope.kind)
+    name = kind if kind in IN_EVERY_GROUP else type_names().get((api_version, kind))
+    if name is None:
+        raise UnknownKind(f'no kind "{kind}" is registered for version "{api_version}" in this server')
+    return {"kind": kind, "apiVersion": api_version, **messages().decode(name, envelope.message)}
+
+
+@cache
+def type_names() -> Mapping[tuple[str, str], str]:
+    """The type of every kind that may be sent; made when the first message comes."""
+    by_schema = {id(TYPES.schema(name)): name for name in TYPES}
+    return {(each.api_version, each.kind): by_schema[id(each.schema)] for each in BUILTINS} | SUBRESOURCES
+
+
+@cache
+def tables() -> Mapping[str, lookup.Numbers]:
+    return lookup.read(
+        metadata.TEXT,
+        core.TEXT,
+        volumes.TEXT,
+        pods.TEXT,
+        workloads.TEXT,
+        services.TEXT,
+        policies.TEXT,
+    )
+
+
+@cache
+def messages() -> protobuf.Messages:
+    return protobuf.Messages(struct_of, tables())
+
+
+def struct_of(name: str) -> Struct:
+    """The type as it travels."""
+    return next(types for types in (MESSAGES_ALONE, TYPES, COMMON) if name in types).struct(name)

@@ -1,0 +1,380 @@
+"""Kubernetes' protocol buffers, read into the objects that JSON would have given.
+
+Typed clients send what they create in this form.  Here are the wire format, the
+envelope that Kubernetes puts around every message, and how the scalars of
+`notation` travel.  Types and the numbers of their fields are told from outside:
+nothing here knows any particular type.
+
+A zero is left out where JSON would leave it out; an unknown field is skipped;
+bytes that are no message raise `Malformed`, whatever they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from holdfast.apiserver.builtins.notation import ZEROS, Field, Struct, Type
+from holdfast.apiserver.builtins.numbers.lookup import Numbers
+from holdfast.apiserver.resources import Object
+from holdfast.meta import times
+from holdfast.meta.errors import MalformedError
+
+MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
+MAGIC: Final = b"k8s\x00"
+MAX_DEPTH: Final = 100
+MAX_FIELDS: Final = 200_000
+"""More than any object that fits a body's limit and means something; reading them takes under a second."""
+
+"""Messages within messages; the deepest that people write, schemas in definitions, have some thirty."""
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+_LAST_NUMBER: Final = 2**29 - 1
+
+Read = Callable[[Any, int], Any]
+"""What stands on the wire, and how many messages may yet be nested, to the value in JSON."""
+
+Put = Callable[[Object, int, Any, int], None]
+"""Puts into an object what stands on the wire with some wire type."""
+
+
+class Malformed(MalformedError):
+    """Bytes that are not the message they should be."""
+
+    def __init__(self, problem: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(f"proto: {'.'.join(path)}: {problem}" if path else f"proto: {problem}")
+        self.problem = problem
+        self.path = path
+
+    def within(self, field: str) -> Malformed:
+        """The same, seen from a field further out."""
+        return Malformed(self.problem, (field, *self.path) if field else self.path)
+
+
+class Envelope(NamedTuple):
+    """A message and what it says it is."""
+
+    api_version: str
+    kind: str
+    message: memoryview
+
+
+def unwrap(body: bytes) -> Envelope:
+    if not body.startswith(MAGIC):
+        raise Malformed(f"the data does not begin with {MAGIC!r}, as a message of Kubernetes does")
+    named, message, encoding, content = parts(memoryview(body)[len(MAGIC) :], LENGTH, LENGTH, LENGTH, LENGTH)
+    api_version, kind = parts(named or _EMPTY, LENGTH, LENGTH)
+    if encoding or (content and _text(content) != MEDIA_TYPE):
+        raise Malformed("what is in the envelope must be a message, neither compressed nor in another form")
+    return Envelope(_text(api_version or _EMPTY), _text(kind or _EMPTY), message or _EMPTY)
+
+
+class Messages:
+    """Reads messages of the types that `struct` finds by name, by the numbers of their fields."""
+
+    def __init__(self, struct: Callable[[str], Struct], numbers: Mapping[str, Numbers]) -> None:
+        self._struct = struct
+        self._numbers = numbers
+        self._plans: dict[str, dict[int, tuple[str, Put]]] = {}
+        self._left = 0
+
+    def decode(self, name: str, message: bytes | memoryview) -> Object:
+        """The object of type `name` in a message."""
+        self._left = MAX_FIELDS
+        return self._into({}, self._plan(name), memoryview(message), MAX_DEPTH)
+
+    def _into(self, obj: Object, plan: Mapping[int, tuple[str, Put]], message: memoryview, depth: int) -> Object:
+        if depth == 0:
+            raise Malformed(f"more than {MAX_DEPTH} messages are nested")
+        for number, wire, value in scan(message):
+            self._left -= 1
+            if self._left < 0:
+                raise Malformed(f"there are more than {MAX_FIELDS:,} fields")
+            known = plan.get(number)
+            if known is None:
+                continue
+            name, put = known
+            try:
+                put(obj, wire, value, depth - 1)
+            except Malformed as malformed:
+                raise malformed.within(name) from None
+        return obj
+
+    def _plan(self, name: str) -> dict[int, tuple[str, Put]]:
+        plan = self._plans.get(name)
+        if plan is None:
+            numbers = self._numbers[name]
+            types = {field.name: field for field in self._struct(name).fields}
+            plan = {number: (each, self._put(types[each])) for number, each in numbers.fields.items()}
+            for number, fields in numbers.inlined.items():
+                inner = {each: (field, self._put(types[field])) for each, field in fields.items()}
+                plan[number] = ("", self._inlined(inner))
+            self._plans[name] = plan
+        return plan
+
+    def _inlined(self, plan: Mapping[int, tuple[str, Put]]) -> Put:
+        def put(obj: Object, wire: int, value: Any, depth: int) -> None:
+            _expect(wire, LENGTH)
+            self._into(obj, plan, value, depth)
+
+        return put
+
+    def _put(self, field: Field) -> Put:
+        name, type_ = field.name, field.type
+        if type_.item is not None:
+            item_wire, item = self._reader(type_.item)
+            return _put_entry(name, item_wire, item) if type_.container == "{}" else _put_item(name, item_wire, item)
+        if self._is_plain(type_.of):
+            return self._put_message(name, type_.of)
+        wire, read = self._reader(type_)
+        zero = None if type_.pointer or field.required else ZEROS.get(type_.of)
+
+        def put(obj: Object, given: int, value: Any, depth: int) -> None:
+            _expect(given, wire)
+            found = read(value, depth)
+            if zero is not None and found == zero:
+                obj.pop(name, None)  # the last one holds, and it says nothing
+            else:
+                obj[name] = found
+
+        return put
+
+    def _put_message(self, name: str, of: str) -> Put:
+        """A message that comes again adds to what came before."""
+
+        def put(obj: Object, wire: int, value: Any, depth: int) -> None:
+            _expect(wire, LENGTH)
+            obj[name] = self._into(obj.get(name, {}), self._plan(of), value, depth)
+
+        return put
+
+    def _is_plain(self, name: str) -> bool:
+        return name not in _SCALARS and not self._numbers[name].stands_for_field
+
+    def _reader(self, type_: Type) -> tuple[int, Read]:
+        """The wire type of a value, and how it is read."""
+        if type_.item is not None:
+            return LENGTH, _wrapped_list(*self._reader(type_.item))
+        if type_.of in _SCALARS:
+            return _SCALARS[type_.of]
+        return LENGTH, self._message(type_.of) if self._is_plain(type_.of) else self._standing_for_field(type_.of)
+
+    def _message(self, name: str) -> Read:
+        return lambda value, depth: self._into({}, self._plan(name), value, depth)
+
+    def _standing_for_field(self, name: str) -> Read:
+        names = tuple(self._numbers[name])
+
+        def read(value: Any, depth: int) -> Any:
+            found = self._into({}, self._plan(name), value, depth)
+            return next((found[each] for each in reversed(names) if each in found), None)
+
+        return read
+
+
+def _put_item(name: str, wire: int, read: Read) -> Put:
+    def put(obj: Object, given: int, value: Any, depth: int) -> None:
+        items: list[Any] = obj.setdefault(name, [])
+        if wire == VARINT and given == LENGTH:
+            items.extend(read(number, depth) for number in packed(value))
+            return
+        _expect(given, wire)
+        items.append(read(value, depth))
+
+    return put
+
+
+def _put_entry(name: str, wire: int, read: Read) -> Put:
+    """An entry of a map is a message of its key and its value."""
+    absent: Any = _EMPTY if wire == LENGTH else 0
+
+    def put(obj: Object, given: int, value: Any, depth: int) -> None:
+        _expect(given, LENGTH)
+        key, content = parts(value, LENGTH, wire)
+        entries: Object = obj.setdefault(name, {})
+        entries[_text(key or _EMPTY)] = read(absent if content is None else content, depth)
+
+    return put
+
+
+def _wrapped_list(wire: int, read: Read) -> Read:
+    """A list where only a message can be, as in a map, is a message whose field 1 is repeated."""
+
+    def unwrap_list(value: Any, depth: int) -> Any:
+        found = []
+        for number, given, item in scan(value):
+            if number == 1:
+                _expect(given, wire)
+                found.append(read(item, depth))
+        return found
+
+    return unwrap_list
+
+
+# The wire.
+
+
+def scan(message: memoryview) -> Iterator[tuple[int, int, Any]]:
+    """Number, wire type and value of each field: whole numbers as such, all else as bytes."""
+    at, end = 0, len(message)
+    while at < end:
+        tag, at = _varint(message, at)
+        number, wire = tag >> 3, tag & 7
+        if not 0 < number <= _LAST_NUMBER:
+            raise Malformed(f"{number} is not the number of a field")
+        if wire == VARINT:
+            value, at = _varint(message, at)
+            yield number, wire, value
+            continue
+        if wire == LENGTH:
+            size, at = _varint(message, at)
+        elif wire in _SIZES:
+            size = _SIZES[wire]
+        else:
+            raise Malformed(f"field {number} has wire type {wire}, which is not in use")
+        if size > end - at:
+            raise Malformed("unexpected end of data")
+        yield number, wire, message[at : at + size]
+        at += size
+
+
+def packed(data: memoryview) -> Iterator[int]:
+    """Whole numbers one after the other, the other way to write a list of them."""
+    at = 0
+    while at < len(data):
+        number, at = _varint(data, at)
+        yield number
+
+
+def parts(message: memoryview, *wires: int) -> list[Any]:
+    """The fields 1, 2 and so on of a small message, by their wire types; None for one that is not there."""
+    found: list[Any] = [None] * len(wires)
+    for number, wire, value in scan(message):
+        if number <= len(wires):
+            _expect(wire, wires[number - 1])
+            found[number - 1] = value
+    return found
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """The whole number that begins at a place, and the place after it."""
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80 and value < 2**64:
+            return value, at
+        shift += 7
+    raise Malformed("a whole number does not end, or has more than 64 bits")
+
+
+def _expect(given: int, wanted: int) -> None:
+    if given != wanted:
+        raise Malformed(f"wire type {given} where {wanted} should be")
+
+
+_SIZES: Final = {FIXED64: 8, FIXED32: 4}
+_EMPTY: Final = memoryview(b"")
+
+
+# Scalars, and the small messages that JSON writes as scalars.
+
+
+def _signed(bits: int) -> Read:
+    modulus, half = 2**bits, 2 ** (bits - 1)
+
+    def read(value: Any, depth: int) -> int:
+        low: int = value % modulus
+        return low - modulus if low >= half else low
+
+    return read
+
+
+_int32, _int64 = _signed(32), _signed(64)
+
+
+def _text(value: Any, depth: int = 0) -> str:
+    try:
+        return str(value, "utf-8")
+    except UnicodeDecodeError:
+        raise Malformed("a text is not UTF-8") from None
+
+
+def _double(value: Any, depth: int) -> float:
+    """A number as JSON has it: a whole one without a point, as long as it is exact."""
+    number: float = struct.unpack("<d", value)[0]
+    if not math.isfinite(number):
+        raise Malformed("a number is not finite")
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _bytes(value: Any, depth: int) -> str:
+    return base64.b64encode(value).decode()
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _instant(value: memoryview) -> datetime | None:
+    """The time in a Timestamp; one without content is a time that nobody set."""
+    if not value:
+        return None
+    seconds, nanos = parts(value, VARINT, VARINT)
+    try:
+        return _EPOCH + timedelta(seconds=_int64(seconds or 0, 0), microseconds=_int32(nanos or 0, 0) // 1000)
+    except OverflowError:
+        raise Malformed("a time is out of range") from None
+
+
+def _time(value: Any, depth: int) -> str | None:
+    instant = _instant(value)
+    return None if instant is None else times.format(instant)
+
+
+def _micro_time(value: Any, depth: int) -> str | None:
+    instant = _instant(value)
+    return None if instant is None else times.format_micro(instant)
+
+
+def _int_or_string(value: Any, depth: int) -> int | str:
+    is_text, number, text = parts(value, VARINT, VARINT, LENGTH)
+    return _text(text or _EMPTY) if is_text else int(_int32(number or 0, 0))
+
+
+def _quantity(value: Any, depth: int) -> str:
+    (text,) = parts(value, LENGTH)
+    return "0" if text is None else _text(text)
+
+
+def _raw(value: Any, depth: int) -> Any:
+    """JSON that travels as it is."""
+    (content,) = parts(value, LENGTH)
+    if not content:
+        return None
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError):
+        raise Malformed("what is embedded is not JSON") from None
+
+
+_SCALARS: Final[Mapping[str, tuple[int, Read]]] = {
+    "string": (LENGTH, _text),
+    "bool": (VARINT, lambda value, depth: value != 0),
+    "int32": (VARINT, _int32),
+    "int64": (VARINT, _int64),
+    "number": (FIXED64, _double),
+    "bytes": (LENGTH, _bytes),
+    "time": (LENGTH, _time),
+    "microtime": (LENGTH, _micro_time),
+    "intstr": (LENGTH, _int_or_string),
+    "quantity": (LENGTH, _quantity),
+    "any": (LENGTH, _raw),
+    "json": (LENGTH, _raw),
+}

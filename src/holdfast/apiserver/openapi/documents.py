@@ -1,0 +1,81 @@
+"""Documents about the server itself: made from the registry, kept until it changes, served with an ETag.
+
+Discovery and OpenAPI are read by every client before its first request, so
+they are bytes that are made once.  Nothing here knows what a document says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from holdfast.apiserver.http.negotiation import Clause, clauses
+from holdfast.apiserver.resources import Registry
+from holdfast.meta.errors import MethodNotAllowed
+from holdfast.meta.exchange import JSON, Request, Response
+
+T = TypeVar("T")
+
+READING: Final = frozenset({"GET", "HEAD"})
+
+
+def per_revision(make: Callable[[Registry], T]) -> Callable[[Registry], T]:
+    """A function of the registry whose value is kept until the registry changes."""
+    kept: WeakKeyDictionary[Registry, tuple[int, T]] = WeakKeyDictionary()
+
+    @wraps(make)
+    def value(registry: Registry) -> T:
+        found = kept.get(registry)
+        if found is None or found[0] != registry.revision:
+            kept[registry] = found = (registry.revision, make(registry))
+        return found[1]
+
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Bytes, what they are, and a digest by which a client knows that it has them already."""
+
+    body: bytes
+    content_type: str = JSON
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", hashlib.sha256(self.body).hexdigest()[:32].upper())
+
+    @property
+    def etag(self) -> str:
+        return f'"{self.digest}"'
+
+    def answer(self, request: Request, headers: Mapping[str, str] | None = None) -> Response:
+        """The document, or 304 to a client that has it."""
+        headers = {"ETag": self.etag, "Vary": "Accept", **(headers or {})}
+        if _has(request.headers.get("if-none-match", ""), self.etag):
+            return Response(304, content_type=self.content_type, headers=headers)
+        return Response(200, self.body, content_type=self.content_type, headers=headers)
+
+
+def _has(known: str, etag: str) -> bool:
+    """Whether an ``If-None-Match`` names the tag; a weak one will do, since the bytes are the same."""
+    return any(each.strip().removeprefix("W/") in (etag, "*") for each in known.split(","))
+
+
+def accepted(request: Request) -> tuple[Clause, ...]:
+    """What the client takes, best first; anything, if it does not say."""
+    return clauses(request.headers.get("accept", "").strip() or "*/*")
+
+
+def must_read(request: Request) -> None:
+    """Refuse what is not a reading method: these documents cannot be written."""
+    if request.method not in READING:
+        raise MethodNotAllowed.of_path()
+
+
+def page_not_found() -> Response:
+    """The answer to a group or version that is not served: not a Status, which clients of discovery know."""
+    return Response(404, b"404 page not found\n", content_type="text/plain; charset=utf-8")

@@ -1,0 +1,1 @@
+"""The store: committed objects in memory, a log of them in SQLite, and the history that watches read."""

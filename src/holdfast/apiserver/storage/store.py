@@ -1,0 +1,278 @@
+"""The store: committed objects in memory, made durable by a log, followed by watches.
+
+All decisions are taken on the event loop's thread; the one writer thread only appends to the log.  Writes that
+wait are decided together, in order, against the committed state and each other; they are given their versions and
+appended in one transaction (group commit); and only when that is durable do they become visible, to readers, then
+to watches, then to whoever asked.  One batch is under way at a time, so the state that a batch is decided on is
+the state that it is committed to, and a batch that fails leaves no trace, not even a gap in the versions.
+
+The store must not know kinds, verbs, users or what is in an object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from holdfast.apiserver.storage.entries import Change, Draft, Entry, Event, Key, Put, Remove, Stale
+from holdfast.apiserver.storage.history import Ahead, Ended, Expired, History, Overflow, Watch, Window
+from holdfast.apiserver.storage.memory import Shelves, Stage
+from holdfast.apiserver.storage.sqlite_log import (
+    CannotOpen,
+    Corrupted,
+    Full,
+    InUse,
+    Loaded,
+    SqliteLog,
+    StorageError,
+    TooNew,
+    WriteFailed,
+)
+
+__all__ = [
+    "Ahead", "CannotOpen", "Change", "Closed", "Corrupted", "Draft", "Ended", "Entry", "Event", "Expired", "Full",
+    "InUse", "Loaded", "Log", "Overflow", "Put", "Remove", "Stale", "StorageError", "Store", "TooNew", "Watch",
+    "Window", "WriteFailed",
+]  # fmt: skip
+
+GROUP: Final = 512
+"""The most events in one transaction, so that the first of them does not wait long for the last."""
+
+EMPTY: Final = Loaded(compacted=1, entries=[], events=[])
+"""A store that has seen nothing.  Versions begin after 1: to clients, 0 means "any"."""
+
+_Entries: TypeAlias = list[Entry]
+"""By another name, for within the store ``list`` is a method."""
+
+
+class Closed(StorageError):
+    def __init__(self) -> None:
+        super().__init__("the store is closed")
+
+
+class Log(Protocol):
+    """Where events are made durable.  Called by the writer thread alone."""
+
+    def append(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
+        """All or nothing; raises `WriteFailed`."""
+
+    def close(self) -> None: ...
+
+
+class _Write(NamedTuple):
+    changes: tuple[Change, ...]
+    future: asyncio.Future[tuple[Entry, ...]]
+
+    def answer(self, outcome: tuple[Entry, ...] | Exception) -> None:
+        if self.future.done():
+            return
+        if isinstance(outcome, Exception):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
+
+
+class _Batch(NamedTuple):
+    """Writes that are decided: what each is told once the events are durable, and what is forgotten with them."""
+
+    outcomes: list[tuple[_Write, tuple[Entry, ...] | Stale]]
+    events: list[Event]
+    forgotten: list[Event]
+
+
+class Store:
+    """Objects by resource, namespace and name; every change has a version, and versions have no gaps."""
+
+    def __init__(
+        self,
+        log: Log | None,
+        loaded: Loaded = EMPTY,
+        *,
+        window: Window | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._log = log
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="holdfast-store")
+        self._clock = clock
+        self._shelves = Shelves(loaded.entries)
+        self._history = History(window or Window(), compacted=loaded.compacted, events=loaded.events)
+        self._changed = {event.entry.resource: event.rv for event in loaded.events}
+        self._unchanged = loaded.compacted
+        self._floor = 0
+        self._waiting: deque[_Write] = deque()
+        self._busy = False
+        self._idle: asyncio.Future[None] | None = None
+        self._closed = False
+        self._broken = False
+        self.trouble = ""
+        """Why writes fail at present, in a sentence; empty in good health."""
+
+    @classmethod
+    def open(
+        cls,
+        path: str | None,
+        *,
+        window: Window | None = None,
+        quota: int | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Store:
+        """Open the store of a data directory, or an ephemeral one if `path` is None.  Blocks; raises `CannotOpen`.
+
+        `quota` bounds the file's size in bytes; writes beyond it fail with `Full`.
+        """
+        if path is None:
+            return cls(None, window=window, clock=clock)
+        log = SqliteLog.open(Path(path), quota=quota)
+        try:
+            return cls(log, log.load(), window=window, clock=clock)
+        except BaseException:
+            log.close()
+            raise
+
+    @property
+    def revision(self) -> int:
+        """The version of the newest committed change."""
+        return self._history.revision
+
+    @property
+    def compacted(self) -> int:
+        """The oldest version that can be asked for."""
+        return self._history.compacted
+
+    def get(self, resource: str, namespace: str, name: str) -> Entry | None:
+        return self._shelves.get((resource, namespace, name))
+
+    def list(self, resource: str, namespace: str | None = None) -> _Entries:
+        """Its objects, sorted by namespace and name."""
+        return self._shelves.all(resource, namespace)
+
+    def count(self, resource: str, namespace: str | None = None) -> int:
+        return self._shelves.count(resource, namespace)
+
+    def changed_at(self, resource: str) -> int:
+        """The version of the resource's last change; if that is not known any more, one after which there was none."""
+        return self._changed.get(resource, self._unchanged)
+
+    async def list_at(self, resource: str, namespace: str | None, rv: int) -> _Entries:
+        """Its objects as they were at a version; `Expired` if that is too old."""
+        before: dict[Key, Entry | None] = {}
+        for event in self._history.since(resource, namespace, rv=rv):
+            before.setdefault(event.entry.key, event.previous)
+        now = self.list(resource, namespace)
+        if not before:
+            return now
+        then = {entry.key: entry for entry in now} | before
+        return [entry for _, entry in sorted(then.items()) if entry is not None]
+
+    def watch(self, resource: str, namespace: str | None = None, *, since: int) -> Watch:
+        """Follow what is committed after a version; `Expired` if that is too old."""
+        if self._closed:
+            raise Closed
+        return self._history.watch(resource, namespace, since=since)
+
+    async def write(self, *changes: Change) -> tuple[Entry, ...]:
+        """Do all of the changes, in order, or none; returns once they are durable and visible.
+
+        Raises `Stale` if one of them does not find what it expects, and `WriteFailed`.  For a removal the entry is
+        the final state.  A caller that is cancelled cannot know whether its write is done.
+        """
+        if self._closed:
+            raise Closed
+        if self._broken:
+            raise WriteFailed(self.trouble)
+        loop = asyncio.get_running_loop()
+        write = _Write(changes, loop.create_future())
+        self._waiting.append(write)
+        if not self._busy:
+            self._busy = True
+            # Not at once: what others ask for in this turn of the loop shares the transaction.
+            loop.call_soon(self._commit, loop)
+        return await write.future
+
+    async def compact(self, *, keep: int = 0) -> None:
+        """Forget all but the last `keep` events now; otherwise the window takes care of it with each write."""
+        floor = self.revision - keep
+        self._floor = max(self._floor, floor)
+        while self.compacted < floor:
+            await self.write()
+
+    async def close(self) -> None:
+        """Finish the writes that wait, refuse new ones, end the watches and let go of the files."""
+        if self._closed:
+            return
+        self._closed = True
+        loop = asyncio.get_running_loop()
+        if self._busy:
+            self._idle = loop.create_future()
+            await self._idle
+        self._history.close()
+        if self._log is not None:
+            await loop.run_in_executor(self._thread, self._log.close)
+        self._thread.shutdown()
+
+    def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Decide what waits and send it on its way."""
+        batch = self._decide()
+        if self._log is None or not (batch.events or batch.forgotten):
+            self._settle(loop, batch, None)
+            return
+        appended = loop.run_in_executor(self._thread, self._log.append, batch.events, batch.forgotten)
+        appended.add_done_callback(lambda done: self._settle(loop, batch, done.exception()))
+
+    def _decide(self) -> _Batch:
+        now = self._clock()
+        stage = Stage(self._shelves.get, revision=self.revision, at=int(now))
+        outcomes: list[tuple[_Write, tuple[Entry, ...] | Stale]] = []
+        while self._waiting and len(stage.events) < GROUP:
+            write = self._waiting.popleft()
+            if write.future.cancelled():
+                continue
+            try:
+                outcomes.append((write, stage.take(write.changes)))
+            except Stale as stale:
+                # Told only after the commit, for what it has found may be part of this batch.
+                outcomes.append((write, stale))
+        forgotten = self._history.overdue(stage.events, now=now, floor=self._floor)
+        return _Batch(outcomes, stage.events, forgotten)
+
+    def _settle(self, loop: asyncio.AbstractEventLoop, batch: _Batch, failure: BaseException | None) -> None:
+        """Make a durable batch visible and tell everyone; then go on with what has come meanwhile."""
+        if failure is None:
+            self._publish(batch)
+        else:
+            self._fail(batch, failure)
+        if self._waiting:
+            # After those who were told just now, who may have more to write.
+            loop.call_soon(self._commit, loop)
+        else:
+            self._busy = False
+            if self._idle is not None:
+                self._idle.set_result(None)
+
+    def _publish(self, batch: _Batch) -> None:
+        self._shelves.apply(batch.events)
+        self._changed |= {event.entry.resource: event.rv for event in batch.events}
+        self._history.append(batch.events)
+        self._history.forget(len(batch.forgotten))
+        if batch.events:
+            self.trouble = ""
+        for write, outcome in batch.outcomes:
+            write.answer(outcome)
+
+    def _fail(self, batch: _Batch, failure: BaseException) -> None:
+        error = failure if isinstance(failure, WriteFailed) else WriteFailed(f"the log failed: {failure!r}")
+        self.trouble = str(error)
+        failed = [write for write, _ in batch.outcomes]
+        if not isinstance(error, Full):
+            # After a failed flush nobody knows what the device holds: only reading it anew tells.
+            self._broken = True
+            failed += self._waiting
+            self._waiting.clear()
+        for write in failed:
+            # One for each: an exception that is raised twice keeps the traces of both.
+            write.answer(type(error)(self.trouble))

@@ -1,0 +1,133 @@
+"""Patches: the five ways to say a change, made into a function of the stored object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from holdfast.apiserver.http import bodies
+from holdfast.apiserver.http.options import META, WriteOptions
+from holdfast.apiserver.http.refusals import Undecodable
+from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.apiserver.verbs.writes import Change
+from holdfast.meta.errors import BadRequest, Details, FieldError, Invalid, UnsupportedMediaType
+from holdfast.meta.exchange import Request
+from holdfast.meta.patches import json as jsonpatch
+from holdfast.meta.patches import merge, strategic
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_YAML: Final = "application/apply-patch+yaml"
+APPLY_CBOR: Final = "application/apply-patch+cbor"
+
+LONGEST_SHOWN: Final = 500
+REJECTED: Final = "the server rejected our request due to an error in our request"
+
+
+def media_type(request: Request, kind: ResourceType) -> str:
+    """The kind of patch a request holds, or 415 with those that would do."""
+    accepted = [JSON_PATCH, MERGE_PATCH]
+    if not kind.custom:
+        accepted.append(STRATEGIC_PATCH)
+    accepted.append(APPLY_YAML)
+    given = bodies.media_type(request)
+    if given not in accepted:
+        raise UnsupportedMediaType.of(accepted)
+    return given
+
+
+def check_options(options: WriteOptions, *, apply: bool, force_given: bool) -> None:
+    problems = []
+    if apply and not options.field_manager:
+        problems.append(FieldError.required("fieldManager", "is required for apply patch"))
+    if not apply and force_given:
+        problems.append(FieldError.forbidden("force", "may not be specified for non-apply patch"))
+    if problems:
+        raise Invalid.of("PatchOptions", "", group=META, problems=problems)
+
+
+def change_of(given: str, body: bytes, kind: ResourceType) -> Change:
+    """The change that a patch of media type `given` asks for; applies are not among them."""
+    try:
+        patch = bodies.read_json(body)
+    except ValueError as error:
+        raise BadRequest(f"error decoding patch: {error}") from None
+    if given == JSON_PATCH:
+        if not isinstance(patch, list):
+            raise BadRequest("error decoding patch: json: cannot unmarshal object into a list of operations")
+        _check_operations(patch)
+        return lambda obj: _object(_json_patched(obj, patch), kind)
+    if not isinstance(patch, dict):
+        raise BadRequest(
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+        )
+    if given == MERGE_PATCH:
+        return lambda obj: _object(merge.apply(obj, patch), kind)
+    schema = strategic.schema_for(kind.group, kind.kind)
+    return lambda obj: _object(_strategic(obj, patch, schema), kind)
+
+
+@contextmanager
+def refused_as_patch(request: Request) -> Iterator[None]:
+    """What makes an object unreadable is the fault of the patch, which is Invalid then."""
+    try:
+        yield
+    except Undecodable as error:
+        shown = request.body.decode(errors="replace")[:LONGEST_SHOWN]
+        problem = FieldError.invalid("patch", shown, detail=error.why)
+        raise Invalid.of("", "", problems=[problem]) from error
+
+
+def _check_operations(operations: list[Any]) -> None:
+    """What a real API server reads of each operation before it looks at any object."""
+    for each in operations:
+        if not isinstance(each, dict):
+            raise BadRequest("error decoding patch: json: cannot unmarshal into an operation what is no object")
+        for name in ("from", "path"):
+            if not isinstance(each.get(name, ""), str):
+                raise BadRequest(f"error decoding patch: json: cannot unmarshal into {name} what is no string")
+
+
+def _json_patched(obj: Object, operations: list[Any]) -> Any:
+    try:
+        return jsonpatch.apply(obj, operations)
+    except jsonpatch.PatchTooLarge as error:
+        raise BadRequest(str(error)) from error
+    except jsonpatch.JSONPatchError as error:
+        # The words of a real API server, which says no more; the log does.
+        raise Invalid(REJECTED, details=Details()) from error
+
+
+def _strategic(obj: Object, patch: Object, schema: strategic.Schema) -> Any:
+    try:
+        return strategic.apply(obj, patch, schema=schema)
+    except strategic.StrategicPatchError as error:
+        raise BadRequest(str(error)) from error
+
+
+def _object(value: Any, kind: ResourceType) -> Object:
+    if not isinstance(value, dict):
+        raise bodies.refused(kind, "the result is not an object")
+    return bodies.checked_object(value, kind)
+
+
+def applied(request: Request, kind: ResourceType, name: str) -> Object:
+    """The configuration of an apply: YAML or JSON, with a full identity."""
+    try:
+        value = bodies.read_yaml(request.body) if request.body[:1] != b"{" else bodies.read_json(request.body)
+    except ValueError as error:
+        raise BadRequest(f"error decoding YAML: {error}") from None
+    if not isinstance(value, dict):
+        raise BadRequest("error decoding YAML: the configuration is not an object")
+    if not value.get("apiVersion") or not value.get("kind"):
+        group, _, version = str(value.get("apiVersion") or "").rpartition("/")
+        raise BadRequest(f"invalid object type: {group}/{version}, Kind={value.get('kind') or ''}")
+    if isinstance(value.get("metadata"), dict) and value["metadata"].get("managedFields") is not None:
+        raise BadRequest("metadata.managedFields must be nil")
+    obj = bodies.checked_object(value, kind)
+    given = obj["metadata"].setdefault("name", name)
+    if given != name:
+        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    return obj

@@ -1,0 +1,325 @@
+"""Subresources that are more than a part of their object: scale, eviction, binding, finalize, log.
+
+Each is a function of the handlers and the request; the table at the end says
+which verb of which subresource it answers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, Final
+
+from holdfast.apiserver.http import bodies
+from holdfast.apiserver.http.options import WriteOptions, delete_options
+from holdfast.apiserver.resources import Object, ResourceType, Scale
+from holdfast.apiserver.routes import RequestInfo
+from holdfast.apiserver.verbs import metadata, patches
+from holdfast.apiserver.verbs.handlers import Handlers, Subresource
+from holdfast.apiserver.verbs.versions import shown
+from holdfast.apiserver.verbs.writes import Change
+from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, FieldError, Invalid, NotFound, TooManyRequests
+from holdfast.meta.exchange import Request, Response
+from holdfast.meta.selectors import LabelSelector
+
+SCALE: Final = ResourceType(
+    group="autoscaling",
+    version="v1",
+    kind="Scale",
+    plural="scales",
+    singular="scale",
+    schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+)
+
+EVICTION: Final = replace(SCALE, group="policy", kind="Eviction", plural="evictions", singular="eviction")
+BINDING: Final = replace(SCALE, group="", kind="Binding", plural="bindings", singular="binding")
+TOKEN_REQUEST: Final = replace(
+    SCALE, group="authentication.k8s.io", kind="TokenRequest", plural="tokenrequests", singular="tokenrequest"
+)
+
+LogSource = Callable[[Object, Request], AsyncIterator[bytes] | None]
+"""Where logs come from: a pod and the request, to its chunks; None where no node has it."""
+
+
+# Scale.
+
+
+def scale_of(obj: Object, scale: Scale) -> Object:
+    """The Scale that an object shows."""
+    meta = {
+        name: obj["metadata"][name]
+        for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if name in obj["metadata"]
+    }
+    replicas = _at(obj, scale.spec)
+    status: dict[str, Any] = {"replicas": _at(obj, scale.status) or 0}
+    selector = _at(obj, scale.selector) if scale.selector else None
+    if isinstance(selector, dict):
+        selector = str(LabelSelector.from_object(selector, "spec.selector"))
+    if selector:
+        status["selector"] = selector
+    spec = {"replicas": replicas} if replicas else {}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
+
+
+def scaled(obj: Object, kind: ResourceType, scale: Object) -> Object:
+    """The object with the replicas that a Scale asks for."""
+    spec = scale.get("spec") or {}
+    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
+    if isinstance(replicas, bool) or not isinstance(replicas, int):
+        raise bodies.refused(SCALE, "spec.replicas must be a whole number")
+    if replicas < 0 and not kind.custom:
+        problem = FieldError.invalid("spec.replicas", replicas, detail="must be greater than or equal to 0")
+        raise Invalid.of("Scale", obj["metadata"]["name"], group="autoscaling", problems=[problem])
+    out = copy.deepcopy(obj)
+    _put(out, _scale(kind).spec, replicas)
+    return out
+
+
+async def get_scale(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    return Response.of(scale_of(shown(handlers.entry(info, kind), kind), _scale(kind)))
+
+
+async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    scale = _scale(kind)
+    patching = info.verb == "patch"
+    writing = handlers.writing(request, info, kind, "PatchOptions" if patching else "UpdateOptions")
+    wanted = _scale_patch(request, info, kind, writing.options) if patching else _scale_update(request)
+
+    def change_scale(obj: Object) -> Object:
+        target = wanted(scale_of(obj, scale))
+        metadata.check_target(target, info.name, info.namespace)
+        given = target["metadata"].get("resourceVersion")
+        if given and given != obj["metadata"]["resourceVersion"]:
+            raise Conflict.of(kind.plural, info.name, group=kind.group)
+        return scaled(obj, kind, target)
+
+    with patches.refused_as_patch(request) if patching else nullcontext():
+        written = await handlers.writer.update(writing, info.name, change_scale)
+    return Response.of(scale_of(bodies.read_json(written.value), scale))
+
+
+def _scale_update(request: Request) -> Change:
+    asked = bodies.read_object(request, SCALE)
+    return lambda shown: asked
+
+
+def _scale_patch(request: Request, info: RequestInfo, kind: ResourceType, options: WriteOptions) -> Change:
+    given = patches.media_type(request, kind)
+    apply = given == patches.APPLY_YAML
+    patches.check_options(options, apply=apply, force_given=bool(request.param("force")))
+    if not apply:
+        return patches.change_of(given, request.body, SCALE)
+    config = patches.applied(request, SCALE, info.name)
+    return lambda shown: {**shown, **config, "metadata": {**shown["metadata"], **config["metadata"]}}
+
+
+def _scale(kind: ResourceType) -> Scale:
+    if kind.scale is None:
+        raise NotFound.of_path()
+    return kind.scale
+
+
+def _at(obj: Object, path: str) -> Any:
+    value: Any = obj
+    for name in path.strip(".").split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def _put(obj: Object, path: str, value: Any) -> None:
+    *parents, last = path.strip(".").split(".")
+    for name in parents:
+        obj = obj.setdefault(name, {})
+    obj[last] = value
+
+
+# Pods.
+
+
+async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    """Delete a pod if the disruption budgets that select it allow one more to go."""
+    pod = shown(handlers.entry(info, kind), kind)
+    eviction, said = await handlers.admitted(request, info, kind, posted(request, info, EVICTION))
+    options = delete_options(request, eviction.get("deleteOptions") or {})
+    if not _already_down(pod):
+        await _take_from_budgets(handlers, pod, dry_run=options.dry_run)
+    await handlers.remove(kind, info.namespace, info.name, options)
+    return _done(said)
+
+
+def posted(request: Request, info: RequestInfo, form: ResourceType) -> Object:
+    """The object that is posted to a subresource; what it does not say of itself, the path says."""
+    try:
+        body = bodies.read_body(request) if request.body else {}
+    except ValueError as error:
+        raise BadRequest(f"couldn't read the {form.kind}: {error}") from None
+    if not isinstance(body, dict):
+        raise BadRequest(f"the {form.kind} must be an object")
+    # Old clients write other versions of these; their shape has never changed.
+    obj = bodies.checked_object(body | {"kind": form.kind, "apiVersion": form.api_version}, form)
+    return obj | {"metadata": {"name": info.name, "namespace": info.namespace} | obj["metadata"]}
+
+
+def _done(said: tuple[str, ...]) -> Response:
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return Response.of(status, 201, warnings=said)
+
+
+def _already_down(pod: Object) -> bool:
+    """A pod that serves nobody costs no budget."""
+    status = pod.get("status") or {}
+    return status.get("phase") in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
+
+
+async def _take_from_budgets(handlers: Handlers, pod: Object, *, dry_run: bool) -> None:
+    budgets = handlers.registry.get("policy", "v1", "poddisruptionbudgets")
+    assert budgets is not None, "budgets are built in"
+    namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels") or {}
+    selecting = [
+        budget
+        for budget in (shown(entry, budgets) for entry in handlers.store.list(budgets.key, namespace))
+        if LabelSelector.from_object((budget.get("spec") or {}).get("selector"), "spec.selector").matches(labels)
+    ]
+    if len(selecting) > 1:
+        raise BadRequest(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    for budget in selecting:
+        writing = handlers.writing_by_server(budgets, namespace, subresource="status", dry_run=dry_run)
+        await handlers.writer.update(
+            writing, budget["metadata"]["name"], lambda live: _with_one_less(live, pod, stamp=handlers.stamp())
+        )
+
+
+def _with_one_less(budget: Object, pod: Object, *, stamp: str) -> Object:
+    """The budget after one more pod has gone; refused, if that is one too many."""
+    status, meta = budget.get("status") or {}, budget["metadata"]
+    if status.get("observedGeneration", 0) < meta.get("generation", 0):
+        raise _over_budget(f"{meta['name']} is still being processed by the server.", retry_after_seconds=10)
+    healthy, needed = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    if not _is_ready(pod):
+        # It is not among the healthy, so that none is lost with it.
+        always = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+        if always or healthy >= needed > 0:
+            return budget
+    left = status.get("disruptionsAllowed", 0)
+    if left <= 0:
+        raise _over_budget(f"{meta['name']} needs {needed} healthy pods and has {healthy} currently")
+    disrupted = (status.get("disruptedPods") or {}) | {pod["metadata"]["name"]: stamp}
+    return {**budget, "status": {**status, "disruptionsAllowed": left - 1, "disruptedPods": disrupted}}
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+def _over_budget(why: str, *, retry_after_seconds: int = 0) -> TooManyRequests:
+    """Without a time to wait, for with one most clients would try again by themselves and tell nobody."""
+    cause = Cause(reason="DisruptionBudget", message=f"The disruption budget {why}")
+    return TooManyRequests(
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        details=Details(causes=(cause,), retry_after_seconds=retry_after_seconds),
+    )
+
+
+async def bind(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    """Assign a pod to a node, once."""
+    handlers.entry(info, kind)
+    binding, said = await handlers.admitted(request, info, kind, posted(request, info, BINDING))
+    target = binding.get("target")
+    node = target.get("name") if isinstance(target, dict) else None
+    if not node or not isinstance(node, str):
+        problem = FieldError.required("target.name")
+        raise Invalid.of("Binding", info.name, problems=[problem])
+    writing = handlers.writing_by_server(kind, info.namespace, subresource="binding")
+
+    meant = binding["metadata"].get("uid")
+
+    def bound(pod: Object) -> Object:
+        spec = pod.get("spec") or {}
+        if meant and meant != pod["metadata"]["uid"]:
+            why = f"Precondition failed: UID in precondition: {meant}, UID in object meta: {pod['metadata']['uid']}"
+            raise Conflict.of("pods/binding", info.name, why=why)
+        if spec.get("nodeName"):
+            why = f'pod {info.name} is already assigned to node "{spec["nodeName"]}"'
+            raise Conflict.of("pods/binding", info.name, why=why)
+        if pod["metadata"].get("deletionTimestamp"):
+            raise Conflict.of(
+                "pods/binding", info.name, why=f"pod {info.name} is being deleted, cannot be assigned to a host"
+            )
+        status = dict(pod.get("status") or {})
+        conditions = [each for each in status.get("conditions") or [] if each.get("type") != "PodScheduled"]
+        scheduled = {
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": handlers.stamp(),
+        }
+        return {
+            **pod,
+            "spec": {**spec, "nodeName": node},
+            "status": {**status, "conditions": [*conditions, scheduled]},
+        }
+
+    await handlers.writer.update(writing, info.name, bound)
+    return _done(said)
+
+
+def logs_from(source: LogSource | None) -> Subresource:
+    """The ``log`` subresource over whatever runs the pods."""
+
+    async def log(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        pod = shown(handlers.entry(info, kind), kind)
+        spec = pod.get("spec") or {}
+        containers = [each["name"] for each in spec.get("containers") or []]
+        initial = [each["name"] for each in spec.get("initContainers") or []]
+        name = request.param("container")
+        if not name and len(containers) > 1:
+            listed = " ".join(containers)
+            raise BadRequest(f"a container name must be specified for pod {info.name}, choose one of: [{listed}]")
+        if name and name not in (*containers, *initial):
+            raise BadRequest(f"container {name} is not valid for pod {info.name}")
+        chunks = source(pod, request) if source is not None else None
+        if chunks is None:
+            waiting = name or (containers[0] if containers else "")
+            raise BadRequest(f'container "{waiting}" in pod "{info.name}" is waiting to start: no node runs it')
+        return Response(200, stream=chunks, content_type="text/plain")
+
+    return log
+
+
+# Namespaces.
+
+
+async def finalize(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    """Set the finalizers of a namespace; the last one gone, the namespace goes."""
+    obj = bodies.read_object(request, kind)
+    writing = handlers.writing_by_server(kind, "", subresource="finalize")
+
+    def finalized(old: Object) -> Object:
+        spec = {**(old.get("spec") or {}), "finalizers": (obj.get("spec") or {}).get("finalizers") or []}
+        if not spec["finalizers"]:
+            del spec["finalizers"]
+        return {**old, "spec": spec}
+
+    written = await handlers.writer.update(writing, info.name, finalized)
+    return Response(200, written.value)
+
+
+def table(log_source: LogSource | None = None) -> dict[tuple[str, str], Subresource]:
+    """Which function answers which verb of which subresource."""
+    return {
+        ("get", "scale"): get_scale,
+        ("update", "scale"): write_scale,
+        ("patch", "scale"): write_scale,
+        ("create", "eviction"): evict,
+        ("create", "binding"): bind,
+        ("get", "log"): logs_from(log_source),
+        ("update", "finalize"): finalize,
+    }

@@ -1,0 +1,199 @@
+"""Objects as tables and as metadata alone: the two short forms in which clients ask for them.
+
+A table is what ``kubectl get`` prints: columns, and a row of cells for each object, made on the server so that no
+client needs to know a kind.  Metadata alone is cut out of the stored bytes without reading the rest.  This module must
+not know any kind; columns come with the resource type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from holdfast.apiserver.resources import Column, Object, ResourceType
+from holdfast.meta.ages import age
+from holdfast.meta.errors import BadRequest, FieldError
+from holdfast.meta.exchange import Request, encode
+from holdfast.meta.jsonpath import evaluate
+
+META: Final = "meta.k8s.io/v1"
+INCLUDES: Final = ("Metadata", "Object", "None")
+
+_CREATED: Final = ".metadata.creationTimestamp"
+_NAME: Final = Column(name="Name", value=".metadata.name", format="name", description="How the object is called.")
+_AGE: Final = Column(name="Age", value=_CREATED, type="date", description="How long ago the object was created.")
+_CREATED_AT: Final = Column(name="Created At", value=lambda obj, now: created(obj), type="date",
+                            description="When the object was created.")  # fmt: skip
+
+
+class Stored(Protocol):
+    """Anything that holds an object's bytes."""
+
+    @property
+    def value(self) -> bytes: ...
+
+
+def created(obj: Object) -> str | None:
+    value = (obj.get("metadata") or {}).get("creationTimestamp")
+    return value if isinstance(value, str) else None
+
+
+def age_of(obj: Object, now: float) -> str:
+    """The cell of an Age column."""
+    return age(created(obj), now)
+
+
+# --- Tables ---
+
+
+def include_of(request: Request) -> str:
+    """How much of each object its row carries."""
+    asked = request.param("includeObject") or "Metadata"
+    if asked not in INCLUDES:
+        detail = "must be 'Metadata', 'Object', 'None', or empty"
+        raise BadRequest(
+            f"Unable to convert to Table as requested: {FieldError.invalid('includeObject', asked, detail=detail)}"
+        )
+    return asked
+
+
+def table(
+    kind: ResourceType,
+    objects: Iterable[Object],
+    *,
+    include: str = "Metadata",
+    now: float,
+    list_meta: Mapping[str, Any],
+    headers: bool = True,
+) -> dict[str, Any]:
+    """The objects as a Table; `list_meta` is the metadata that the list, or the only object, has."""
+    columns = columns_of(kind)
+    definitions = [_definition(column, custom=kind.custom) for column in columns] if headers else None
+    rows = [
+        {"cells": [_cell(column, obj, now) for column in columns], "object": _included(obj, include)} for obj in objects
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": META,
+        "metadata": dict(list_meta),
+        "columnDefinitions": definitions,
+        "rows": rows,
+    }
+
+
+def columns_of(kind: ResourceType) -> tuple[Column, ...]:
+    """The columns of a kind: its name is the first unless it stands elsewhere, and no kind has only that."""
+    own = kind.columns or ((_AGE,) if kind.custom else (_CREATED_AT,))
+    return own if any(column.name == _NAME.name for column in own) else (_NAME, *own)
+
+
+def _definition(column: Column, *, custom: bool) -> dict[str, Any]:
+    description = column.description
+    if custom and not description:
+        description = f"Custom resource definition column (in JSONPath format): {column.value}"
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": description,
+        "priority": column.priority,
+    }
+
+
+def _cell(column: Column, obj: Object, now: float) -> Any:
+    if callable(column.value):
+        return column.value(obj, now)
+    value = evaluate.compile(column.value).first(obj)
+    return None if value is None else _as(column.type, value, now)
+
+
+def _as(type_: str, value: Any, now: float) -> Any:
+    """A value as a cell of a column's type; nothing, if it is not of that type."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    match type_:
+        case "string":
+            return evaluate.text_of(value)
+        case "integer" if number:
+            return int(value)
+        case "number" if number:
+            return float(value)
+        case "boolean" if isinstance(value, bool):
+            return value
+        case "date" if isinstance(value, str):
+            return age(value, now)
+        case _:
+            return None
+
+
+def _included(obj: Object, include: str) -> Any:
+    match include:
+        case "Object":
+            return obj
+        case "None":
+            return None
+        case _:
+            return {"kind": "PartialObjectMetadata", "apiVersion": META, "metadata": obj.get("metadata") or {}}
+
+
+# --- Metadata alone ---
+
+
+class _Head(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_heads: Final = msgspec.json.Decoder(_Head)
+_PARTIAL: Final = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
+
+
+def partial(value: bytes) -> bytes:
+    """The metadata of an object, cut out of its bytes."""
+    return _PARTIAL + bytes(_heads.decode(value).metadata) + b"}"
+
+
+def partial_list(values: Iterable[bytes], list_meta: Mapping[str, Any]) -> bytes:
+    begin = {"kind": "PartialObjectMetadataList", "apiVersion": META, "metadata": dict(list_meta)}
+    return encode(begin)[:-1] + b',"items":[' + b",".join(map(partial, values)) + b"]}"
+
+
+# --- Watches ---
+
+
+def watch_renderer(
+    kind: ResourceType, form: str, include: str, *, now: Callable[[], float]
+) -> Callable[[Stored], bytes] | None:
+    """How the objects of a watch are written; None if as they are stored."""
+    match form:
+        case "Table":
+            return _TableEvents(kind, include, now)
+        case "PartialObjectMetadata":
+            return lambda entry: partial(entry.value)
+        case _:
+            return None
+
+
+class _TableEvents:
+    """Each object of one watch as a table of one row; only the first says what the columns are."""
+
+    def __init__(self, kind: ResourceType, include: str, now: Callable[[], float]) -> None:
+        self._kind = kind
+        self._include = include
+        self._now = now
+        self._headers = True
+
+    def __call__(self, entry: Stored) -> bytes:
+        obj: Object = msgspec.json.decode(entry.value)
+        obj["apiVersion"] = self._kind.api_version
+        version = (obj.get("metadata") or {}).get("resourceVersion", "")
+        shown = table(
+            self._kind,
+            (obj,),
+            include=self._include,
+            now=self._now(),
+            list_meta={"resourceVersion": version},
+            headers=self._headers,
+        )
+        self._headers = False
+        return encode(shown)

@@ -1,0 +1,39 @@
+"""Versions of an object: as it is kept, and as a resource type shows it.
+
+Kinds are kept in one version.  Most versions differ in their name alone; a type
+that differs in more brings functions for both ways.
+"""
+
+from __future__ import annotations
+
+from holdfast.apiserver.http.bodies import read_json
+from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.apiserver.storage.store import Entry
+from holdfast.meta.exchange import encode
+
+
+def shown(entry: Entry, kind: ResourceType) -> Object:
+    """A stored object as `kind` shows it; the caller owns it."""
+    obj: Object = read_json(entry.value)
+    if kind.from_stored is not None:
+        obj = kind.from_stored(obj)
+    obj["kind"], obj["apiVersion"] = kind.kind, kind.api_version
+    return obj
+
+
+def kept(obj: Object, kind: ResourceType) -> Object:
+    """An object of `kind` as it is kept: kind, apiVersion and metadata first, so that stored bytes begin alike."""
+    if kind.to_stored is not None:
+        obj = kind.to_stored(obj)
+    head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": obj["metadata"]}
+    return head | {name: value for name, value in obj.items() if name not in head}
+
+
+def wire(entry: Entry, kind: ResourceType) -> bytes:
+    """The object's bytes as `kind` shows them; as stored, when that is the same."""
+    return entry.value if entry.value.startswith(head(kind)) else encode(shown(entry, kind))
+
+
+def head(kind: ResourceType) -> bytes:
+    """How the bytes of every object of `kind` begin."""
+    return f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()

@@ -1,0 +1,150 @@
+"""Watches: a stream of events from committed changes, with bookmarks and selectors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Any, Final
+
+from holdfast.apiserver.http.bodies import read_json
+from holdfast.apiserver.http.options import ListOptions
+from holdfast.apiserver.resources import ResourceType
+from holdfast.apiserver.storage.store import Ahead, Ended, Entry, Event, Overflow, Store, Watch
+from holdfast.apiserver.storage.store import Expired as StoreExpired
+from holdfast.apiserver.verbs.reads import Filter
+from holdfast.apiserver.verbs.versions import wire
+from holdfast.meta.errors import Expired
+from holdfast.meta.exchange import encode
+
+BOOKMARK_SECONDS: Final = 30.0
+LONGEST_SECONDS: Final = 3600.0
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+Render = Callable[[Entry], bytes]
+"""An object as the client wants it: itself, a table of one row, or its metadata."""
+
+
+class Stream(AsyncIterator[bytes]):
+    """One client's watch, as the bytes it is sent; close it in the end, also if it was never read."""
+
+    def __init__(
+        self,
+        store: Store,
+        kind: ResourceType,
+        namespace: str | None,
+        options: ListOptions,
+        *,
+        render: Render | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.store = store
+        self.kind = kind
+        self.namespace = namespace
+        self.options = options
+        self.wanted = Filter(kind, options)
+        self.plain = render is None
+        self.render: Render = render or (lambda entry: wire(entry, kind))
+        version = options.version
+        self.initial = options.initial_events if options.initial_events is not None else version in (None, 0)
+        self.first = store.list(kind.key, namespace) if self.initial else []
+        self.since = version if version and not self.initial else store.revision
+        self.watch: Watch | None = None
+        self._awaited = False
+        try:
+            self.watch = store.watch(kind.key, namespace, since=self.since)
+        except Ahead as error:
+            # Of another history, which the client can only forget.
+            self._chunks = _refusing(Expired(str(error)))
+        except StoreExpired:
+            self._chunks = _refusing(Expired.of(self.since, store.compacted))
+        else:
+            self._chunks = self._written(self.watch, clock)
+
+    async def __anext__(self) -> bytes:
+        self._awaited = True
+        try:
+            return await anext(self._chunks)
+        finally:
+            self._awaited = False
+
+    async def aclose(self) -> None:
+        # A generator that was never begun does not run its own end.
+        if self.watch is not None:
+            self.watch.close()
+        # One that somebody waits for cannot be closed by others; it ends by itself, now that its watch has.
+        if not self._awaited:
+            await self._chunks.aclose()
+
+    async def _written(self, watch: Watch, now: Callable[[], float]) -> AsyncGenerator[bytes, None]:
+        """Events as they are committed, joined where several wait; ends after its time."""
+        told = now()
+        ends = told + (self.options.timeout if self.options.timeout else LONGEST_SECONDS)
+        try:
+            opening = b"".join(_line("ADDED", self.render(entry)) for entry in self.first if self.wanted(entry))
+            self.first = []
+            if self.initial and self.options.initial_events:
+                opening += self._bookmark(self.since, end_of_initial=True)
+            if opening:
+                yield opening
+            while (left := ends - now()) > 0:
+                events = await watch.take(within=min(left, BOOKMARK_SECONDS))
+                chunk = b"".join(self._events(event) for event in events)
+                # Also while much happens that this client does not want to see.
+                if not chunk and self.options.bookmarks and (not events or now() - told >= BOOKMARK_SECONDS):
+                    chunk = self._bookmark(watch.revision)
+                if chunk:
+                    told = now()
+                    yield chunk
+        except Overflow:
+            yield _error(Expired.of(self.since, self.store.compacted))
+        except Ended:
+            return
+        finally:
+            watch.close()
+
+    def _events(self, event: Event) -> bytes:
+        """What this client sees of a change: objects enter and leave its selector."""
+        entry, previous = event.entry, event.previous
+        if self.wanted.everything:
+            if not self.plain:
+                return _line(event.type, self.render(entry))
+            line = event.encoded.get(self.kind.api_version)
+            if line is None:
+                line = event.encoded[self.kind.api_version] = _line(event.type, wire(entry, self.kind))
+            return line
+        before = previous is not None and self.wanted(previous)
+        after = event.type != "DELETED" and self.wanted(entry)
+        if before and after:
+            return _line("MODIFIED", self.render(entry))
+        if after:
+            return _line("ADDED", self.render(entry))
+        if before and previous is not None:
+            return _line("DELETED", self.render(entry if event.type == "DELETED" else _at(previous, entry.rv)))
+        return b""
+
+    def _bookmark(self, rv: int, *, end_of_initial: bool = False) -> bytes:
+        meta: dict[str, Any] = {"resourceVersion": str(rv), "creationTimestamp": None}
+        if end_of_initial:
+            meta["annotations"] = {INITIAL_EVENTS_END: "true"}
+        return _line(
+            "BOOKMARK", encode({"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": meta})
+        )
+
+
+def _at(entry: Entry, rv: int) -> Entry:
+    """The last state that matched, at the version at which it stopped matching."""
+    obj = read_json(entry.value)
+    obj["metadata"]["resourceVersion"] = str(rv)
+    return Entry(entry.resource, entry.namespace, entry.name, rv, encode(obj))
+
+
+async def _refusing(error: Expired) -> AsyncGenerator[bytes, None]:
+    """The stream of a watch that cannot begin: by then it is one, and its errors are events."""
+    yield _error(error)
+
+
+def _error(error: Expired) -> bytes:
+    return _line("ERROR", encode(error.to_status()))
+
+
+def _line(type_: str, value: bytes) -> bytes:
+    return b'{"type":"' + type_.encode() + b'","object":' + value + b"}\n"

@@ -1,0 +1,336 @@
+"""Writes: how an object comes into the store, whoever asks and in whichever way.
+
+Create, update, the four kinds of patch and every subresource end in the same
+two functions, so that defaulting, validation, ownership, generation and
+optimistic locking are the same for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.apiserver.apply import server_side as applying
+from holdfast.apiserver.crd import patterns
+from holdfast.apiserver.http import bodies
+from holdfast.apiserver.http.options import DeleteOptions, WriteOptions
+from holdfast.apiserver.resources import Object, ResourceType
+from holdfast.apiserver.storage.store import Draft, Entry, Put, Remove, Stale, Store
+from holdfast.apiserver.verbs import deletion, metadata
+from holdfast.apiserver.verbs.versions import kept, shown, wire
+from holdfast.meta.errors import (
+    AlreadyExists,
+    Conflict,
+    FieldError,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    StatusError,
+)
+from holdfast.meta.exchange import User, encode
+from holdfast.meta.objects import GVK
+from holdfast.meta.schemas import walk
+
+ATTEMPTS: Final = 8
+"""How often a write without a version is tried again when others write in between."""
+
+
+SERVER: Final = User("kube-apiserver", ("system:masters",))
+"""Who writes what the server decides by itself."""
+
+UNCHECKED: Final = frozenset({"binding", "finalize"})
+"""Subresources that change what their kind forbids to change, and check it themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """Everything about one write but the object: what, where, who, how; a deletion has its own options."""
+
+    kind: ResourceType
+    namespace: str
+    user: User
+    options: WriteOptions
+    manager: str
+    subresource: str = ""
+    body: bytes = b""
+    deletion: DeleteOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The outcome: the object's bytes, whether it is new, and what to warn of."""
+
+    value: bytes
+    created: bool = False
+    warnings: tuple[str, ...] = ()
+    rv: int = 0
+
+
+Admit = Callable[[Writing, Object, Object | None, str], Awaitable[tuple[Object, tuple[str, ...]]]]
+"""The object as it is to be, and warnings; one that is changed is another object."""
+
+Judge = Callable[[Writing, Object | None, Object | None, str], Awaitable[tuple[str, ...]]]
+"""Warnings, or a refusal, about an object that is valid (on DELETE there is none, but an old one)."""
+
+Change = Callable[[Object], Object]
+
+
+async def nobody_objects(writing: Writing, obj: Object | None, old: Object | None, operation: str) -> tuple[str, ...]:
+    """The judge where there is none."""
+    return ()
+
+
+_Compiled = dict[GVK, tuple[Mapping[str, Any], walk.Schema]]
+"""With the schema that was compiled: a definition that changes takes the place of what it was."""
+
+_BUILT_IN: Final[_Compiled] = {}
+"""Built-in kinds are the same in every server, and compiling them is most of what a new one costs."""
+
+
+class Writer:
+    """Writes objects to the store; `admit` is asked before an object is validated, `judge` before it is kept."""
+
+    def __init__(
+        self, store: Store, *, now: Callable[[], datetime], admit: Admit, judge: Judge = nobody_objects
+    ) -> None:
+        self.store = store
+        self.now = now
+        self.admit = admit
+        self.judge = judge
+        self._schemas: _Compiled = {}
+
+    async def create(self, writing: Writing, obj: Object, *, tracked: bool = False) -> Written:
+        """Create `obj`; its managed fields are those it has when they are `tracked` already."""
+        kind = writing.kind
+        if kind.terminating:
+            error = MethodNotAllowed.of(kind.plural, "create", group=kind.group)
+            raise MethodNotAllowed(
+                "create not allowed while custom resource definition is terminating", details=error.details
+            )
+        if obj["metadata"].get("resourceVersion"):
+            # What a real API server answers here, without a reason.
+            raise StatusError("resourceVersion should not be set on objects to be created", code=500, reason="")
+        metadata.check_namespace(obj, writing.namespace)
+        warnings = () if tracked else self.check_fields(writing, obj)
+        warnings += metadata.drop_repeated_owners(obj)
+        now = self.now()
+        if kind.status and not kind.keeps_status:
+            obj.pop("status", None)
+        self._default(kind, obj)
+        if not tracked:
+            # Before the server's own changes: nobody owns what the server decides.
+            self._track(writing, None, obj, now)
+        if kind.generation:
+            obj["metadata"]["generation"] = 1
+        metadata.stamp_new(obj, namespace=writing.namespace if kind.namespaced else "", now=now)
+        kind.on_create(obj)
+        admitted, said = await self.admit(writing, obj, None, "CREATE")
+        if admitted is not obj:
+            obj = admitted
+            self._default(kind, obj)
+            kind.on_create(obj)
+        self._validate(kind, obj, None)
+        said += metadata.warnings(kind, obj, None)
+        said += await self.judge(writing, obj, None, "CREATE")
+        name = obj["metadata"]["name"]
+        if writing.options.dry_run:
+            if self.store.get(kind.key, obj["metadata"].get("namespace", ""), name) is not None:
+                raise AlreadyExists.of(kind.plural, name, group=kind.group)
+            return Written(encode(obj), created=True, warnings=(*warnings, *said))
+        try:
+            namespace = obj["metadata"].get("namespace", "")
+            (entry,) = await self.store.write(Put(kind.key, namespace, name, Draft.of(kept(obj, kind)), expect=0))
+        except Stale:
+            raise AlreadyExists.of(kind.plural, name, group=kind.group) from None
+        return Written(wire(entry, kind), created=True, warnings=(*warnings, *said), rv=entry.rv)
+
+    async def update(
+        self,
+        writing: Writing,
+        name: str,
+        change: Change,
+        *,
+        create: Callable[[], Awaitable[Written]] | None = None,
+        operation: str = "Update",
+    ) -> Written:
+        """Replace the object `name` by what `change` makes of it; a `create` makes a missing one."""
+        kind = writing.kind
+        for _ in range(ATTEMPTS):
+            entry = self.store.get(kind.key, writing.namespace, name)
+            if entry is None:
+                if create is not None:
+                    return await create()
+                raise NotFound.of(kind.plural, name, group=kind.group)
+            old = shown(entry, kind)
+            # Decoded once more rather than copied, which takes ten times as long.
+            obj = change(shown(entry, kind))
+            given = obj["metadata"].get("resourceVersion", "")
+            self._check_identity(kind, name, obj, old)
+            if given and given != str(entry.rv):
+                raise Conflict.of(kind.plural, name, group=kind.group)
+            if not given and not kind.unconditional:
+                problem = FieldError.invalid("metadata.resourceVersion", 0, detail="must be specified for an update")
+                raise Invalid.of(kind.plural, name, group=kind.group, problems=[problem])
+            obj, warnings = await self._prepare(writing, obj, old, operation)
+            if same(obj, old):
+                return Written(wire(entry, kind), warnings=warnings, rv=entry.rv)
+            if writing.options.dry_run:
+                return Written(encode(obj), warnings=warnings, rv=entry.rv)
+            try:
+                written = await self.store.write(self._change(kind, obj, entry))
+            except Stale:
+                continue
+            return Written(wire(written[0], kind), warnings=warnings, rv=written[0].rv)
+        raise Conflict.of(kind.plural, name, group=kind.group)
+
+    async def _prepare(
+        self, writing: Writing, obj: Object, old: Object, operation: str
+    ) -> tuple[Object, tuple[str, ...]]:
+        kind, now = writing.kind, self.now()
+        warnings: tuple[str, ...] = ()
+        if operation != "Apply":
+            warnings = self.check_fields(writing, obj)
+        warnings += metadata.drop_repeated_owners(obj)
+        metadata.keep_server_owned(obj, old)
+        if writing.subresource == "status":
+            obj = {**old, "status": obj.get("status"), "metadata": self._status_metadata(kind, obj, old)}
+            if obj["status"] is None:
+                del obj["status"]
+        elif kind.status and not writing.subresource:
+            obj.pop("status", None)
+            if "status" in old:
+                obj["status"] = old["status"]
+        self._default(kind, obj)
+        if operation != "Apply":
+            self._track(writing, old, obj, now)
+        checked = writing.subresource not in UNCHECKED
+        if checked:
+            kind.on_update(obj, old)
+        admitted, said = await self.admit(writing, obj, old, "UPDATE")
+        if admitted is not obj:
+            obj = admitted
+            self._default(kind, obj)
+            if checked:
+                kind.on_update(obj, old)
+        if kind.generation and _counted(kind, obj) != _counted(kind, old):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        if checked:
+            self._validate(kind, obj, old)
+        said += metadata.warnings(kind, obj, old)
+        obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        said += await self.judge(writing, obj, old, "UPDATE")
+        return obj, (*warnings, *said)
+
+    @staticmethod
+    def _status_metadata(kind: ResourceType, obj: Object, old: Object) -> dict[str, Any]:
+        """What a write of the status makes of the metadata: for some kinds nothing, for others this and that."""
+        meta, stored = dict(obj["metadata"]), old["metadata"]
+        for name in kind.status_leaves:
+            meta.pop(name, None)
+            if name in stored:
+                meta[name] = stored[name]
+        return meta
+
+    @staticmethod
+    def _check_identity(kind: ResourceType, name: str, obj: Object, old: Object) -> None:
+        metadata.check_target(obj, name, old["metadata"].get("namespace", ""))
+        uid = obj["metadata"].get("uid")
+        if uid and uid != old["metadata"]["uid"]:
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
+            raise Conflict.of(kind.plural, name, group=kind.group, why=why)
+
+    @staticmethod
+    def _change(kind: ResourceType, obj: Object, entry: Entry) -> Put | Remove:
+        """What the store is asked for: objects that only waited for their finalizers go."""
+        meta = obj["metadata"]
+        gone = (
+            meta.get("deletionTimestamp")
+            and not meta.get("finalizers")
+            and not meta.get("deletionGracePeriodSeconds")
+            and not deletion.waits(kind, obj)
+        )
+        draft = Draft.of(kept(obj, kind))
+        if gone:
+            return Remove(entry.resource, entry.namespace, entry.name, expect=entry.rv, draft=draft)
+        return Put(entry.resource, entry.namespace, entry.name, draft, expect=entry.rv)
+
+    def check_fields(self, writing: Writing, obj: Object) -> tuple[str, ...]:
+        """Drop fields that the kind does not have; say so, or refuse, as the client asked."""
+        options = writing.options
+        unknown = self.prune(writing.kind, obj)
+        if options.field_validation == "Ignore":
+            return ()
+        duplicates = bodies.duplicate_keys(writing.body) if writing.body else []
+        said = bodies.strict_problems(unknown, duplicates)
+        if said and options.strict:
+            raise bodies.refused(writing.kind, f"strict decoding error: {', '.join(said)}")
+        return tuple(said)
+
+    def reshape(self, kind: ResourceType, obj: Object) -> None:
+        """Prune and default an object that somebody else has changed."""
+        self.prune(kind, obj)
+        self._default(kind, obj)
+
+    def prune(self, kind: ResourceType, obj: Object) -> list[str]:
+        """Drop fields that the kind does not have; their paths."""
+        return self._schema(kind).prune(obj) if kind.prune else []
+
+    def _schema(self, kind: ResourceType) -> walk.Schema:
+        compiled = self._schemas if kind.custom else _BUILT_IN
+        known = compiled.get(kind.gvk)
+        if known is None or known[0] is not kind.schema:
+            known = compiled[kind.gvk] = (
+                kind.schema,
+                walk.compile(kind.schema, patterns=patterns.search),
+            )
+        return known[1]
+
+    def _default(self, kind: ResourceType, obj: Object) -> None:
+        self._schema(kind).default(obj)
+        kind.default(obj)
+
+    @staticmethod
+    def _validate(kind: ResourceType, obj: Object, old: Object | None) -> None:
+        problems: list[FieldError] = metadata.problems(kind, obj, old)
+        problems += kind.validate(obj, old)
+        if problems:
+            raise Invalid.of(kind.kind, obj["metadata"].get("name", ""), group=kind.group, problems=problems)
+
+    @staticmethod
+    def _track(writing: Writing, old: Object | None, obj: Object, now: datetime) -> None:
+        managed = applying.track(
+            old,
+            obj,
+            manager=writing.manager,
+            schema=writing.kind.schema,
+            api_version=writing.kind.api_version,
+            now=now,
+            subresource=writing.subresource,
+            custom=writing.kind.custom,
+        )
+        if managed:
+            obj["metadata"]["managedFields"] = managed
+        else:
+            obj["metadata"].pop("managedFields", None)
+
+
+def same(obj: Object, old: Object) -> bool:
+    """Whether a write would change nothing: times of managed fields do not count."""
+    return _without_times(obj) == _without_times(old)
+
+
+def _without_times(obj: Object) -> Object:
+    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    managed = [
+        {name: value for name, value in entry.items() if name != "time"}
+        for entry in obj["metadata"].get("managedFields") or ()
+    ]
+    return {**obj, "metadata": {**meta, "managedFields": managed}}
+
+
+def _counted(kind: ResourceType, obj: Object) -> Object:
+    """What the generation counts changes of: everything but metadata, and but a status that is written apart."""
+    apart = ("metadata", "kind", "apiVersion", "status") if kind.status else ("metadata", "kind", "apiVersion")
+    return {name: value for name, value in obj.items() if name not in apart}

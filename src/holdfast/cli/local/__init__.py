@@ -1,0 +1,1 @@
+"""The embedded cluster: up, down, demo, chaos, apiserver."""

@@ -1,0 +1,43 @@
+"""``holdfast down``: end what ``holdfast up`` started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from holdfast.cli.errors import Complaint, ExitCode, InputError
+from holdfast.cli.local import running
+
+DIRECTORY: Final = Path(".holdfast")
+PATIENCE: Final = 30.0
+
+
+class StillRunning(InputError):
+    """It was asked to end and has not."""
+
+    exit_code = ExitCode.BLOCKED
+
+
+@click.command("down")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DIRECTORY,
+    show_default=True,
+    help="The data directory that it was started with.",
+)
+def command(data_dir: Path) -> None:
+    """End the cluster that `up` started.
+
+    What was created stays in the data directory, for the next start.
+    """
+    number = running.process_in(data_dir)
+    if number is None:
+        click.echo(f"nothing runs in {data_dir}")
+        return
+    if not running.stop(data_dir, within=PATIENCE):
+        message = f"process {number} has not ended within {PATIENCE:.0f} s; end it with kill -9 {number}"
+        raise StillRunning(Complaint(message=message, path="--data-dir"))
+    click.echo(f"stopped; {data_dir} keeps what was created")

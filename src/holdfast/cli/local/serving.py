@@ -1,0 +1,175 @@
+"""A served API, as long as a command runs: the server, its socket, its kubeconfig and its certificates.
+
+What ``holdfast apiserver`` and ``holdfast up`` have in common.  It must not know what else runs beside the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import os
+import ssl
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from holdfast.apiserver.auth.identity import Identity, IdentityError, load_serving, write_private
+from holdfast.apiserver.http import listener as serve
+from holdfast.apiserver.server import Server
+from holdfast.apiserver.storage.store import CannotOpen, InUse
+from holdfast.apiserver.verbs.subresources import LogSource
+from holdfast.cli import logs
+from holdfast.cli.errors import Complaint, ExitCode, InputError
+
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses that stand for all of a machine's, and what to call instead."""
+
+
+class CannotStart(InputError):
+    """What was asked for is fine, but not possible now."""
+
+    exit_code = ExitCode.BLOCKED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where the server keeps its state and where it is reached."""
+
+    data_dir: Path | None
+    bind: str
+    port: int
+    kubeconfig: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server that answers at `url`."""
+
+    server: Server
+    url: str
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where it is reached and how it logs, for any command that serves."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS: Final = (
+    click.option("--bind", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address to listen on."),
+    click.option(
+        "--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on.  [default: any free one]"
+    ),
+    click.option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Where to write the kubeconfig of the admin.  [default: kubeconfig in the data directory]",
+    ),
+    click.option("--allow-non-loopback", is_flag=True, help="Let other machines reach it; needed for such a --bind."),
+    click.option("--access-log", "logs_access", is_flag=True, help="Log every request."),
+    click.option(
+        "--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True, help="How to log."
+    ),
+)
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings, *, log_source: LogSource | None = None) -> AsyncIterator[Serving]:
+    """Serve until the end of the block; then finish what is under way."""
+    async with _opened(settings, log_source) as server:
+        tls = server.identity.tls()
+        listener = await _listening(server, settings, tls)
+        url = _url(listener)
+        _write_kubeconfig(server.identity, settings, url)
+        renewal = asyncio.ensure_future(_renew(tls, server.identity, settings.bind))
+        # What is there now stays for good; the collector need not look at it again and again.
+        gc.freeze()
+        try:
+            yield Serving(server, url)
+        finally:
+            renewal.cancel()
+            server.draining = True
+            await listener.drain()
+
+
+@contextlib.asynccontextmanager
+async def _opened(settings: Settings, log_source: LogSource | None) -> AsyncIterator[Server]:
+    try:
+        server = await Server.open(settings.data_dir, bind=settings.bind, log_source=log_source)
+    except InUse as error:
+        raise CannotStart(Complaint(message=str(error), path="--data-dir")) from error
+    except (CannotOpen, IdentityError) as error:
+        raise InputError(Complaint(message=str(error), path="--data-dir")) from error
+    except OSError as error:
+        message = f"{settings.data_dir}: {error.strerror}; choose a directory that you can write"
+        raise InputError(Complaint(message=message, path="--data-dir")) from error
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+async def _listening(server: Server, settings: Settings, tls: ssl.SSLContext) -> serve.Listener:
+    try:
+        return await serve.listen(server.handle, settings.bind, port=settings.port, tls=tls)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            message = f"{settings.port} is in use on {settings.bind}; choose another, or leave it out for any free one"
+            raise CannotStart(Complaint(message=message, path="--port")) from error
+        if error.errno == errno.EACCES:
+            message = f"{settings.port} is for the superuser alone; choose one above 1023"
+            raise InputError(Complaint(message=message, path="--port")) from error
+        message = f"{settings.bind!r} is not an address of this machine; write one, such as 127.0.0.1"
+        raise InputError(Complaint(message=message, path="--bind")) from error
+
+
+def _write_kubeconfig(identity: Identity, settings: Settings, url: str) -> None:
+    try:
+        write_private(settings.kubeconfig, identity.kubeconfig(url).encode())
+    except OSError as error:
+        message = f"{settings.kubeconfig}: {error.strerror}; choose a file that you can write"
+        raise InputError(Complaint(message=message, path="--kubeconfig")) from error
+
+
+async def _renew(tls: ssl.SSLContext, identity: Identity, bind: str) -> None:
+    """Make a new serving certificate long before the one in use ends; the next start keeps one of its own."""
+    while True:
+        left = identity.serving.renew_at - datetime.now(UTC)
+        await asyncio.sleep(max(left.total_seconds(), 0))
+        identity = identity.renewed(bind, now=datetime.now(UTC))
+        load_serving(tls, identity.serving)
+
+
+def _url(listener: serve.Listener) -> str:
+    """How the server is reached from this machine."""
+    host, port = listener.address
+    host = _EVERYWHERE.get(host, host)
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+def checked_bind(bind: str, *, allow_others: bool) -> str:
+    """The address to listen on; one that other machines reach must be asked for twice."""
+    # As a name it would be two addresses, with a free port each.
+    bind = "127.0.0.1" if bind == "localhost" else bind
+    try:
+        local = ip_address(bind).is_loopback
+    except ValueError:
+        local = False
+    if not local and not allow_others:
+        message = f"{bind} can be reached by other machines; add --allow-non-loopback if they shall, or bind 127.0.0.1"
+        raise InputError(Complaint(message=message, path="--bind"))
+    return bind
+
+
+def default_directory() -> Path:
+    """Where a server keeps its state when nobody says."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "holdfast"

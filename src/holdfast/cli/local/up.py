@@ -1,0 +1,106 @@
+"""``holdfast up``: an API server, a cluster and all operators, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from holdfast.apiserver.http import listener
+from holdfast.apiserver.http.gate import access_log
+from holdfast.cli import logs
+from holdfast.cli.local import running, serving
+from holdfast.cli.local.embedded import Wish, embedded
+from holdfast.cli.local.serving import Settings
+from holdfast.cli.local.summary import watch_summary
+from holdfast.cli.operator import health
+from holdfast.runtime.health import LOOPBACK
+
+DIRECTORY: Final = Path(".holdfast")
+"""Where a cluster lives when nobody says: beside what is worked on."""
+
+
+@click.command("up")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where everything is kept.  [default: .holdfast]",
+)
+@click.option("--ephemeral", is_flag=True, help="Keep nothing; everything is gone when it stops.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(0, 1000),
+    default=4,
+    show_default=True,
+    help="Simulated nodes; 0 runs no pods at all.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="By which simulated pods draw their times and fates."
+)
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    help="Serve health and metrics of what runs in it on this port of the loopback; 0 is any free one.",
+)
+@serving.options
+def command(
+    data_dir: Path | None,
+    ephemeral: bool,
+    nodes: int,
+    seed: int,
+    health_port: int | None,
+    bind: str,
+    port: int,
+    kubeconfig: Path | None,
+    allow_non_loopback: bool,
+    logs_access: bool,
+    log_format: logs.Format,
+) -> None:
+    """Start a cluster in one process: the API, controllers, nodes and operators.
+
+    Pods run on simulated nodes, where nothing really runs; those with runtimeClassName: process run as processes of
+    this machine.  What is created stays in the data directory, for the next start.  Ctrl-C or `holdfast down` ends it.
+
+    \b
+    Try it:        holdfast up --ephemeral
+    Keep it:       holdfast up --data-dir ./state --port 6443
+    Use it:        holdfast kubectl get nodes
+    """
+    if ephemeral and data_dir is not None:
+        raise click.UsageError("--ephemeral keeps nothing, so it has no --data-dir; leave one of them out")
+    bind = serving.checked_bind(bind, allow_others=allow_non_loopback)
+    logs.configure(log_format, level=logging.WARNING)
+    access_log.setLevel(logging.INFO if logs_access else logging.WARNING)
+    with contextlib.ExitStack() as stack:
+        kept = None if ephemeral else (data_dir or DIRECTORY).absolute()
+        home = kept or stack.enter_context(running.for_now())
+        settings = Settings(
+            data_dir=kept, bind=bind, port=port, kubeconfig=(kubeconfig or home / "kubeconfig").absolute()
+        )
+        wish = Wish(settings=settings, nodes=nodes, seed=seed, directory=home / "node")
+        with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
+            runner.run(_run(wish, health_port))
+
+
+async def _run(wish: Wish, health_port: int | None) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with embedded(wish) as cluster, contextlib.AsyncExitStack() as stack:
+        lines = [f"ready: {cluster.url}  export KUBECONFIG={wish.settings.kubeconfig}"]
+        if health_port is not None:
+            address = await stack.enter_async_context(health.served(cluster.manager, LOOPBACK, port=health_port))
+            lines.append(f"health: {address}/readyz  metrics: {address}/metrics")
+        click.echo("\n".join(lines))
+        sys.stdout.flush()
+        stopped = asyncio.create_task(stop.wait())
+        summary = asyncio.create_task(watch_summary(cluster.manager.caches))
+        await asyncio.wait({stopped, cluster.ended}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        summary.cancel()

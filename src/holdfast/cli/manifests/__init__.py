@@ -1,0 +1,1 @@
+"""Manifests: reading them with the place of every field, and printing CustomResourceDefinitions."""

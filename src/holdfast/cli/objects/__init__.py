@@ -1,0 +1,1 @@
+"""Commands on objects of any kind: get, describe, apply, delete, wait, kubectl."""

@@ -1,0 +1,1 @@
+"""``holdfast operator``: run the operators on any Kubernetes, and install what they need."""

@@ -1,0 +1,132 @@
+"""``holdfast operator``: the operators on any Kubernetes, and what it takes to run them there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+import yaml
+
+import holdfast
+from holdfast.apiserver.http.listener import new_event_loop
+from holdfast.cli import logs
+from holdfast.cli.operator import deploying, selection, wait_for
+from holdfast.cli.operator.operating import Wish, operate
+from holdfast.runtime.health import LOOPBACK
+
+_LEVELS: Final = ("debug", "info", "warning", "error")
+
+_CONTROLLERS: Final = click.option(
+    "--controllers", "names", metavar="NAME,...", multiple=True, help="Only these; 'holdfast operator list' has them."
+)
+
+
+@click.group("operator")
+def command() -> None:
+    """Run the operators on any Kubernetes."""
+
+
+command.add_command(wait_for.command)
+
+
+@command.command("run")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="How to reach the server.  [default: $KUBECONFIG, ~/.kube/config, or the cluster around this pod]",
+)
+@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig.  [default: its current]")
+@click.option("--namespace", "namespaces", metavar="NS", multiple=True, help="Only in this one; may be repeated.")
+@_CONTROLLERS
+@click.option("--leader-elect", is_flag=True, help="Of several processes, let only the one that holds a lease work.")
+@click.option("--lease-namespace", default="", metavar="NS", help="Where that lease is.  [default: the connection's]")
+@click.option(
+    "--health-bind", metavar="ADDRESS", default=LOOPBACK, show_default=True, help="Where health and metrics are served."
+)
+@click.option("--health-port", type=click.IntRange(0, 65535), default=0, help="On which port.  [default: any free one]")
+@click.option("--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True, help="How to log.")
+@click.option(
+    "--log-level", type=click.Choice(_LEVELS), default="info", show_default=True, help="What is worth a line."
+)
+@click.option(
+    "--install-crds/--no-install-crds", "installs", default=True, help="Whether to install definitions.  [default: yes]"
+)
+def run(
+    kubeconfig: Path | None,
+    context: str,
+    namespaces: tuple[str, ...],
+    names: tuple[str, ...],
+    leader_elect: bool,
+    lease_namespace: str,
+    health_bind: str,
+    health_port: int,
+    log_format: logs.Format,
+    log_level: Literal["debug", "info", "warning", "error"],
+    installs: bool,
+) -> None:
+    """Run the operators against a Kubernetes API server.
+
+    They run until SIGTERM or Ctrl-C: then what is under way is finished, and the lease is given up.  A second signal
+    ends it at once.  A server that is away is waited for.
+
+    \b
+    From a laptop:    holdfast operator run --kubeconfig ~/.kube/config
+    In a cluster:     holdfast operator manifests | kubectl apply -f -
+    """
+    if lease_namespace and not leader_elect:
+        raise click.UsageError("--lease-namespace says where the lease of --leader-elect is; add that, or leave it out")
+    wish = Wish(
+        controllers=selection.chosen(names),
+        kubeconfig=kubeconfig,
+        context=context,
+        namespaces=namespaces,
+        elects=leader_elect,
+        lease_namespace=lease_namespace,
+        health=(health_bind, health_port),
+        installs=installs,
+    )
+    logs.configure(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(operate(wish))
+
+
+@command.command("list")
+def listed() -> None:
+    """List the controllers there are, and the kinds that they operate."""
+    rows = [("NAME", "KIND", "OWNS")]
+    rows += [
+        (each.name, f"{each.resource.kind} ({each.resource.api_version})", ", ".join(map(str, each.owns)) or "-")
+        for each in selection.every_controller()
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@command.command("manifests")
+@click.option(
+    "--namespace", metavar="NS", default="holdfast-system", show_default=True, help="Where it runs; it must exist."
+)
+@click.option("--image", default=f"holdfast:{holdfast.__version__}", show_default=True, help="What it runs from.")
+@_CONTROLLERS
+def manifests(namespace: str, image: str, names: tuple[str, ...]) -> None:
+    """Print what runs the operators in a cluster: a Deployment, its account, and roles for what they do.
+
+    \b
+    Use it:    kubectl create namespace holdfast-system
+               holdfast operator manifests | kubectl apply -f -
+    """
+    chosen = selection.chosen(names)
+    arguments = [f"--controllers={','.join(each.name for each in chosen)}"] if names else []
+    for manifest in deploying.manifests(chosen, namespace=namespace, image=image, arguments=arguments):
+        # Without references to what stands twice: people read this.
+        text = yaml.dump(manifest, Dumper=_Plain, sort_keys=False, width=120)
+        click.echo(f"---\n{text}", nl=False)
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

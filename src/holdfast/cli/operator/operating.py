@@ -1,0 +1,203 @@
+"""Operators at work on some server: reached, prepared, run, and stopped by signals.
+
+A server that is away is waited for.  What somebody has to change first ends the
+command, with one message: wrong credentials, missing rights to install definitions, a
+port that is taken.  Missing rights of the controllers are told and waited for, like
+everything else that can come right while they run.  Which controllers run is not
+known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast.cli.errors import Complaint, ExitCode, InputError
+from holdfast.cli.local.serving import CannotStart
+from holdfast.cli.operator import deploying, installing, permissions, selection
+from holdfast.cli.operator import health as checkups
+from holdfast.client.kubeconfig import Connection, connect
+from holdfast.client.protocols import Unreachable, Untrusted
+from holdfast.client.settings import KubeconfigError
+from holdfast.kernel.backoff import Backoff
+from holdfast.meta.errors import Conflict, Forbidden, StatusError, Unauthorized
+from holdfast.meta.objects import Key
+from holdfast.runtime.controllers import Controller
+from holdfast.runtime.hosting import LeaderElection, build_manager
+from holdfast.runtime.manager import Manager, Settings
+from holdfast.runtime.metrics import Metrics
+
+_log: Final = logging.getLogger("holdfast.operator")
+
+BACKOFF: Final = Backoff(base=timedelta(seconds=1), cap=timedelta(seconds=30))
+"""Between attempts to reach a server that is away when we start."""
+
+_GRANT: Final = "grant the role that 'holdfast operator manifests' prints"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to run, on which server, and how."""
+
+    controllers: tuple[Controller[Any], ...]
+    kubeconfig: Path | None = None
+    context: str = ""
+    namespaces: tuple[str, ...] = ()
+    elects: bool = False
+    lease_namespace: str = ""
+    health: tuple[str, int]
+    installs: bool = True
+
+
+async def operate(wish: Wish) -> None:
+    """Run until a signal comes."""
+    stop = _stopped_by_signals()
+    metrics = Metrics()
+    connection = _connected(wish, metrics)
+    try:
+        manager = build_manager(
+            connection.transport,
+            controllers=wish.controllers,
+            now=lambda: datetime.now(UTC),
+            settings=Settings(namespaces=wish.namespaces),
+            metrics=metrics,
+            election=_candidacy(wish, connection),
+        )
+        bind, port = wish.health
+        async with checkups.served(manager, bind, port=port) as address:
+            _log.info("operator started", extra={"fields": _described(wish, connection) | {"health": address}})
+            if await _done_before(stop, _prepared(wish, connection)):
+                await _worked(manager, stop)
+    finally:
+        await connection.client.close()
+
+
+def _stopped_by_signals() -> asyncio.Event:
+    """Set by the first signal; the second one ends the process."""
+    stop = asyncio.Event()
+
+    def signalled() -> None:
+        if stop.is_set():
+            os._exit(ExitCode.INTERRUPTED)
+        _log.info("operator stopping", extra={"fields": {"hint": "a second signal ends it at once"}})
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, signalled)
+    return stop
+
+
+async def _done_before(stop: asyncio.Event, doing: Coroutine[Any, Any, None]) -> bool:
+    """Do something unless a stop comes first; whether it was done."""
+    task, stopped = asyncio.create_task(doing), asyncio.create_task(stop.wait())
+    await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if task.done():
+        task.result()
+        return True
+    task.cancel()
+    await asyncio.wait({task})
+    return False
+
+
+async def _worked(manager: Manager, stop: asyncio.Event) -> None:
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(manager.run(), name="manager")
+        begun = group.create_task(_told(manager), name="begun")
+        await stop.wait()
+        manager.stop()
+        await asyncio.wait({working})
+        begun.cancel()
+    _log.info("operator stopped")
+
+
+async def _told(manager: Manager) -> None:
+    await manager.working.wait()
+    _log.info("operator working")
+
+
+# --- what it stands on
+
+
+def _connected(wish: Wish, metrics: Metrics) -> Connection:
+    try:
+        return connect(wish.kubeconfig, context=wish.context, observed=metrics.called)
+    except KubeconfigError as error:
+        raise InputError(Complaint(message=str(error))) from None
+
+
+def _candidacy(wish: Wish, connection: Connection) -> LeaderElection | None:
+    return LeaderElection(lease=Key(_lease_namespace(wish, connection), deploying.NAME)) if wish.elects else None
+
+
+def _lease_namespace(wish: Wish, connection: Connection) -> str:
+    return wish.lease_namespace or connection.namespace
+
+
+def _described(wish: Wish, connection: Connection) -> dict[str, Any]:
+    return {
+        "server": connection.server,
+        "found_in": connection.source,
+        "controllers": [controller.name for controller in wish.controllers],
+        "namespaces": list(wish.namespaces) or "all",
+    }
+
+
+# --- what comes first
+
+
+async def _prepared(wish: Wish, connection: Connection) -> None:
+    """Prepare the server, however long it is away."""
+    for attempt in count(1):
+        try:
+            await _prepare(wish, connection)
+            return
+        except (StatusError, Unreachable, TimeoutError) as error:
+            if (final := _final(error, connection)) is not None:
+                raise final from None
+            delay = BACKOFF.delay(attempt).total_seconds()
+            fields = {"server": connection.server, "why": str(error), "again_in": f"{delay:g}s"}
+            _log.warning("server away", extra={"fields": fields})
+        await asyncio.sleep(delay)
+
+
+async def _prepare(wish: Wish, connection: Connection) -> None:
+    """Have the server serve the kinds, and say what we may not do there."""
+    client = connection.client
+    if wish.installs:
+        written = await installing.install(client, selection.kinds_of(wish.controllers))
+        if written:
+            _log.info("definitions installed", extra={"fields": {"written": written}})
+    lacking = await permissions.missing(client, permissions.needed(wish.controllers), namespaces=wish.namespaces)
+    if wish.elects:
+        place = _lease_namespace(wish, connection)
+        lacking += await permissions.missing(client, permissions.to_elect(), namespaces=[place])
+    for permission in lacking:
+        _log.error("permission missing", extra={"fields": {"permission": str(permission), "hint": _GRANT}})
+
+
+def _final(error: StatusError | Unreachable | TimeoutError, connection: Connection) -> InputError | None:
+    """What a failure is for whoever started this, if waiting does not mend it."""
+    match error:
+        case Untrusted():
+            return InputError(Complaint(message=str(error)))
+        case Unauthorized():
+            message = f"{connection.server} does not accept the credentials of {connection.source}: {error.message}"
+            return InputError(Complaint(message=message, hint="log in again, or name another --kubeconfig"))
+        case Forbidden():
+            message = f"definitions cannot be installed: {error.message}"
+            return CannotStart(Complaint(message=message, hint=f"{_GRANT}, or run with --no-install-crds"))
+        case TimeoutError():
+            return CannotStart(Complaint(message=str(error), hint="look at the conditions of the definition"))
+        case StatusError() if not (error.transient or isinstance(error, Conflict)):
+            return CannotStart(Complaint(message=f"{connection.server} refuses definitions: {error.message}"))
+        case _:
+            return None

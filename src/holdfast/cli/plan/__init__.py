@@ -1,0 +1,1 @@
+"""``holdfast plan`` and ``holdfast simulate``: a rollout before it runs."""

@@ -1,0 +1,122 @@
+"""The objects of one rollout: as they are, or as they change.
+
+What is watched is the object and the parts of it that its kind names, all by one selector.
+What they mean is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Iterable
+from random import Random
+
+from holdfast.cli.connecting import Refused, Session
+from holdfast.cli.objects.targets import Target
+from holdfast.cli.rollout.listed import listed
+from holdfast.cli.rollout_verbs import Rolls, Scene
+from holdfast.client.objects import Object
+from holdfast.client.protocols import Scope
+from holdfast.client.resources import CONTROLLER_REVISIONS
+from holdfast.runtime.caches import Caches
+from holdfast.views.rollouts import Record
+
+
+async def records(session: Session, obj: Object, rolls: Rolls) -> tuple[Record, ...]:
+    """What is kept of the earlier revisions of an object; nothing, where its kind keeps none."""
+    if rolls.history is None:
+        return ()
+    listing = await session.client.list(CONTROLLER_REVISIONS, _beside(obj, rolls))
+    return records_of(listing.objects, obj)
+
+
+def records_of(objects: Iterable[Object], owner: Object) -> tuple[Record, ...]:
+    """Those of one owner."""
+    return tuple(each.decode(Record) for each in controlled(objects, owner))
+
+
+def controlled(objects: Iterable[Object], owner: Object) -> list[Object]:
+    """The objects that an owner manages."""
+    return [each for each in objects if each.controller is not None and each.controller.uid == owner.uid]
+
+
+async def look(session: Session, target: Target, rolls: Rolls) -> Scene:
+    """The scene as it is now."""
+    obj = await session.client.get(target.resource, target.key)
+    # The parts are listed after the object: what its status speaks of was there before.
+    return Scene(obj, await listed(session.client, obj, dict.fromkeys(rolls.parts, _beside(obj, rolls))))
+
+
+class Following:
+    """A scene that is kept as it is on the server."""
+
+    def __init__(self, session: Session, target: Target, rolls: Rolls, obj: Object) -> None:
+        self._target = target
+        self._first = obj
+        self._changed = asyncio.Event()
+        beside = _beside(obj, rolls)
+        scopes = {target.resource: target.watched, **dict.fromkeys(rolls.parts, beside)}
+        self._caches = Caches(session.client, random=Random().random, scopes=scopes)
+        for resource in scopes:
+            self._caches.require(resource)
+            self._caches.subscribe(resource, lambda old, new: self._changed.set())
+
+    async def run(self) -> None:
+        await self._caches.run()
+
+    async def ready(self) -> None:
+        """Return when everything was listed once; raises `Refused` if something cannot be."""
+        synced = asyncio.ensure_future(self._caches.synced())
+        try:
+            while not synced.done():
+                await asyncio.wait([synced], timeout=_PATIENCE)
+                if not synced.done() and (trouble := self.trouble):
+                    raise Refused(f"error: {trouble}")
+        finally:
+            synced.cancel()
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the scene from being up to date; empty while all is well."""
+        return "; ".join(f"cannot watch {resource}: {why}" for resource, why in self._caches.trouble().items())
+
+    def scene(self) -> Scene | None:
+        """What is known now; None once the object is gone."""
+        obj = self._caches.get(self._target.resource, self._target.key)
+        return None if obj is None or obj.uid != self._first.uid else Scene(obj, self._caches)
+
+    async def change(self, *, within: float | None = None) -> bool:
+        """Wait for a change; False if none came in so many seconds."""
+        try:
+            async with asyncio.timeout(within):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return True
+
+
+_PATIENCE = 2.0
+"""Seconds after which trouble with the first list is told."""
+
+
+@contextlib.asynccontextmanager
+async def following(session: Session, target: Target, rolls: Rolls) -> AsyncGenerator[Following, None]:
+    """Follow a rollout until the block ends."""
+    # Trouble with a watch is shown on the screen, and must not be written across it.
+    logging.getLogger("holdfast").addHandler(logging.NullHandler())
+    obj = await session.client.get(target.resource, target.key)
+    made = Following(session, target, rolls, obj)
+    task = asyncio.ensure_future(made.run())
+    try:
+        await made.ready()
+        yield made
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def _beside(obj: Object, rolls: Rolls) -> Scope:
+    return Scope(namespace=obj.key.namespace, labels=rolls.selector(obj))

@@ -1,0 +1,195 @@
+"""``holdfast rollout status``: a rollout until it is over, or as it is now.
+
+On a terminal it is a tree that changes in place; in a pipe, a line for each change; for
+programs, JSON.  What is shown is `views`' matter, and what is watched `rollout_following`'s;
+here is decided when it is shown, and when it is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holdfast.cli.connecting import Refused, Session
+from holdfast.cli.errors import ExitCode, printable
+from holdfast.cli.objects import printers
+from holdfast.cli.objects.targets import Target
+from holdfast.cli.rollout.following import Following, following, look
+from holdfast.cli.rollout_verbs import Rolls, Scene
+from holdfast.views import rollout_screens, rollouts
+from holdfast.views.rollouts import Standing, Verdict
+from holdfast.views.spans import Line, Span, Tone, text
+from holdfast.views.trees import Tree
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+FRAME: Final = 1 / 8
+"""Seconds between two frames at least."""
+
+TICK: Final = 1.0
+"""Seconds after which ages are counted on, though nothing has happened."""
+
+CODES: Final = {
+    Verdict.UNSEEN: ExitCode.OK,
+    Verdict.UNDER_WAY: ExitCode.OK,
+    Verdict.COMPLETED: ExitCode.OK,
+    Verdict.RETURNING: ExitCode.BLOCKED,
+    Verdict.REJECTED: ExitCode.BLOCKED,
+    Verdict.FAILED: ExitCode.BLOCKED,
+    Verdict.WAITING: ExitCode.STANDS_STILL,
+    Verdict.BLOCKED: ExitCode.STANDS_STILL,
+}
+"""How the command ends, by what the rollout comes to."""
+
+
+async def status(
+    session: Session, target: Target, rolls: Rolls, *, watch: bool, timeout: float, output: str | None
+) -> ExitCode | None:
+    """Show a rollout; the code to end with."""
+    if not watch:
+        return _once(await look(session, target, rolls), target, rolls, output)
+    async with following(session, target, rolls) as scenes:
+        try:
+            async with asyncio.timeout(timeout or None):
+                return await _WAYS[_way(output)](scenes, target, rolls)
+        except TimeoutError:
+            told = rollouts.line(_standing(scenes, target, rolls))
+            raise Refused(f"error: timed out waiting for the rollout of {_called(target)}", printable(told)) from None
+
+
+def _way(output: str | None) -> str:
+    if output is not None:
+        return output
+    return "tree" if sys.stdout.isatty() else "line"
+
+
+def _called(target: Target) -> str:
+    return f"{target.resource.kind.lower()}/{target.name}"
+
+
+def _present(scene: Scene | None, target: Target) -> Scene:
+    if scene is None:
+        raise Refused(f"error: {_called(target)} was deleted")
+    return scene
+
+
+def _standing(scenes: Following, target: Target, rolls: Rolls) -> Standing:
+    return rolls.standing(_present(scenes.scene(), target))
+
+
+def _once(scene: Scene, target: Target, rolls: Rolls, output: str | None) -> ExitCode:
+    standing = rolls.standing(scene)
+    match _way(output):
+        case "json":
+            click.echo(printers.as_json(rollouts.to_json(standing)), nl=False)
+        case "line":
+            click.echo(printable(rollouts.ending(standing)))
+        case _:
+            _print(_lines(_grown(scene, rolls), target, height=None))
+    return CODES[standing.verdict]
+
+
+# Until it is over.
+
+
+async def _as_lines(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
+    """A line for each change; the last one says how it ended."""
+    told = ""
+    while True:
+        standing = _standing(scenes, target, rolls)
+        line = rollouts.ending(standing) if standing.verdict.final else rollouts.line(standing)
+        if line != told:
+            click.echo(printable(line))
+            told = line
+        if standing.verdict.final:
+            return CODES[standing.verdict]
+        await scenes.change()
+
+
+async def _as_json(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
+    while not (standing := _standing(scenes, target, rolls)).verdict.final:
+        await scenes.change()
+    click.echo(printers.as_json(rollouts.to_json(standing)), nl=False)
+    return CODES[standing.verdict]
+
+
+async def _as_tree(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
+    """The tree in place, and at the end once more in full, where it stays."""
+    tree = _grown(_present(scenes.scene(), target), rolls)
+    async with _live() as paint:
+        while not tree.standing.verdict.final:
+            lines = _lines(tree, target, height=shutil.get_terminal_size().lines)
+            trouble = scenes.trouble
+            paint((*lines, *(((Span(f" ! {trouble}", Tone.CARE),),) if trouble else ())))
+            await asyncio.sleep(FRAME)
+            await scenes.change(within=TICK)
+            tree = _grown(_present(scenes.scene(), target), rolls)
+    _print(_lines(tree, target, height=None))
+    return CODES[tree.standing.verdict]
+
+
+_WAYS: Final[dict[str, Callable[[Following, Target, Rolls], Awaitable[ExitCode]]]] = {
+    "line": _as_lines,
+    "json": _as_json,
+    "tree": _as_tree,
+}
+
+
+# On a terminal.
+
+_STYLES: Final = {
+    Tone.PLAIN: "",
+    Tone.STRONG: "bold",
+    Tone.FAINT: "bright_black",
+    Tone.GOOD: "green",
+    Tone.CARE: "yellow",
+    Tone.BAD: "bold red",
+    Tone.OLD: "blue",
+    Tone.NEW: "green",
+    Tone.BETWEEN: "magenta",
+}
+
+
+def _grown(scene: Scene, rolls: Rolls) -> Tree:
+    return rolls.tree(scene, datetime.now(UTC))
+
+
+def _lines(tree: Tree, target: Target, *, height: int | None) -> tuple[Line, ...]:
+    width = shutil.get_terminal_size().columns
+    return rollout_screens.screen(tree, width=width, height=height, called=_called(target))
+
+
+def _print(lines: tuple[Line, ...]) -> None:
+    if not sys.stdout.isatty():
+        click.echo(printable(text(lines)))
+        return
+    from rich.console import Console  # a tenth of a second that pipes and JSON need not wait for
+
+    Console(highlight=False).print(_painted(lines), soft_wrap=True)
+
+
+@contextlib.asynccontextmanager
+async def _live() -> AsyncGenerator[Callable[[Iterable[Line]], None], None]:
+    """Lines that take the place of those before; they are gone when the block ends."""
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(highlight=False), auto_refresh=False, transient=True, vertical_overflow="crop") as live:
+        yield lambda lines: live.update(_painted(lines), refresh=True)
+
+
+def _painted(lines: Iterable[Line]) -> Text:
+    from rich.text import Text
+
+    made = [Text.assemble(*((printable(span.text), _STYLES[span.tone]) for span in spans)) for spans in lines]
+    for line in made:
+        line.rstrip()
+    return Text("\n", no_wrap=True, overflow="crop").join(made)

@@ -1,0 +1,93 @@
+"""The embedded cluster in one visible place: which controllers and components it is made of.
+
+Without nodes there are only those that a control plane has, and nothing moves a pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.client.resources import Resource
+from holdfast.cluster import simulation
+from holdfast.cluster.controllers import (
+    accounts,
+    budgets,
+    claim_types,
+    claims,
+    deployments,
+    endpoints,
+    jobs,
+    replicasets,
+    slices,
+    statefulsets,
+)
+from holdfast.cluster.controllers.gc.collector import GarbageCollector
+from holdfast.cluster.controllers.namespaces import NamespaceTerminator
+from holdfast.cluster.controllers.podgc import PodCollector
+from holdfast.cluster.nodes import evictions, lifecycle
+from holdfast.cluster.nodes.lifecycle import NodeSettings
+from holdfast.cluster.nodes.suspension import Suspension
+from holdfast.cluster.process.node import ProcessNode
+from holdfast.cluster.scheduling import gang_status
+from holdfast.cluster.scheduling.scheduler import Scheduler
+from holdfast.cluster.simulation.behaviours import Defaults
+from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
+from holdfast.kinds.model import Kind
+from holdfast.runtime.controllers import Component, Controller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """
+    nodes      how many simulated nodes there are; with none, nothing moves a pod
+    processes  the node that runs pods as processes, if there is one
+    seed       by which simulated pods draw their fates
+    scalable   kinds of ours that disruption budgets may go by
+    lost       when nodes count as lost
+    suspension  since when anybody listens to them
+    """
+
+    nodes: int = 4
+    processes: ProcessNode | None = None
+    seed: int = 0
+    scalable: tuple[Kind, ...] = ()
+    lost: NodeSettings = field(default_factory=NodeSettings)
+    suspension: Suspension = field(default_factory=Suspension)
+
+    def controllers(self) -> tuple[Controller[Any], ...]:
+        return (
+            deployments.CONTROLLER,
+            replicasets.CONTROLLER,
+            statefulsets.CONTROLLER,
+            jobs.CONTROLLER,
+            budgets.controller(self.scalable),
+            endpoints.CONTROLLER,
+            slices.CONTROLLER,
+            accounts.CONTROLLER,
+            *(self._node_controllers() if self.nodes else ()),
+        )
+
+    def components(self) -> tuple[Component, ...]:
+        plane: Iterable[Component] = (GarbageCollector(), NamespaceTerminator())
+        return (*plane, *(self._node_components() if self.nodes else ()))
+
+    def default_objects(self) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
+        """What every cluster has from the start, and its users may change."""
+        return ((claim_types.CLASSES, claim_types.STANDARD),) if self.nodes else ()
+
+    def _node_controllers(self) -> Iterable[Controller[Any]]:
+        yield simulation.controller(Defaults(seed=self.seed))
+        yield lifecycle.controller(self.lost, self.suspension)
+        yield evictions.controller(self.lost)
+        yield gang_status.CONTROLLER
+        yield from claims.controllers()
+
+    def _node_components(self) -> Iterable[Component]:
+        yield self.suspension
+        yield Scheduler()
+        yield PodCollector()
+        yield SimulatedNodes(Fleet(count=self.nodes))
+        if self.processes is not None:
+            yield self.processes

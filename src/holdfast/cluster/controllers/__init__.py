@@ -1,0 +1,1 @@
+"""The controllers of Kubernetes' own kinds, as kube-controller-manager runs them."""

@@ -1,7 +1,0 @@
-"""Deployments: ReplicaSets of revisions, rolled out as Kubernetes does."""
-
-from __future__ import annotations
-
-from holdfast.cluster.deployments.controller import CONTROLLER, World, decide, observe
-
-__all__ = ["CONTROLLER", "World", "decide", "observe"]

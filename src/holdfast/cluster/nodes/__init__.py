@@ -1,0 +1,1 @@
+"""What the cluster does about nodes: heartbeats, taints, evictions."""

@@ -1,7 +1,0 @@
-"""StatefulSets: pods with identities, in order or at once, updated from the top."""
-
-from __future__ import annotations
-
-from holdfast.cluster.statefulsets.controller import CONTROLLER, World, decide, observe
-
-__all__ = ["CONTROLLER", "World", "decide", "observe"]

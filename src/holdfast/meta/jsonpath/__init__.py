@@ -1,0 +1,1 @@
+"""kubectl's JSONPath: its syntax, and its evaluation."""

@@ -1,0 +1,404 @@
+"""Strategic merge patch: a merge patch that knows which lists are keyed, and by what.
+
+`kubectl edit`, `label`, `set image` and `apply` speak it for the built-in kinds. Which lists are merged, and by which
+key, is a `Schema`, a value; `schema_for` has the table of the built-in kinds. Lists without an entry are replaced,
+objects are merged, null removes. In a patch these members are directives:
+
+- `$patch: replace | delete | merge` in an object, or as an item of a keyed list;
+- `$setElementOrder/<list>`: the order that the items should have;
+- `$deleteFromPrimitiveList/<list>`: values to take out of a list that is a set;
+- `$retainKeys`: members to keep, all others go.
+
+The order of a merged list is that of the API server: items that the patch names come in the patch's order, the others
+keep theirs, and where the old list does not tell, those of the patch come first.
+
+Values are never changed in place. This module must not know requests, media types or which kinds are custom.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from holdfast.meta.patches.json import json_equal
+
+__all__ = [
+    "MalformedDirective",
+    "MissingMergeKey",
+    "Schema",
+    "StrategicPatchError",
+    "apply",
+    "create_three_way",
+    "diff",
+    "keyed",
+    "schema_for",
+]
+
+# StrategicPatchError       .path of the field in the patch
+#  ├─ MalformedDirective    a directive has a value that it cannot have
+#  └─ MissingMergeKey       an item of a keyed list does not say which item it is
+
+
+class StrategicPatchError(ValueError):
+    """A strategic merge patch cannot be applied; the object is unchanged."""
+
+    def __init__(self, problem: str, *, path: str) -> None:
+        super().__init__(f"{path or 'patch'}: {problem}")
+        self.path = path
+
+
+class MalformedDirective(StrategicPatchError):
+    """A directive has a value that it cannot have."""
+
+
+class MissingMergeKey(StrategicPatchError):
+    """An item of a keyed list lacks the key, or is no object at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """How one field is patched: the value at a place, and the fields below it (below the items, for a list)."""
+
+    fields: Mapping[str, Schema] = field(default_factory=dict)
+    merge_key: str | None = None
+    """Of a list: the member that tells items apart. "" is a set of scalars, None a list that is replaced as a whole."""
+    replace: bool = False
+    """Of an object: replaced as a whole instead of merged."""
+    retain_keys: bool = False
+    """Of an object, or the items of a list: a patch says which members stay, because one excludes the others."""
+
+    def child(self, name: str) -> Schema:
+        return self.fields.get(name, _PLAIN)
+
+
+_PLAIN: Final = Schema()
+_SET: Final = Schema(merge_key="")
+
+
+def keyed(merge_key: str, *, retain_keys: bool = False, **fields: Schema) -> Schema:
+    """Describe a list of objects that are told apart by `merge_key`."""
+    return Schema(fields, merge_key=merge_key, retain_keys=retain_keys)
+
+
+def _fields(**fields: Schema) -> Schema:
+    return Schema(fields)
+
+
+# --- Applying ---
+
+_PATCH: Final = "$patch"
+_RETAIN_KEYS: Final = "$retainKeys"
+_ORDER: Final = "$setElementOrder/"
+_DELETE: Final = "$deleteFromPrimitiveList/"
+
+
+def apply(original: Mapping[str, Any], patch: Mapping[str, Any], *, schema: Schema) -> dict[str, Any]:
+    """Return `original` with `patch` merged in as `schema` says.
+
+    >>> apply({"env": [{"name": "A"}]}, {"env": [{"name": "B"}]}, schema=Schema({"env": keyed("name")}))
+    {'env': [{'name': 'B'}, {'name': 'A'}]}
+    """
+    return _merge_objects(original, patch, schema, "")
+
+
+def _merge_objects(original: Mapping[str, Any], patch: Mapping[str, Any], schema: Schema, path: str) -> dict[str, Any]:
+    match _directive(patch, path):
+        case "replace":
+            return _fresh_object(patch)
+        case "delete":
+            return {}
+    merged = _retained(original, patch, path)
+    for name, values in _parallel_lists(patch, _DELETE, path):
+        if isinstance(merged.get(name), list):
+            merged[name] = [item for item in merged[name] if item not in values]
+    for name, value in patch.items():
+        if _is_directive(name):
+            continue
+        if value is None or (name not in merged and _marked(value, "delete")):
+            merged.pop(name, None)
+        else:
+            merged[name] = _merge_values(merged.get(name), value, schema.child(name), _join(path, name))
+    for name, order in _parallel_lists(patch, _ORDER, path):
+        if isinstance(merged.get(name), list):
+            place = _join(path, name)
+            wanted = _wanted_order(order, patch.get(name) or [], schema.child(name), place)
+            merged[name] = _interleave(merged[name], wanted, original.get(name) or [], schema.child(name))
+    return merged
+
+
+def _merge_values(original: Any, patch: Any, schema: Schema, path: str) -> Any:
+    if isinstance(patch, dict) and isinstance(original, dict) and not schema.replace:
+        return _merge_objects(original, patch, schema, path)
+    if isinstance(patch, list) and isinstance(original, list) and schema.merge_key is not None:
+        return _merge_lists(original, patch, schema, path)
+    return _fresh(patch)
+
+
+def _merge_lists(original: list[Any], patch: list[Any], schema: Schema, path: str) -> list[Any]:
+    """Merge a set, or a keyed list: its directives first, then each item into its namesake."""
+    changes: list[tuple[Any, Any]] = []
+    for index, item in enumerate(patch):
+        match _directive(item, path) if isinstance(item, dict) else "merge":
+            case "replace":
+                return _fresh_list(patch)
+            case "delete":
+                doomed = _key(item, schema, f"{path}[{index}]")
+                original = [live for live in original if _key_of(live, schema) != doomed]
+            case _:
+                changes.append((_key(item, schema, f"{path}[{index}]"), item))
+    merged = list(original)
+    # Of several with one key the first is meant, so it has to be entered last.
+    places = {_key_of(item, schema): place for place, item in reversed(list(enumerate(original)))}
+    for key, item in changes:
+        if key not in places:
+            places[key] = len(merged)
+            merged.append(_fresh(item))
+        elif isinstance(item, dict):
+            merged[places[key]] = _merge_objects(merged[places[key]], item, schema, f"{path}[{key}]")
+    return _interleave(merged, [key for key, _ in changes], original, schema)
+
+
+def _interleave(items: list[Any], wanted: Sequence[Any], live: Iterable[Any], schema: Schema) -> list[Any]:
+    """Sort the items whose key is in `wanted` by it, and put the others where they were in `live`, as far as it tells.
+
+    Where it does not tell, for an item that is new, those that are wanted come first.
+    """
+    rank = {key: place for place, key in reversed(list(enumerate(wanted)))}
+    was = {_key_of(item, schema): place for place, item in reversed(list(enumerate(live)))}
+    named = sorted((item for item in items if _key_of(item, schema) in rank), key=lambda i: rank[_key_of(i, schema)])
+    others = deque(item for item in items if _key_of(item, schema) not in rank)
+    result = []
+    for item in named:
+        before = was.get(_key_of(item, schema), -1)
+        while others and was.get(_key_of(others[0], schema), before) < before:
+            result.append(others.popleft())
+        result.append(item)
+    return [*result, *others]
+
+
+def _wanted_order(order: list[Any], patch: Any, schema: Schema, path: str) -> list[Any]:
+    """Return the keys of an order directive; the items of the patch must be in it, and in the same order."""
+    keys = [_key(item, schema, path) for item in order]
+    remaining = iter(keys)
+    for item in patch:
+        if _marked(item, "delete", "replace"):
+            continue
+        if _key(item, schema, path) not in remaining:
+            listed = f"{_key(item, schema, path)!r} is missing there or out of order"
+            raise MalformedDirective(f"the items must follow {_ORDER}{path.rpartition('.')[2]}: {listed}", path=path)
+    return keys
+
+
+def _retained(original: Mapping[str, Any], patch: Mapping[str, Any], path: str) -> dict[str, Any]:
+    keep = patch.get(_RETAIN_KEYS)
+    if keep is None:
+        return dict(original)
+    if not isinstance(keep, list):
+        raise MalformedDirective(f"{_RETAIN_KEYS} must be a list of member names, not {keep!r}", path=path)
+    for name, value in patch.items():
+        if value is not None and name not in keep and not _is_directive(name):
+            raise MalformedDirective(f"{name!r} is set but not listed in {_RETAIN_KEYS}: add it there", path=path)
+    return {name: value for name, value in original.items() if name in keep}
+
+
+def _fresh(value: Any) -> Any:
+    """Return a value of the patch that meets nothing to be merged with: without directives and removals."""
+    if isinstance(value, dict):
+        return _fresh_object(value)
+    return _fresh_list(value) if isinstance(value, list) else value
+
+
+def _fresh_object(patch: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _fresh(value)
+        for name, value in patch.items()
+        if value is not None and not _is_directive(name) and not _marked(value, "delete")
+    }
+
+
+def _fresh_list(patch: list[Any]) -> list[Any]:
+    return [_fresh(item) for item in patch if not _marked(item, "delete", "replace")]
+
+
+def _marked(value: Any, *directives: str) -> bool:
+    return isinstance(value, dict) and value.get(_PATCH) in directives
+
+
+def _directive(patch: Mapping[str, Any], path: str) -> str:
+    directive = patch.get(_PATCH, "merge")
+    if directive not in ("merge", "replace", "delete"):
+        raise MalformedDirective(f"{_PATCH} must be merge, replace or delete, not {directive!r}", path=path)
+    return str(directive)
+
+
+def _is_directive(name: str) -> bool:
+    # Not every "$": the schemas inside a CustomResourceDefinition have members such as $ref.
+    return name[:1] == "$" and (name in (_PATCH, _RETAIN_KEYS) or name.startswith((_ORDER, _DELETE)))
+
+
+def _parallel_lists(patch: Mapping[str, Any], prefix: str, path: str) -> Iterator[tuple[str, list[Any]]]:
+    for name, values in patch.items():
+        if name.startswith(prefix):
+            if not isinstance(values, list):
+                raise MalformedDirective(f"{name} must be a list, not {values!r}", path=path)
+            yield name[len(prefix) :], values
+
+
+def _key(item: Any, schema: Schema, path: str) -> Any:
+    """Return what tells a patch's item apart from its siblings."""
+    key = _key_of(item, schema)
+    if key is None:
+        wanted = f"an object with a {schema.merge_key!r}" if schema.merge_key else "a scalar"
+        raise MissingMergeKey(f"every item of this list must be {wanted}, not {item!r}", path=path)
+    return key
+
+
+def _key_of(item: Any, schema: Schema) -> Any:
+    """Return the key of an item, None for one without: a stored object may hold such, and keeps it."""
+    if schema.merge_key:
+        item = item.get(schema.merge_key) if isinstance(item, dict) else None
+    return None if isinstance(item, (dict, list)) else item
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+# --- Finding a patch ---
+
+
+def diff(original: Mapping[str, Any], modified: Mapping[str, Any], *, schema: Schema) -> dict[str, Any]:
+    """Return the patch that leads from `original` to `modified`; null members of `modified` are taken as absent."""
+    return _diff_objects(original, modified, original, schema)
+
+
+def create_three_way(
+    last_applied: Mapping[str, Any], modified: Mapping[str, Any], *, current: Mapping[str, Any], schema: Schema
+) -> dict[str, Any]:
+    """Return the patch for `current` that makes it say what `modified` says, as `kubectl apply` does.
+
+    Only what is in `last_applied` and no longer in `modified` is removed; fields and items of others stay.
+    """
+    return _diff_objects(last_applied, modified, current, schema)
+
+
+def _diff_objects(
+    previous: Mapping[str, Any], wanted: Mapping[str, Any], live: Mapping[str, Any], schema: Schema
+) -> dict[str, Any]:
+    """Find the patch for `live`: remove what `previous` has over `wanted`, set what `wanted` has over `live`."""
+    patch: dict[str, Any] = {name: None for name in previous if wanted.get(name) is None}
+    for name, value in wanted.items():
+        old, now, below = previous.get(name), live.get(name), schema.child(name)
+        if value is None:
+            if now is not None:
+                patch[name] = None
+        elif isinstance(value, dict) and isinstance(now, dict) and not below.replace:
+            if nested := _diff_objects(old if isinstance(old, dict) else {}, value, now, below):
+                patch[name] = nested
+        elif isinstance(value, list) and isinstance(now, list) and below.merge_key is not None:
+            for prefix, items in _diff_lists(old if isinstance(old, list) else [], value, now, below).items():
+                patch[prefix + name] = items
+        elif not json_equal(now, value):
+            patch[name] = value
+    if patch and schema.retain_keys:
+        patch[_RETAIN_KEYS] = sorted(name for name, value in wanted.items() if value is not None)
+    return patch
+
+
+def _diff_lists(previous: list[Any], wanted: list[Any], live: list[Any], schema: Schema) -> dict[str, list[Any]]:
+    """Find the patch of a set or keyed list: the items by the prefix of the member that they belong in."""
+    old, new, now = ({_key_of(item, schema): item for item in items} for items in (previous, wanted, live))
+    removed = [key for key in old if key not in new and key is not None]
+    lists: dict[str, list[Any]]
+    if not schema.merge_key:
+        lists = {"": [key for key in new if key not in now], _DELETE: removed}
+    elif None in new or len(new) < len(wanted) or len(now) < len(live):
+        # The keys do not tell the items apart (port 53 of two protocols): only the whole list says what is meant.
+        return {} if json_equal(live, wanted) else {"": [{_PATCH: "replace"}, *wanted]}
+    else:
+        lists = {"": [{_PATCH: "delete", schema.merge_key: key} for key in removed]}
+        for key, item in new.items():
+            if key not in now:
+                lists[""].append(item)
+            elif change := _diff_objects(old.get(key, {}), item, now[key], schema):
+                lists[""].append({schema.merge_key: key, **change})
+    # New items would come first, unless the patch says where they belong.
+    if new.keys() - now.keys() or list(new) != [key for key in now if key in new]:
+        lists[_ORDER] = [{schema.merge_key: key} if schema.merge_key else key for key in new]
+    return {prefix: items for prefix, items in lists.items() if items}
+
+
+# --- The built-in kinds ---
+
+_METADATA: Final = _fields(ownerReferences=keyed("uid"), finalizers=_SET)
+_STATUS: Final = _fields(conditions=keyed("type"))
+_CONTAINERS: Final = keyed(
+    "name",
+    ports=keyed("containerPort"),
+    env=keyed("name"),
+    volumeMounts=keyed("mountPath"),
+    volumeDevices=keyed("devicePath"),
+)
+_POD_SPEC: Final = _fields(
+    containers=_CONTAINERS,
+    initContainers=_CONTAINERS,
+    ephemeralContainers=_CONTAINERS,
+    volumes=keyed("name", retain_keys=True),
+    imagePullSecrets=keyed("name"),
+    hostAliases=keyed("ip"),
+    topologySpreadConstraints=keyed("topologyKey"),
+    schedulingGates=keyed("name"),
+    resourceClaims=keyed("name", retain_keys=True),
+)
+_TEMPLATE: Final = _fields(metadata=_METADATA, spec=_POD_SPEC)
+_WORKLOAD: Final = _fields(template=_TEMPLATE)
+
+
+def _kind(**fields: Schema) -> Schema:
+    return _fields(metadata=_METADATA, **fields)
+
+
+_ANY_KIND: Final = _kind()
+
+_KINDS: Final[Mapping[tuple[str, str], Schema]] = MappingProxyType(
+    {
+        ("", "Namespace"): _kind(status=_STATUS),
+        ("", "Node"): _kind(
+            spec=_fields(podCIDRs=_SET), status=_fields(conditions=keyed("type"), addresses=keyed("type"))
+        ),
+        ("", "PersistentVolumeClaim"): _kind(status=_STATUS),
+        ("", "Pod"): _kind(
+            spec=_POD_SPEC,
+            status=_fields(
+                conditions=keyed("type"),
+                podIPs=keyed("ip"),
+                hostIPs=keyed("ip"),
+                resourceClaimStatuses=keyed("name", retain_keys=True),
+            ),
+        ),
+        ("", "PodTemplate"): _kind(template=_TEMPLATE),
+        ("", "ReplicationController"): _kind(spec=_WORKLOAD, status=_STATUS),
+        ("", "Service"): _kind(spec=_fields(ports=keyed("port")), status=_STATUS),
+        ("", "ServiceAccount"): _kind(secrets=keyed("name")),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _kind(webhooks=keyed("name")),
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _kind(webhooks=keyed("name")),
+        ("apps", "DaemonSet"): _kind(spec=_WORKLOAD, status=_STATUS),
+        ("apps", "Deployment"): _kind(
+            spec=_fields(template=_TEMPLATE, strategy=Schema(retain_keys=True)), status=_STATUS
+        ),
+        ("apps", "ReplicaSet"): _kind(spec=_WORKLOAD, status=_STATUS),
+        ("apps", "StatefulSet"): _kind(spec=_WORKLOAD, status=_STATUS),
+        ("autoscaling", "HorizontalPodAutoscaler"): _kind(status=_STATUS),
+        ("batch", "CronJob"): _kind(spec=_fields(jobTemplate=_fields(metadata=_METADATA, spec=_WORKLOAD))),
+        ("batch", "Job"): _kind(spec=_WORKLOAD, status=_STATUS),
+        ("policy", "PodDisruptionBudget"): _kind(spec=_fields(selector=Schema(replace=True)), status=_STATUS),
+    }
+)
+
+
+def schema_for(group: str, kind: str) -> Schema:
+    """Return the schema of a built-in kind; for a kind without keyed lists of its own, that of metadata alone."""
+    return _KINDS.get((group, kind), _ANY_KIND)

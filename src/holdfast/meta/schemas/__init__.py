@@ -1,0 +1,1 @@
+"""Structural schemas: reading them, and pruning, defaulting and validating values by them."""

@@ -1,0 +1,199 @@
+"""Carries out what was decided, one request a write, and says what was written.
+
+Every write has a precondition (that nothing of this name exists, or that the
+object is still the one that was seen), so a decision on an old view does nothing.
+This module must not know why something is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, assert_never
+
+from holdfast.client.objects import Object
+from holdfast.client.protocols import PatchType, Unreachable, Writer
+from holdfast.client.resources import Resource
+from holdfast.kernel import children
+from holdfast.kernel.children import Desired, Observed
+from holdfast.kernel.outcomes import Failure, Permanent
+from holdfast.meta.errors import NotFound, StatusError
+from holdfast.meta.objects import Key, Ref
+from holdfast.meta.patches import merge
+from holdfast.runtime.controllers import View
+from holdfast.runtime.decisions import Create, Delete, Patch, Write
+from holdfast.runtime.failures import failure_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """One object, as a write left it; without a version if it is gone or about to go."""
+
+    verb: str
+    resource: Resource
+    key: Key
+    uid: str
+    version: str = ""
+
+    @classmethod
+    def of(cls, verb: str, obj: Object) -> Written:
+        return cls(verb=verb, resource=obj.resource, key=obj.key, uid=obj.uid, version=obj.version)
+
+
+class Executor:
+    """Writes for one pass, and adds what it wrote to `written`, for whoever wants to know, as soon as it has."""
+
+    def __init__(self, writer: Writer, written: list[Written] | None = None, *, side_by_side: int = 16) -> None:
+        self._writer = writer
+        self._written = [] if written is None else written
+        self._free = asyncio.Semaphore(side_by_side)
+
+    async def carry_out(self, writes: Sequence[Write]) -> None:
+        """All writes, wave by wave.  A wave is finished even if one of its writes fails; the next is not begun."""
+        for _, wave in groupby(sorted(writes, key=lambda write: write.wave), key=lambda write: write.wave):
+            await self._all([self._one(write) for write in wave])
+
+    async def settle(self, wanted: Iterable[Desired], *, owner: Object, owned: Sequence[Resource], view: View) -> None:
+        """Make an owner's children what they should be; raises for those that belong to somebody else."""
+        wanted = tuple(wanted)
+        resources = {resource.gvk: resource for resource in owned}
+        present = {child.ref: child for resource in owned for child in view.owned(resource, owner.uid)}
+        for child in wanted:
+            resource = resources.get(child.ref.gvk)
+            if resource is None:
+                raise TypeError(f"{child.ref} is wanted as a child, but {child.ref.gvk} is not among what is owned")
+            held = view.get(resource, child.ref.key)
+            if held is not None:
+                present[held.ref] = held
+        steps = children.diff(wanted, (Observed.of(child.wire()) for child in present.values()), owner=owner.wire())
+        conflicts = []
+        for step in steps:
+            match step:
+                case children.Create(ref=ref, manifest=manifest):
+                    await self._apply(resources[ref.gvk], manifest)
+                case children.Apply(ref=ref, manifest=manifest, uid=uid):
+                    await self._apply(resources[ref.gvk], manifest, uid=uid)
+                case children.Delete(ref=ref, uid=uid):
+                    await self._delete(Delete(because="", resource=resources[ref.gvk], key=ref.key, uid=uid))
+                case children.Conflict(message=message):
+                    conflicts.append(message)
+                case children.Wait() | children.Keep():
+                    pass
+                case _:
+                    assert_never(step)
+        if conflicts:
+            raise Permanent("ChildConflict", " ".join(conflicts))
+
+    async def status(self, obj: Object, status: Mapping[str, Any]) -> None:
+        """Write what differs of a status, on condition that the object has not changed since."""
+        difference = merge.diff(obj.wire().get("status") or {}, status)
+        if not difference:
+            return
+        patch = {"metadata": {"resourceVersion": obj.version}, "status": difference}
+        await self._patch(obj.resource, obj.key, patch, subresource="status")
+
+    async def finalizers(self, obj: Object, finalizers: Sequence[str]) -> None:
+        """Set the finalizers, on condition that the object has not changed since; with the last one it may go."""
+        patch = {"metadata": {"resourceVersion": obj.version, "finalizers": list(finalizers) or None}}
+        await self._patch(obj.resource, obj.key, patch, gone=obj.deleting and not finalizers)
+
+    # --- one request each
+
+    async def _one(self, write: Write) -> None:
+        async with self._free:
+            match write:
+                case Create(resource=resource, manifest=manifest):
+                    await self._create(resource, manifest)
+                case Patch():
+                    patch = _conditional(write)
+                    await self._patch(write.resource, write.key, patch, type=write.type, subresource=write.subresource)
+                case Delete():
+                    await self._delete(write)
+                case _:
+                    assert_never(write)
+
+    async def _all(self, doing: Sequence[Any]) -> None:
+        if len(doing) == 1:
+            await doing[0]
+            return
+        results = await asyncio.gather(*doing, return_exceptions=True)
+        failed = [result for result in results if isinstance(result, BaseException)]
+        if failed:
+            # The one that says most: what cannot succeed before what may.
+            raise min(failed, key=lambda error: (not isinstance(error, Permanent), not isinstance(error, Failure)))
+
+    async def _create(self, resource: Resource, manifest: Mapping[str, Any]) -> None:
+        try:
+            made = await self._writer.create(resource, manifest)
+        except (StatusError, Unreachable) as error:
+            raise failure_of(error, f"creating {_named(resource, manifest)}") from error
+        self._written.append(Written.of("create", made))
+
+    async def _apply(self, resource: Resource, manifest: Mapping[str, Any], *, uid: str = "") -> None:
+        """Apply a child; one that is new (without `uid`) too, because an apply takes away only what one has given.
+
+        Nothing is forced upon an object that somebody made since we looked.
+        """
+        guarded = {**manifest, "metadata": {**manifest["metadata"], **({"uid": uid} if uid else {})}}
+        verb, doing = ("apply", "applying") if uid else ("create", "creating")
+        try:
+            applied = await self._writer.apply(resource, guarded, force=bool(uid))
+        except (StatusError, Unreachable) as error:
+            raise failure_of(error, f"{doing} {_named(resource, manifest)}") from error
+        self._written.append(Written.of(verb, applied))
+
+    async def _patch(
+        self,
+        resource: Resource,
+        key: Key,
+        patch: Any,
+        *,
+        type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        gone: bool = False,
+    ) -> None:
+        try:
+            patched = await self._writer.patch(resource, key, patch, type=type, subresource=subresource)
+        except (StatusError, Unreachable) as error:
+            part = f" ({subresource})" if subresource else ""
+            raise failure_of(error, f"patching {Ref(resource.gvk, key)}{part}") from error
+        version = "" if gone else patched.version
+        self._written.append(Written(verb="patch", resource=resource, key=key, uid=patched.uid, version=version))
+
+    async def _delete(self, write: Delete) -> None:
+        try:
+            left = await self._writer.delete(
+                write.resource,
+                write.key,
+                uid=write.uid,
+                version=write.version,
+                propagation=write.propagation,
+                grace_seconds=write.grace_seconds,
+            )
+        except NotFound:
+            return
+        except (StatusError, Unreachable) as error:
+            raise failure_of(error, f"deleting {Ref(write.resource.gvk, write.key)}") from error
+        version = "" if left is None else left.version
+        self._written.append(
+            Written(verb="delete", resource=write.resource, key=write.key, uid=write.uid, version=version)
+        )
+
+
+def _conditional(write: Patch) -> Any:
+    """The patch with its preconditions inside."""
+    if write.type is PatchType.JSON:
+        tests = [{"op": "test", "path": "/metadata/uid", "value": write.uid}]
+        if write.version:
+            tests.append({"op": "test", "path": "/metadata/resourceVersion", "value": write.version})
+        return [*tests, *write.patch]
+    conditions = {"uid": write.uid} | ({"resourceVersion": write.version} if write.version else {})
+    return {**write.patch, "metadata": {**(write.patch.get("metadata") or {}), **conditions}}
+
+
+def _named(resource: Resource, manifest: Mapping[str, Any]) -> str:
+    metadata = manifest["metadata"]
+    name = metadata.get("name") or f"{metadata.get('generateName', '')}…"
+    return str(Ref(resource.gvk, Key(metadata.get("namespace", ""), name)))

@@ -1,0 +1,146 @@
+"""One pass of a controller over one key: see, decide, carry out, say what came of it.
+
+The order is the same for all: observe, survey, decide, children, writes, act,
+status, notices.  The status is written once, at the end, also after a failure,
+unless the failure is that we looked at an old world.
+
+A finalizer reduces to two questions, whether the object is being deleted and
+whether it has the finalizer:
+
+    not deleting, without   the finalizer is added, and nothing else is done before it is there
+    not deleting, with      decide
+    deleting, with          cleanup; the finalizer goes when the cleanup says that all is done
+    deleting, without       nothing: what is left of the object is somebody else's
+
+This module must not know queues, workers or retries: it ends with an outcome or raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeAlias, TypeVar
+
+from holdfast.client.objects import Object
+from holdfast.client.protocols import Writer
+from holdfast.kernel.outcomes import Done, Failure, Outcome, Permanent
+from holdfast.meta.objects import Key
+from holdfast.runtime.controllers import PAUSED, Controller, View
+from holdfast.runtime.decisions import Decision, Notice
+from holdfast.runtime.execution import Executor, Written
+from holdfast.runtime.failures import Stale
+
+W = TypeVar("W")
+
+Tell = Callable[[Object, Sequence[Notice]], Awaitable[None]]
+"""Makes Events of notices about an object; never fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """Nothing was done, because the object says so."""
+
+
+Ending: TypeAlias = Outcome | Paused | Failure
+"""How a pass can end."""
+
+
+class Pass(Generic[W]):
+    """Runs passes of one controller."""
+
+    def __init__(
+        self,
+        controller: Controller[W],
+        view: View,
+        writer: Writer,
+        *,
+        now: Callable[[], datetime],
+        tell: Tell,
+        side_by_side: int = 16,
+    ) -> None:
+        self._controller = controller
+        self._view = view
+        self._writer = writer
+        self._now = now
+        self._tell = tell
+        self._side_by_side = side_by_side
+
+    async def run(self, key: Key, written: list[Written]) -> Ending:
+        """One pass.  Failures that a controller or an API may have are an ending; anything else is a defect.
+
+        What is written is added to `written` at once, so that it is known however the pass ends.
+        """
+        controller = self._controller
+        primary = self._view.get(controller.resource, key)
+        if primary is not None and primary.meta.annotations.get(PAUSED) == "true":
+            return Paused()
+        world = controller.observe(self._view, key)
+        if world is None:
+            return Done()
+        executor = Executor(self._writer, written, side_by_side=self._side_by_side)
+        try:
+            return await self._finalized(primary, world, executor)
+        except Failure as failure:
+            return failure
+
+    async def _finalized(self, primary: Object | None, world: W, executor: Executor) -> Outcome:
+        controller, decide = self._controller, self._controller.decide
+        if not controller.finalizer or primary is None:
+            return await self._decided(primary, world, executor, decide=decide)
+        kept = primary.meta.finalizers
+        match primary.deleting, controller.finalizer in kept:
+            case False, False:
+                await executor.finalizers(primary, (*kept, controller.finalizer))
+                return Done()
+            case False, True:
+                return await self._decided(primary, world, executor, decide=decide)
+            case True, True:
+                assert controller.cleanup is not None, "a finalizer comes with a cleanup"
+                return await self._decided(primary, world, executor, decide=controller.cleanup)
+            case _:
+                return Done()
+
+    async def _decided(
+        self, primary: Object | None, world: W, executor: Executor, *, decide: Callable[[W, datetime], Decision]
+    ) -> Outcome:
+        controller = self._controller
+        decision = Decision()
+        try:
+            if controller.survey is not None:
+                world = await controller.survey(world)
+            decision = decide(world, self._now())
+            if decision.children is not None and primary is not None:
+                await executor.settle(decision.children, owner=primary, owned=controller.owns, view=self._view)
+            await executor.carry_out(decision.writes)
+            if controller.act is not None:
+                decision = await controller.act(world, decision)
+        except Stale:
+            raise
+        except Failure as failure:
+            await self._explained(primary, world, executor, decision=decision, failure=failure)
+            raise
+        if primary is None:
+            return decision.outcome
+        if decision.finalized:
+            kept = tuple(each for each in primary.meta.finalizers if each != controller.finalizer)
+            await executor.finalizers(primary, kept)
+        elif decision.status is not None:
+            await executor.status(primary, decision.status)
+        if decision.notices:
+            await self._tell(primary, decision.notices)
+        return decision.outcome
+
+    async def _explained(
+        self, primary: Object | None, world: W, executor: Executor, *, decision: Decision, failure: Failure
+    ) -> None:
+        """Say in the status, and in an Event, what failed."""
+        if primary is None:
+            return
+        explain = self._controller.explain
+        status = decision.status if explain is None else explain(world, failure, self._now())
+        if status is not None:
+            await executor.status(primary, status)
+        if isinstance(failure, Permanent):
+            notice = Notice(type="Warning", reason=failure.reason, message=failure.message)
+            await self._tell(primary, (*decision.notices, notice))

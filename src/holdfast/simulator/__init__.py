@@ -1,0 +1,1 @@
+"""Rollouts in virtual time: the real engine among simulated replicas; `holdfast simulate` runs it."""

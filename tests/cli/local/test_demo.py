@@ -1,0 +1,35 @@
+"""``holdfast demo`` as a process: it ends by itself with a summary, and no floor was broken."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.places import ROOT
+
+from holdfast.cli.errors import ExitCode
+
+
+def test_the_demo_ends_by_itself_and_no_floor_was_broken() -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "holdfast", "demo", str(ROOT / "examples" / "demo")],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert (told.returncode, told.stderr) == (ExitCode.OK, ""), told.stdout + told.stderr
+    for kept in ("workload shop", "clique llm-0-engine", "clique llm-1-frontend", "pool media/pool-0"):
+        assert f"floor kept: {kept}: " in told.stdout
+    assert "3 objects rolled out and one broken" in told.stdout
+    assert "BROKEN" not in told.stdout
+    assert "KUBECONFIG=" not in told.stdout, "of a cluster that is gone there is nothing to export"
+
+
+def test_a_directory_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    told = subprocess.run(
+        [sys.executable, "-m", "holdfast", "demo", str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert told.returncode == ExitCode.BAD_INPUT
+    assert "the demo knows Workload" in told.stderr

@@ -1,0 +1,54 @@
+"""The summary below `holdfast up` counts what is in the stores, as it changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.cli.local.summary import WORKLOADS, followed
+from holdfast.client.resources import NODES, PODS
+from holdfast.kinds.cloudless import KINDS
+from holdfast.testing.clusters import Cluster, play
+from holdfast.views.summaries import Board
+
+POD = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+def pod(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, **POD}
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["followed", "let go"])
+def test_nodes_pods_and_workloads_are_counted_as_they_come_change_and_go(kept: bool) -> None:
+    async def story(cluster: Cluster) -> None:
+        board, changes = Board(), []
+        for resource in (NODES, PODS, WORKLOADS):
+            cluster.manager.caches.require(resource)
+        for name in ("a", "b", "c"):
+            await cluster.create(PODS, pod(name))
+        stops = followed(cluster.manager.caches, board, lambda: changes.append(1))
+        await cluster.settle()
+        assert board.summary().lines() == ("nodes 0/0 ready · pods 0/3 ready",)
+        if not kept:
+            for stop in stops:
+                stop()
+        changes.clear()
+        await cluster.report("a")
+        await cluster.report("b", ready=False, phase="Succeeded")
+        await cluster.delete(PODS, "c", grace_seconds=0)
+        await cluster.create(NODES, {"metadata": {"name": "n"}})
+        spec = {"image": "shop:1", "replicas": 1}
+        await cluster.create(WORKLOADS, {"metadata": {"name": "shop"}, "spec": spec})
+        await cluster.settle()
+        assert bool(changes) == kept
+        assert board.summary().lines() == (
+            (
+                "nodes 0/1 ready · pods 1/1 ready · 0 of 1 object at rest",
+                "  workload/shop  new: nothing is known yet",
+            )
+            if kept
+            else ("nodes 0/0 ready · pods 0/3 ready",)
+        )
+
+    play(story, kinds=KINDS)

@@ -1,0 +1,66 @@
+"""The page of Tenants tells every state, reason, condition and policy, and its examples are Tenants."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+from tests.places import ROOT
+
+from holdfast.kinds import checks
+from holdfast.kinds.rustfs import KINDS
+from holdfast.kinds.rustfs.pools import PoolLifecycleState, PoolState
+from holdfast.kinds.rustfs.tenants import PodDeletionPolicy
+from holdfast.operators.tenant.pools import TRANSITIONS
+from holdfast.operators.tenant.reasons import NEXT, Why
+from holdfast.operators.tenant.render import RESTARTED_AT
+from holdfast.operators.tenant.security import ACKNOWLEDGED
+
+PAGE = (ROOT / "docs" / "tenants.md").read_text()
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def first_column(heading: str) -> list[str]:
+    """What the rows of a table are about."""
+    table = PAGE.split(f"| {heading} |", 1)[1].split("\n\n", 1)[0]
+    cells = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+
+
+def test_every_state_of_a_pool_is_told() -> None:
+    assert sorted(first_column("State")) == sorted(state.value for state in PoolState)
+
+
+def test_every_state_of_a_pool_that_leaves_is_told() -> None:
+    assert first_column("`lifecycleState`") == [state.value for state in PoolLifecycleState]
+
+
+def test_every_policy_is_told() -> None:
+    assert sorted(first_column("Policy")) == sorted(policy.value for policy in PodDeletionPolicy)
+
+
+def test_the_conditions_are_told_in_their_order() -> None:
+    assert first_column("Condition") == [
+        "Ready", "Reconciling", "Degraded", "SpecValid", "CredentialsReady", "RpcAuthReady", "KmsReady", "TlsReady",
+        "PoolsReady", "WorkloadsReady", "ProvisioningReady", "NotSupportedYet",
+    ]  # fmt: skip
+
+
+def test_every_reason_is_told_with_its_meaning_and_what_to_do() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", PAGE.split("| Reason |", 1)[1], re.MULTILINE)
+    assert rows == [(reason.value, reason.meaning, NEXT.get(reason, "—")) for reason in Why]
+
+
+def test_the_diagram_is_the_one_that_is_tested() -> None:
+    assert TRANSITIONS.mermaid() in PAGE
+
+
+def test_annotations_are_spelled_as_they_are_read() -> None:
+    assert RESTARTED_AT in PAGE
+    assert ACKNOWLEDGED in PAGE
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_examples_are_tenants(example: str) -> None:
+    assert checks.problems(KINDS[0], yaml.safe_load(example)) == ()

@@ -1,0 +1,60 @@
+"""Manifests that users of the five systems have today are accepted, or it is said why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.kinds.documents import documents, plain
+from tests.places import ROOT
+
+from holdfast import kinds
+
+SHARED = ROOT.parent / "shared" / "manifests"
+MANIFESTS = sorted(SHARED.rglob("*.yaml"))
+
+DIFFERENCES: dict[str, set[str]] = {
+    # Written for a tool without an API server: the group is not a domain name, which every Kubernetes
+    # refuses, and the fields are in snake_case, which would be said next, one by one.
+    "cloudless/nginx-simple.yaml": {
+        "apiVersion: 'cloudless/v1': a Kubernetes API group needs a dot; write cloudless.io/v1",
+    },
+    # Left over from v1alpha1, or never in the API: v1beta1 has other fields for them, and an API server
+    # would drop these without a word. (Its own comment says that the size was ignored.)
+    "virtrigaud/disk-sizing-examples.yaml": {"spec.diskDefaults.sizeGiB: unknown field; did you mean size?"},
+    "virtrigaud/vmnetwork-app.yaml": {
+        "spec.network.vsphere.distributed: unknown field; did you mean distributedSwitch?",
+    },
+    # The same, and days are not a unit of durations in Kubernetes: 30d is 720h.
+    "virtrigaud/snapshot-lifecycle.yaml": {
+        "spec.nameHint: unknown field; known here: vmRef, snapshotConfig, retentionPolicy, schedule, metadata",
+        "spec.memory: unknown field; known here: vmRef, snapshotConfig, retentionPolicy, schedule, metadata",
+        "spec.description: unknown field; did you mean snapshotConfig.description?",
+        *(
+            f"spec.retentionPolicy.maxAge: '{days}d' is not in the expected form; "
+            "write a duration such as 30s, 5m or 1h30m"
+            for days in (7, 30, 90)
+        ),
+    },
+}
+"""What is said of the manifests that are refused, by path; the comments have the reasons."""
+
+
+@pytest.mark.skipif(not MANIFESTS, reason="no manifests beside the checkout")
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: str(path.relative_to(SHARED)))
+def test_a_manifest_is_accepted_and_a_round_trip_loses_nothing_or_the_difference_is_listed(path: Path) -> None:
+    said: set[str] = set()
+    for doc in documents(path):
+        try:
+            decoded = kinds.decode(doc)
+        except kinds.DocumentError as refused:
+            said |= {str(problem) for problem in refused.problems}
+        else:
+            assert plain(msgspec.to_builtins(decoded)) == plain(doc)
+    assert said == DIFFERENCES.get(str(path.relative_to(SHARED)), set())
+
+
+@pytest.mark.skipif(not MANIFESTS, reason="no manifests beside the checkout")
+def test_no_difference_is_listed_that_is_gone() -> None:
+    assert set(DIFFERENCES) <= {str(path.relative_to(SHARED)) for path in MANIFESTS}

@@ -1,0 +1,380 @@
+"""Strategic merge patches: the API server's recorded answers, the directives, and the patches that we make."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.meta.patches.json import json_equal
+from holdfast.meta.patches.strategic import (
+    MalformedDirective,
+    MissingMergeKey,
+    Schema,
+    StrategicPatchError,
+    apply,
+    create_three_way,
+    diff,
+    keyed,
+    schema_for,
+)
+
+POD = schema_for("", "Pod")
+DEPLOYMENT = schema_for("apps", "Deployment")
+
+# One list of each kind: keyed, keyed and nested, keyed with exclusive members, set, atomic, replaced object.
+EVERYTHING = Schema(
+    {
+        "items": keyed("name", parts=keyed("id"), tags=Schema(merge_key="")),
+        "volumes": keyed("name", retain_keys=True),
+        "tags": Schema(merge_key=""),
+        "selector": Schema(replace=True),
+        "strategy": Schema(retain_keys=True),
+    }
+)
+
+
+def template(*containers: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": list(containers)}}}}
+
+
+MAIN = {"name": "main", "image": "nginx:1", "env": [{"name": "A", "value": "1"}], "ports": [{"containerPort": 80}]}
+SIDE = {"name": "side", "image": "envoy:1"}
+
+
+@pytest.mark.parametrize(
+    ("original", "patch", "expected"),
+    [
+        pytest.param(template(MAIN), template(SIDE), template(SIDE, MAIN), id="a new item comes first"),
+        pytest.param(
+            template(SIDE, MAIN),
+            template({"name": "main", "image": "nginx:2", "env": [{"name": "B", "value": "2"}]}),
+            template(
+                SIDE,
+                {**MAIN, "image": "nginx:2", "env": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]},
+            ),
+            id="an item is merged into its namesake, and so are its lists",
+        ),
+        pytest.param(
+            template(SIDE, MAIN),
+            template({"name": "side", "$patch": "delete"}),
+            template(MAIN),
+            id="an item is deleted",
+        ),
+        pytest.param(
+            template(MAIN),
+            template({"$patch": "replace"}, {"name": "only", "image": "x"}),
+            template({"name": "only", "image": "x"}),
+            id="a keyed list is replaced",
+        ),
+        pytest.param(
+            {"spec": {"replicas": 2, "x": 1}}, {"spec": {"replicas": None}}, {"spec": {"x": 1}}, id="null removes"
+        ),
+    ],
+)
+def test_deployment_is_patched_as_the_api_server_does(
+    original: dict[str, Any], patch: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert apply(original, patch, schema=DEPLOYMENT) == expected
+
+
+def test_conditions_of_a_pod_are_merged_by_type() -> None:
+    pod = {"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "PodScheduled", "status": "True"}]}}
+    patch = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    assert apply(pod, patch, schema=POD)["status"]["conditions"] == [
+        {"type": "Ready", "status": "False"},
+        {"type": "PodScheduled", "status": "True"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("original", "patch", "expected"),
+    [
+        pytest.param({"a": {"x": 1}}, {"a": {"y": 2}}, {"a": {"x": 1, "y": 2}}, id="objects are merged"),
+        pytest.param({"l": [1, 2]}, {"l": [3]}, {"l": [3]}, id="lists without a key are replaced"),
+        pytest.param({"a": {"x": 1}}, {"a": {"$patch": "replace", "y": 2}}, {"a": {"y": 2}}, id="$patch replace"),
+        pytest.param({"a": {"x": 1}}, {"a": {"$patch": "delete"}}, {"a": {}}, id="$patch delete empties an object"),
+        pytest.param({"a": {"x": 1}}, {"a": {"$patch": "merge", "y": 2}}, {"a": {"x": 1, "y": 2}}, id="$patch merge"),
+        pytest.param({"x": 1}, {"$patch": "replace", "y": 2}, {"y": 2}, id="$patch replace of everything"),
+        pytest.param({"selector": {"a": 1}}, {"selector": {"b": 1}}, {"selector": {"b": 1}}, id="an atomic object"),
+        pytest.param({"a": 1}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}, id="another type replaces"),
+        pytest.param({"items": None}, {"items": [{"name": "a"}]}, {"items": [{"name": "a"}]}, id="null is no list"),
+        pytest.param(
+            {}, {"a": {"b": {"c": None, "d": 1}}}, {"a": {"b": {"d": 1}}}, id="nulls of new values are dropped"
+        ),
+        pytest.param(
+            {},
+            {
+                "items": [
+                    {"$patch": "replace"},
+                    {"name": "a", "$patch": "delete"},
+                    {"name": "b", "$retainKeys": ["name"]},
+                ],
+                "$setElementOrder/items": [{"name": "b"}],
+                "$deleteFromPrimitiveList/tags": ["x"],
+                "gone": {"$patch": "delete"},
+            },
+            {"items": [{"name": "b"}]},
+            id="directives never reach a new value",
+        ),
+        pytest.param(
+            {"items": [{"name": "a", "id": 1}, {"name": "b"}, {"name": "a", "id": 2}]},
+            {"items": [{"name": "a", "$patch": "delete"}]},
+            {"items": [{"name": "b"}]},
+            id="delete takes all with that key",
+        ),
+        pytest.param(
+            {"items": [{"name": "a"}]},
+            {"items": [{"name": "zz", "$patch": "delete"}]},
+            {"items": [{"name": "a"}]},
+            id="delete of nothing",
+        ),
+        pytest.param(
+            {"items": [{"odd": 1}, "odder", {"name": "a"}]},
+            {"items": [{"name": "a", "v": 1}]},
+            {"items": [{"odd": 1}, "odder", {"name": "a", "v": 1}]},
+            id="stored items without a key are left alone",
+        ),
+        pytest.param({"tags": ["a", "b"]}, {"tags": ["c", "a"]}, {"tags": ["c", "a", "b"]}, id="sets are united"),
+        pytest.param(
+            {"tags": ["a", "b", "c"]},
+            {"$deleteFromPrimitiveList/tags": ["b", "z"]},
+            {"tags": ["a", "c"]},
+            id="set deletion",
+        ),
+        pytest.param({}, {"$deleteFromPrimitiveList/tags": ["b"]}, {}, id="set deletion from nothing"),
+        pytest.param(
+            {"tags": ["a", "b", "c"]},
+            {"tags": ["d"], "$deleteFromPrimitiveList/tags": ["a"], "$setElementOrder/tags": ["c", "d", "b"]},
+            {"tags": ["c", "d", "b"]},
+            id="a set: add, delete and order",
+        ),
+        pytest.param(
+            {"items": [{"name": "a"}, {"name": "b"}, {"name": "c"}]},
+            {"$setElementOrder/items": [{"name": "c"}, {"name": "a"}]},
+            {"items": [{"name": "b"}, {"name": "c"}, {"name": "a"}]},
+            id="order alone; what it does not name keeps its place",
+        ),
+        pytest.param(
+            {"items": [{"name": "a"}, {"name": "b"}]},
+            {"items": [{"name": "new"}], "$setElementOrder/items": [{"name": "a"}, {"name": "new"}, {"name": "b"}]},
+            {"items": [{"name": "a"}, {"name": "new"}, {"name": "b"}]},
+            id="order places a new item",
+        ),
+        pytest.param({}, {"$setElementOrder/items": [{"name": "a"}]}, {}, id="order of nothing"),
+        pytest.param(
+            {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}},
+            {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}},
+            {"strategy": {"type": "Recreate"}},
+            id="retainKeys drops what the new type excludes",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "v", "emptyDir": {}}]},
+            {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/"}}]},
+            {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]},
+            id="retainKeys inside a keyed list",
+        ),
+        pytest.param(
+            {"a": {"$ref": "x"}}, {"a": {"$ref": "y"}}, {"a": {"$ref": "y"}}, id="other dollars are plain members"
+        ),
+    ],
+)
+def test_patch_gives_the_expected_object(
+    original: dict[str, Any], patch: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    before, patch_before = copy.deepcopy(original), copy.deepcopy(patch)
+    assert apply(original, patch, schema=EVERYTHING) == expected
+    assert (original, patch) == (before, patch_before)
+
+
+@pytest.mark.parametrize(
+    ("patch", "error", "path"),
+    [
+        ({"a": {"$patch": "explode"}}, MalformedDirective, "a"),
+        ({"items": [{"name": "a", "$patch": []}]}, MalformedDirective, "items"),
+        ({"items": [{"image": "x"}]}, MissingMergeKey, "items[0]"),
+        ({"items": ["x"]}, MissingMergeKey, "items[0]"),
+        ({"items": [{"$patch": "delete"}]}, MissingMergeKey, "items[0]"),
+        ({"items": [{"name": {"deep": 1}}]}, MissingMergeKey, "items[0]"),
+        ({"items": [{"name": "a", "parts": [{}]}]}, MissingMergeKey, "items[a].parts[0]"),
+        ({"tags": [{"x": 1}]}, MissingMergeKey, "tags[0]"),
+        ({"$setElementOrder/items": "a"}, MalformedDirective, ""),
+        ({"$setElementOrder/items": [{"x": 1}]}, MissingMergeKey, "items"),
+        ({"$deleteFromPrimitiveList/tags": {}}, MalformedDirective, ""),
+        ({"$setElementOrder/items": [], "items": [{"name": "a"}]}, MalformedDirective, "items"),
+        (
+            {"$setElementOrder/tags": ["x", "y"], "tags": ["y", "x"]},
+            MalformedDirective,
+            "tags",
+        ),
+        ({"strategy": {"$retainKeys": "type"}}, MalformedDirective, "strategy"),
+        ({"strategy": {"$retainKeys": ["type"], "x": 1}}, MalformedDirective, "strategy"),
+    ],
+)
+def test_patch_that_cannot_be_applied_says_where(
+    patch: dict[str, Any], error: type[StrategicPatchError], path: str
+) -> None:
+    original = {"a": {}, "items": [{"name": "a", "parts": []}], "tags": ["t"], "strategy": {}}
+    with pytest.raises(error) as caught:
+        apply(original, patch, schema=EVERYTHING)
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("original", "modified", "expected"),
+    [
+        ({"a": 1}, {"a": 1}, {}),
+        ({"a": 1, "b": 1}, {"a": 2}, {"a": 2, "b": None}),
+        (
+            {"items": [{"name": "a", "v": 1}, {"name": "b", "v": 1}]},
+            {"items": [{"name": "a", "v": 1}, {"name": "b", "v": 2}]},
+            {"items": [{"name": "b", "v": 2}]},
+        ),
+        (
+            {"items": [{"name": "a"}, {"name": "b"}]},
+            {"items": [{"name": "b"}]},
+            {"items": [{"$patch": "delete", "name": "a"}]},
+        ),
+        (
+            {"items": [{"name": "a"}]},
+            {"items": [{"name": "a"}, {"name": "b"}]},
+            {"items": [{"name": "b"}], "$setElementOrder/items": [{"name": "a"}, {"name": "b"}]},
+        ),
+        (
+            {"items": [{"name": "a"}, {"name": "b"}]},
+            {"items": [{"name": "b"}, {"name": "a"}]},
+            {"$setElementOrder/items": [{"name": "b"}, {"name": "a"}]},
+        ),
+        (
+            {"tags": ["a", "b"]},
+            {"tags": ["b", "c"]},
+            {"tags": ["c"], "$deleteFromPrimitiveList/tags": ["a"], "$setElementOrder/tags": ["b", "c"]},
+        ),
+        (
+            {"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}},
+            {"strategy": {"type": "Recreate"}},
+            {"strategy": {"type": "Recreate", "rollingUpdate": None, "$retainKeys": ["type"]}},
+        ),
+        ({"selector": {"a": 1, "b": 1}}, {"selector": {"a": 1}}, {"selector": {"a": 1}}),
+        # Two ports 53 cannot be told apart by their key.
+        (
+            {"items": [{"name": 53, "protocol": "TCP"}]},
+            {"items": [{"name": 53, "protocol": "TCP"}, {"name": 53, "protocol": "UDP"}]},
+            {"items": [{"$patch": "replace"}, {"name": 53, "protocol": "TCP"}, {"name": 53, "protocol": "UDP"}]},
+        ),
+        ({"items": [{"name": 53}, {"name": 53}]}, {"items": [{"name": 53}, {"name": 53}]}, {}),
+    ],
+)
+def test_found_patch_says_only_what_changed(
+    original: dict[str, Any], modified: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert diff(original, modified, schema=EVERYTHING) == expected
+    assert apply(original, expected, schema=EVERYTHING) == modified
+
+
+def objects() -> st.SearchStrategy[dict[str, Any]]:
+    scalars = st.booleans() | st.integers(0, 2) | st.sampled_from(["", "x"])
+    plain = st.recursive(
+        scalars, lambda inner: st.dictionaries(st.sampled_from("xyz"), inner, max_size=3), max_leaves=6
+    )
+    tags = st.lists(st.sampled_from("abcde"), unique=True)
+    parts = st.lists(st.fixed_dictionaries({"id": st.integers(0, 4)}, optional={"v": plain}), max_size=3)
+    item = st.fixed_dictionaries(
+        {"name": st.sampled_from("abcde")}, optional={"v": plain, "w": plain, "parts": parts, "tags": tags}
+    )
+    items = st.lists(item, max_size=4, unique_by=lambda i: str(i["name"])) | st.lists(item, max_size=3)
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "items": items,
+            "volumes": items,
+            "tags": tags,
+            "selector": st.dictionaries(st.sampled_from("xyz"), plain),
+            "strategy": st.dictionaries(st.sampled_from("xyz"), plain) | scalars,
+            "other": plain | st.lists(plain, max_size=3),
+        },
+    )
+
+
+@given(objects(), objects())
+def test_found_patch_leads_from_original_to_modified(original: dict[str, Any], modified: dict[str, Any]) -> None:
+    before = copy.deepcopy(original)
+    assert json_equal(apply(original, diff(original, modified, schema=EVERYTHING), schema=EVERYTHING), modified)
+    assert json_equal(original, before)
+
+
+@given(objects())
+def test_equal_objects_need_no_patch(value: dict[str, Any]) -> None:
+    assert diff(value, copy.deepcopy(value), schema=EVERYTHING) == {}
+
+
+@given(objects(), objects(), objects())
+def test_three_way_patch_settles_in_one_step(
+    last_applied: dict[str, Any], modified: dict[str, Any], current: dict[str, Any]
+) -> None:
+    patch = create_three_way(last_applied, modified, current=current, schema=EVERYTHING)
+    settled = apply(current, patch, schema=EVERYTHING)
+    assert create_three_way(modified, modified, current=settled, schema=EVERYTHING) == {}
+
+
+def test_three_way_patch_keeps_fields_and_items_of_others() -> None:
+    last = template({"name": "main", "image": "a:1", "args": ["x"]}, {"name": "old"})
+    modified = template({"name": "main", "image": "a:2"}, {"name": "new"})
+    live = template(
+        {"name": "injected", "image": "mesh"},
+        {"name": "main", "image": "a:1", "args": ["x"], "imagePullPolicy": "Always"},
+        {"name": "old"},
+    )
+    patch = create_three_way(last, modified, current=live, schema=DEPLOYMENT)
+    assert apply(live, patch, schema=DEPLOYMENT) == template(
+        {"name": "injected", "image": "mesh"},
+        {"name": "main", "image": "a:2", "imagePullPolicy": "Always"},
+        {"name": "new"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "path", "merge_key"),
+    [
+        ("", "Pod", "spec.containers", "name"),
+        ("", "Pod", "spec.initContainers", "name"),
+        ("", "Pod", "spec.ephemeralContainers", "name"),
+        ("", "Pod", "spec.containers.env", "name"),
+        ("", "Pod", "spec.containers.ports", "containerPort"),
+        ("", "Pod", "spec.containers.volumeMounts", "mountPath"),
+        ("", "Pod", "spec.containers.volumeDevices", "devicePath"),
+        ("", "Pod", "spec.volumes", "name"),
+        ("", "Pod", "spec.imagePullSecrets", "name"),
+        ("", "Pod", "spec.hostAliases", "ip"),
+        ("", "Pod", "spec.topologySpreadConstraints", "topologyKey"),
+        ("", "Pod", "spec.tolerations", None),
+        ("", "Pod", "spec.containers.envFrom", None),
+        ("", "Pod", "status.conditions", "type"),
+        ("", "Pod", "status.containerStatuses", None),
+        ("", "Pod", "metadata.ownerReferences", "uid"),
+        ("", "Pod", "metadata.finalizers", ""),
+        ("", "PodTemplate", "template.spec.containers", "name"),
+        ("", "Service", "spec.ports", "port"),
+        ("", "ServiceAccount", "secrets", "name"),
+        ("", "ServiceAccount", "imagePullSecrets", None),
+        ("", "Node", "status.addresses", "type"),
+        ("", "Node", "spec.taints", None),
+        ("", "PersistentVolumeClaim", "status.conditions", "type"),
+        ("", "ConfigMap", "metadata.finalizers", ""),
+        ("apps", "Deployment", "spec.template.spec.containers.env", "name"),
+        ("apps", "ReplicaSet", "spec.template.spec.volumes", "name"),
+        ("apps", "StatefulSet", "spec.template.metadata.finalizers", ""),
+        ("apps", "StatefulSet", "spec.volumeClaimTemplates", None),
+        ("apps", "DaemonSet", "status.conditions", "type"),
+        ("batch", "Job", "spec.template.spec.initContainers", "name"),
+        ("batch", "CronJob", "spec.jobTemplate.spec.template.spec.containers", "name"),
+    ],
+)
+def test_built_in_list_has_the_merge_key_of_the_api(group: str, kind: str, path: str, merge_key: str | None) -> None:
+    schema = schema_for(group, kind)
+    for name in path.split("."):
+        schema = schema.child(name)
+    assert schema.merge_key == merge_key

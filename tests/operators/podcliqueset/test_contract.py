@@ -1,0 +1,109 @@
+"""The contract: whatever fails once on the way, inference gangs end the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import pytest
+from tests.operators.podcliqueset.gangsets import (
+    KINDS,
+    SETS,
+    Cluster,
+    changed,
+    clique,
+    group,
+    pcs,
+    until_available,
+    update,
+)
+
+from holdfast.client.resources import PODS
+from holdfast.cluster.assembly import Cluster as Parts
+from holdfast.cluster.controllers.gc.collector import GarbageCollector
+from holdfast.meta.objects import Key
+from holdfast.operators.podcliqueset import CONTROLLERS
+from holdfast.testing.contract import FAULTS, Scenario, Story, check, check_deletion, check_second_look
+
+SMALL = pcs("wl", clique("a"), clique("b"), group("g", "b"))
+
+
+async def moved_on(cluster: Cluster) -> None:
+    """Be the scheduler and the node of all pods: those that are let go run, and are ready."""
+    for pod in await cluster.list(PODS):
+        meta = pod["metadata"]
+        if "deletionTimestamp" in meta:
+            await cluster.delete(PODS, meta["name"], grace_seconds=0)
+        elif not pod["spec"].get("schedulingGates") and "nodeName" not in pod["spec"]:
+            target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
+            body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": meta["name"]}, "target": target}
+            await cluster.client.post(PODS, Key(meta["namespace"], meta["name"]), "binding", body)
+            await cluster.report(meta["name"])
+
+
+async def available(cluster: Cluster, generation: int) -> None:
+    async def holds() -> bool:
+        await moved_on(cluster)
+        now = (await cluster.get(SETS, "wl")).get("status") or {}
+        return bool(
+            now.get("updatedReplicas") == 1
+            and now.get("observedGeneration") == generation
+            and "currentlyUpdating" not in now.get("rollingUpdateProgress", {})
+            and len(await cluster.list(PODS)) == 2
+        )
+
+    await cluster.until(holds, step=1)
+
+
+async def made(cluster: Cluster) -> None:
+    await cluster.create(SETS, SMALL)
+    await available(cluster, 1)
+
+
+async def rolled(cluster: Cluster) -> None:
+    await made(cluster)
+    await update(cluster, changed(SMALL))
+    await available(cluster, 2)
+
+
+def scenario(name: str, story: Story) -> Scenario:
+    return Scenario(
+        name=name,
+        controllers=CONTROLLERS,
+        components=lambda: (GarbageCollector(),),
+        kinds=KINDS,
+        story=story,
+        deleted=(SETS, "wl"),
+        patience=30,
+        # Pods have generated names, and how often something was changed on the way may differ.
+        ignored=frozenset({"generation", "observedGeneration", "podReferences"}),
+    )
+
+
+async def simulated(cluster: Cluster) -> None:
+    """Made, on nodes that let pods go when they are deleted."""
+    await cluster.create(SETS, SMALL)
+    await until_available(cluster)
+
+
+ROLLED = scenario("a set is made and updated", rolled)
+PARTS = Parts(nodes=1)
+SIMULATED = dataclasses.replace(
+    scenario("a set is made", simulated), controllers=(*PARTS.controllers(), *CONTROLLERS), components=PARTS.components
+)
+
+EVERY = 1 if os.environ.get("HOLDFAST_WHOLE_CONTRACT") else 11
+"""Which faults are tried: all of them take minutes, so usually one in so many."""
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+def test_the_contract_holds_while_a_set_is_made_and_updated(faults: str) -> None:
+    check(ROLLED, faults, every=1 if faults in ("stale reads", "changes out of order") else EVERY)
+
+
+def test_a_second_look_writes_nothing() -> None:
+    check_second_look(ROLLED)
+
+
+def test_nothing_is_left_of_a_set_that_is_deleted() -> None:
+    check_deletion(SIMULATED, components=lambda: ())

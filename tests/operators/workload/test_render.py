@@ -1,0 +1,333 @@
+"""What a replica is made from, field by field, in Kubernetes' terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.operators.workload.worlds import template, web
+
+from holdfast.meta import names
+from holdfast.operators.workload import render
+
+GPU = "nvidia.com/gpu"
+AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def rendered(**spec: Any) -> dict[str, Any]:
+    return render.pod(web(**spec), template("web:1", **spec))
+
+
+def container(**spec: Any) -> dict[str, Any]:
+    (made,) = rendered(**spec)["spec"]["containers"]
+    assert isinstance(made, dict)
+    return made
+
+
+def test_the_least_replica() -> None:
+    made = rendered()
+    name = template("web:1").revision
+    assert made["spec"] == {"containers": [{"name": "app", "image": "web:1"}]}
+    assert made["metadata"] == {
+        "generateName": f"web-{name}-",
+        "namespace": "default",
+        "labels": {"cloudless.io/workload": "web", "cloudless.io/revision": name},
+        "ownerReferences": [
+            {
+                "apiVersion": "cloudless.io/v1",
+                "kind": "Workload",
+                "name": "web",
+                "uid": "uid-web",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "value"),
+    [
+        ({"imagePullPolicy": "Always"}, "imagePullPolicy", "Always"),
+        ({"command": ["/app"]}, "command", ["/app"]),
+        ({"args": ["--fast"]}, "args", ["--fast"]),
+        ({"env": {"B": "2", "A": "1"}}, "env", [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]),
+        ({"envFrom": [{"configMapRef": {"name": "c"}}]}, "envFrom", [{"configMapRef": {"name": "c"}}]),
+        (
+            {"envFrom": [{"secretRef": {"name": "s", "optional": True}, "prefix": "DB_"}]},
+            "envFrom",
+            [{"secretRef": {"name": "s", "optional": True}, "prefix": "DB_"}],
+        ),
+        (
+            {"env": {"A": "1"}, "envFrom": [{"configMapRef": {"name": "c"}, "keys": {"LEVEL": "log.level"}}]},
+            "env",
+            [
+                {"name": "A", "value": "1"},
+                {"name": "LEVEL", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "log.level"}}},
+            ],
+        ),
+        (
+            {"envFrom": [{"secretRef": {"name": "s"}, "prefix": "DB_", "keys": {"PASSWORD": "pw"}}]},
+            "env",
+            [{"name": "DB_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "pw"}}}],
+        ),
+        (
+            {"ports": [{"containerPort": 80}, {"name": "dns", "containerPort": 53, "hostPort": 53, "protocol": "UDP"}]},
+            "ports",
+            [
+                {"containerPort": 80, "protocol": "TCP"},
+                {"containerPort": 53, "protocol": "UDP", "name": "dns", "hostPort": 53},
+            ],
+        ),
+        ({"ports": [{"containerPort": 80, "hostPort": 0}]}, "ports", [{"containerPort": 80, "protocol": "TCP"}]),
+    ],
+)
+def test_fields_of_the_container(spec: dict[str, Any], field: str, value: Any) -> None:
+    assert container(**spec)[field] == value
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "expected"),
+    [
+        (
+            {"cpuMillicores": 500, "memoryBytes": 1024, "storageBytes": 2048},
+            {"cpuMillicores": 2000},
+            {
+                "requests": {"cpu": "500m", "memory": "1024", "ephemeral-storage": "2048"},
+                "limits": {"cpu": "2000m"},
+            },
+        ),
+        (
+            {"cpu": "0.5", "memory": "1Gi", "ephemeral-storage": "5Gi"},
+            {"memory": "2Gi"},
+            {
+                "requests": {"cpu": "0.5", "memory": "1Gi", "ephemeral-storage": "5Gi"},
+                "limits": {"memory": "2Gi"},
+            },
+        ),
+        ({"gpuCount": 2}, None, {"requests": {GPU: "2"}, "limits": {GPU: "2"}}),
+        ({"gpu": "1"}, {"gpu": "1"}, {"requests": {GPU: "1"}, "limits": {GPU: "1"}}),
+        ({"extended": {"acme.io/fpga": 3}}, {}, {"requests": {"acme.io/fpga": "3"}, "limits": {"acme.io/fpga": "3"}}),
+        (None, {"cpu": 2}, {"limits": {"cpu": "2"}}),
+    ],
+)
+def test_resources_in_either_unit(
+    requests: dict[str, Any] | None, limits: dict[str, Any] | None, expected: dict[str, Any]
+) -> None:
+    given = {name: value for name, value in (("requests", requests), ("limits", limits)) if value is not None}
+    assert container(resources=given)["resources"] == expected
+
+
+def test_bandwidth_is_what_network_plugins_read() -> None:
+    made = rendered(resources={"requests": {"bandwidthBps": 1000}, "limits": {"bandwidthBps": 2000}})
+    assert made["metadata"]["annotations"] == {
+        "kubernetes.io/ingress-bandwidth": "2000",
+        "kubernetes.io/egress-bandwidth": "2000",
+    }
+    assert "resources" not in made["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize(
+    ("volume", "source", "mount"),
+    [
+        ({"source": "emptyDir"}, {"emptyDir": {}}, {}),
+        (
+            {"source": "emptyDir", "options": {"medium": "Memory", "sizeLimit": "1Gi"}},
+            {"emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+            {},
+        ),
+        ({"source": "configMap"}, {"configMap": {"name": "data"}}, {}),
+        ({"source": "configMap", "options": {"name": "other"}}, {"configMap": {"name": "other"}}, {}),
+        ({"source": "secret", "readOnly": True}, {"secret": {"secretName": "data"}}, {"readOnly": True}),
+        ({"source": "hostPath", "options": {"path": "/srv"}}, {"hostPath": {"path": "/srv"}}, {}),
+        (
+            {"source": "persistentVolumeClaim", "options": {"name": "claim", "subPath": "a"}},
+            {"persistentVolumeClaim": {"claimName": "claim"}},
+            {"subPath": "a"},
+        ),
+    ],
+)
+def test_volumes(volume: dict[str, Any], source: dict[str, Any], mount: dict[str, Any]) -> None:
+    made = rendered(volumes=[{"name": "data", "mountPath": "/data", **volume}])["spec"]
+    assert made["volumes"] == [{"name": "data", **source}]
+    assert made["containers"][0]["volumeMounts"] == [{"name": "data", "mountPath": "/data", **mount}]
+
+
+@pytest.mark.parametrize(
+    ("probe", "expected"),
+    [
+        ({"http": {"port": 80}}, {"httpGet": {"path": "/", "port": 80, "scheme": "HTTP"}}),
+        (
+            {"http": {"path": "/up", "port": "web", "scheme": "HTTPS", "headers": [{"name": "X", "value": "1"}]}},
+            {
+                "httpGet": {
+                    "path": "/up",
+                    "port": "web",
+                    "scheme": "HTTPS",
+                    "httpHeaders": [{"name": "X", "value": "1"}],
+                }
+            },
+        ),
+        ({"tcp": {"port": 80}}, {"tcpSocket": {"port": 80}}),
+        ({"grpc": {"port": 90}}, {"grpc": {"port": 90}}),
+        ({"grpc": {"port": 90, "service": "s"}}, {"grpc": {"port": 90, "service": "s"}}),
+        ({"exec": {"command": ["true"]}}, {"exec": {"command": ["true"]}}),
+        (
+            {"tcp": {"port": 80}, "initialDelay": "1m30s", "period": "10s", "timeout": "500ms"},
+            {"tcpSocket": {"port": 80}, "initialDelaySeconds": 90, "periodSeconds": 10, "timeoutSeconds": 1},
+        ),
+        (
+            {"tcp": {"port": 80}, "successThreshold": 1, "failureThreshold": 5},
+            {"tcpSocket": {"port": 80}, "successThreshold": 1, "failureThreshold": 5},
+        ),
+    ],
+)
+@pytest.mark.parametrize("field", ["livenessProbe", "readinessProbe", "startupProbe"])
+def test_probes(field: str, probe: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert container(**{field: probe})[field] == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"imagePullSecrets": ["hub"]}, {"imagePullSecrets": [{"name": "hub"}]}),
+        ({"restartPolicy": {"policy": "ON_FAILURE", "maxRetries": 3}}, {"restartPolicy": "OnFailure"}),
+        ({"placement": {"nodeSelector": {"ssd": "true"}}}, {"nodeSelector": {"ssd": "true"}}),
+        (
+            {"placement": {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute"}]}},
+            {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute"}]},
+        ),
+        (
+            {"placement": {"tolerations": [{"key": "a", "value": "b", "tolerationSeconds": 0}]}},
+            {"tolerations": [{"key": "a", "value": "b", "tolerationSeconds": 0}]},
+        ),
+    ],
+)
+def test_fields_of_the_pod(spec: dict[str, Any], expected: dict[str, Any]) -> None:
+    made = rendered(**spec)["spec"]
+    del made["containers"]
+    assert made == expected
+
+
+def labelled(name: str, *values: str, operator: str = "In") -> dict[str, Any]:
+    return {"key": name, "operator": operator, "values": list(values)}
+
+
+WORKLOAD = {"type": "Workload", "matchLabels": {"app": "db"}}
+NODE = {"type": "NODE", "matchLabels": {"disk": "ssd"}}
+BESIDE = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+
+
+@pytest.mark.parametrize(
+    ("placement", "affinity"),
+    [
+        (
+            {"regions": ["eu", "us"], "zones": ["eu-1"]},
+            {
+                "nodeAffinity": {
+                    AFFINITY: {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    labelled("topology.kubernetes.io/region", "eu", "us"),
+                                    labelled("topology.kubernetes.io/zone", "eu-1"),
+                                ]
+                            }
+                        ]
+                    }
+                }
+            },
+        ),
+        (
+            {
+                "affinity": [{**NODE, "required": True}],
+                "antiAffinity": [{**NODE, "matchLabels": {"old": "yes"}, "required": True}],
+            },
+            {
+                "nodeAffinity": {
+                    AFFINITY: {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [labelled("disk", "ssd"), labelled("old", "yes", operator="NotIn")]}
+                        ]
+                    }
+                }
+            },
+        ),
+        (
+            {"affinity": [{**NODE, "weight": 7}]},
+            {
+                "nodeAffinity": {
+                    PREFERRED: [{"weight": 7, "preference": {"matchExpressions": [labelled("disk", "ssd")]}}]
+                }
+            },
+        ),
+        ({"affinity": [{**WORKLOAD, "required": True}]}, {"podAffinity": {AFFINITY: [BESIDE]}}),
+        ({"affinity": [WORKLOAD]}, {"podAffinity": {PREFERRED: [{"weight": 50, "podAffinityTerm": BESIDE}]}}),
+        (
+            {"antiAffinity": [{**WORKLOAD, "required": True, "topologyKey": "rack"}, WORKLOAD]},
+            {
+                "podAntiAffinity": {
+                    AFFINITY: [{**BESIDE, "topologyKey": "rack"}],
+                    PREFERRED: [{"weight": 50, "podAffinityTerm": BESIDE}],
+                }
+            },
+        ),
+    ],
+)
+def test_affinities(placement: dict[str, Any], affinity: dict[str, Any]) -> None:
+    assert rendered(placement=placement)["spec"]["affinity"] == affinity
+
+
+@pytest.mark.parametrize(
+    ("spread", "key"),
+    [
+        ("zone", "topology.kubernetes.io/zone"),
+        ("region", "topology.kubernetes.io/region"),
+        ("node", "kubernetes.io/hostname"),
+        ("host", "kubernetes.io/hostname"),
+        ("rack.acme.io/row", "rack.acme.io/row"),
+    ],
+)
+def test_a_spread_is_a_wish(spread: str, key: str) -> None:
+    assert rendered(placement={"spreadTopology": spread})["spec"]["topologySpreadConstraints"] == [
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": {"cloudless.io/workload": "web"}},
+        }
+    ]
+
+
+# --- metadata
+
+
+def test_labels_and_wishes_for_simulated_nodes_go_to_the_replicas() -> None:
+    annotations = {"sim.holdfast.dev/ready-after": "5s", "description": "not theirs"}
+    made = rendered(labels={"app": "shop", "cloudless.io/workload": "lie"}, annotations=annotations)["metadata"]
+    assert (made["labels"]["app"], made["labels"]["cloudless.io/workload"]) == ("shop", "web")
+    assert made["annotations"] == {"sim.holdfast.dev/ready-after": "5s"}
+
+
+@pytest.mark.parametrize("name", ["a" * 253, "a" * 64, f"{'a' * 40}.{'b' * 60}", f"{'a' * 52}.b.{'c' * 90}"])
+def test_names_of_any_length_fit(name: str) -> None:
+    owner = web()
+    owner["metadata"]["name"] = name
+    made = template("web:1")
+    for each in (render.pod(owner, made), render.controller_revision(owner, made, number=1)):
+        for value in each["metadata"]["labels"].values():
+            assert names.label_value(value) == []
+        given = names.generate_name(each["metadata"]["generateName"], "x")
+        assert (given[: -len("xxxxx")], names.dns_subdomain(given)) == (each["metadata"]["generateName"], [])
+
+
+def test_long_names_that_begin_alike_are_told_apart() -> None:
+    assert render.labels("a" * 64) != render.labels("a" * 65)
+
+
+def test_two_revisions_of_a_long_name_are_told_apart() -> None:
+    owner = web()
+    owner["metadata"]["name"] = "a" * 253
+    recorded = [render.controller_revision(owner, template(image), number=1) for image in ("web:1", "web:2")]
+    assert recorded[0]["metadata"]["generateName"] != recorded[1]["metadata"]["generateName"]

@@ -1,0 +1,253 @@
+"""What a Workload says of itself: its phase, its conditions, where its rollout stands, and what is told to people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.operators.workload.worlds import (
+    NOW,
+    Placed,
+    Wire,
+    ago,
+    condition,
+    config,
+    decided,
+    notices,
+    pod,
+    pods,
+    record,
+    revision,
+    said,
+    seen,
+    service,
+    status,
+    web,
+)
+
+from holdfast.kernel.outcomes import Retry
+from holdfast.kinds import crds
+from holdfast.kinds.cloudless import WorkloadStatus
+from holdfast.kinds.values import problems
+from holdfast.operators.workload.decide import explain
+
+SURGE = {"minAvailable": 3, "maxSurge": 1}
+KNOWN = [record("web:1", 1), record("web:2", 2)]
+ROLLING = said("web:1", rolling="web:2", progressedAt=ago(seconds=5))
+STUCK = said("web:1", rolling="web:2", step=1, stepStartedAt=ago(hours=1), progressedAt=ago(hours=1))
+BLUE_GREEN = {"strategy": "BlueGreen", "minAvailable": 4}
+
+SITUATIONS: dict[str, tuple[Wire, list[Placed]]] = {
+    "new": (web(), []),
+    "coming up": (web(status=said(rolling="web:1")), [KNOWN[0], *pods("web:1", 4, ready=False)]),
+    "rolled out": (web(status=said("web:1")), [KNOWN[0], *pods("web:1", 4)]),
+    "rolling": (web("web:2", status=ROLLING, rollout=SURGE), [*KNOWN, *pods("web:1", 4), *pods("web:2", 1)]),
+    "paused": (web("web:2", status=ROLLING, rollout={"paused": True}), [*KNOWN, *pods("web:1", 4)]),
+    "blocked": (
+        web("web:2", status=ROLLING, rollout={"maxSurge": 0, "minAvailable": 4}),
+        [*KNOWN, *pods("web:1", 4)],
+    ),
+    "late": (web("web:2", status=STUCK, rollout=SURGE), [*KNOWN, *pods("web:1", 3), *pods("web:2", 2, ready=False)]),
+    "growing": (web(replicas=6, status=said("web:1")), [KNOWN[0], *pods("web:1", 4)]),
+    "shrinking": (web(replicas=2, status=said("web:1")), [KNOWN[0], *pods("web:1", 4)]),
+    "hurt": (web(status=said("web:1")), [KNOWN[0], *pods("web:1", 3), pod("x", ready=False, restarts=1)]),
+    "badly hurt": (
+        web(status=said("web:1", mostAvailable=4)),
+        [KNOWN[0], *pods("web:1", 2), *pods("web:1", 2, ready=False)],
+    ),
+    "recreating": (
+        web("web:2", status=said("web:1", rolling="web:2", step=2), rollout={"strategy": "Recreate"}),
+        [*KNOWN, *pods("web:2", 4, ready=False)],
+    ),
+    "switched": (
+        web("web:2", status=ROLLING, rollout=BLUE_GREEN),
+        [*KNOWN, service(serving="web:1"), *pods("web:1", 4), *pods("web:2", 4)],
+    ),
+    "of none": (web(replicas=0, status=said("web:1")), [KNOWN[0]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "phase", "others"),
+    [
+        ("new", "Initializing", {"Available": "False TooFewAvailable", "FloorHeld": "True StillGrowing"}),
+        ("coming up", "ScalingUp", {"Completed": "False RollingOut", "Degraded": "False Healthy"}),
+        ("rolled out", "Completed", {"Completed": "True RolledOut", "Progressing": "False RolledOut"}),
+        ("rolling", "Updating", {"Completed": "False RollingOut", "Progressing": "True StoppingOld"}),
+        ("paused", "Paused", {"Paused": "True Paused", "Progressing": "False Paused"}),
+        ("blocked", "Paused", {"Blocked": "True NoDisruptionBudget", "Paused": "False NotPaused"}),
+        ("late", "Failed", {"Blocked": "True ProgressDeadlineExceeded", "Degraded": "True ProgressDeadlineExceeded"}),
+        ("growing", "ScalingUp", {"Completed": "False Scaling", "FloorHeld": "True StillGrowing"}),
+        ("shrinking", "ScalingDown", {"Completed": "False Scaling", "Degraded": "False Healthy"}),
+        ("hurt", "ScalingUp", {"Degraded": "True BrokenReplicas", "FloorHeld": "True FloorHeld"}),
+        ("badly hurt", "ScalingUp", {"Degraded": "True TooFewAvailable", "FloorHeld": "False BelowFloor"}),
+        ("recreating", "ScalingUp", {"FloorNotGuaranteed": "True FloorNotGuaranteed"}),
+        ("switched", "Updating", {"Progressing": "True SwitchingTraffic"}),
+        ("of none", "Completed", {"Available": "True EnoughAvailable"}),
+    ],
+)
+def test_phase_and_conditions(name: str, phase: str, others: dict[str, str]) -> None:
+    workload, placed = SITUATIONS[name]
+    decision = decided(workload, placed)
+    assert status(decision)["phase"] == phase
+    assert {type: condition(decision, type) for type in others} == others
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_what_is_said_is_what_the_definition_knows(name: str) -> None:
+    workload, placed = SITUATIONS[name]
+    schema = crds.schema_of(WorkloadStatus)
+    says = status(decided(workload, placed))
+    assert list(problems(schema, says)) == []
+    assert not says.keys() - schema["properties"].keys()
+    assert not says["rollout"].keys() - schema["properties"]["rollout"]["properties"].keys()
+    assert not says["limits"].keys() - schema["properties"]["limits"]["properties"].keys()
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_conditions_are_always_the_same_ones_in_the_same_order_of_this_generation(name: str) -> None:
+    workload, placed = SITUATIONS[name]
+    says = status(decided(workload, placed))["conditions"]
+    types = ["Available", "Progressing", "Completed", "Paused", "Blocked", "Degraded", "FloorHeld"]
+    assert [each["type"] for each in says][: len(types)] == types
+    assert {each["observedGeneration"] for each in says} == {3}
+    assert all(each["message"] for each in says)
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_a_second_look_says_the_same(name: str) -> None:
+    """A pass that changed nothing has nothing to say, to the object or to people."""
+    workload, placed = SITUATIONS[name]
+    first = status(decided(workload, placed))
+    second = decided({**workload, "status": first}, placed)
+    calm = {"step", "steps", "startedAt", "stepStartedAt", "because", "plan", "lowestReady"}
+    assert {name: value for name, value in status(second)["rollout"].items() if name in calm} == {
+        name: value for name, value in first["rollout"].items() if name in calm
+    }
+    if name not in ("new",):
+        assert status(second)["phase"] == first["phase"]
+
+
+# --- the rollout
+
+
+def test_the_facts_of_a_rollout_begin_with_it_and_are_kept() -> None:
+    there = [*KNOWN, *pods("web:1", 4)]
+    began = status(decided(web("web:2", status=said("web:1", startedAt=ago(days=2), lowestReady=0)), there))["rollout"]
+    assert (began["startedAt"], began["stepStartedAt"], began["lowestReady"]) == (ago(), ago(), 4)
+    kept = said("web:1", rolling="web:2", step=1, startedAt=ago(minutes=4), stepStartedAt=ago(minutes=3), lowestReady=3)
+    later = status(decided(web("web:2", status=kept, rollout=SURGE), there))["rollout"]
+    assert (later["startedAt"], later["stepStartedAt"], later["lowestReady"]) == (ago(minutes=4), ago(minutes=3), 3)
+
+
+def test_the_end_is_estimated_from_what_is_done() -> None:
+    kept = said("web:1", rolling="web:2", startedAt=ago(seconds=30), progressedAt=ago(seconds=1))
+    says = status(decided(web("web:2", status=kept, rollout=SURGE), KNOWN, pods("web:1", 3), pods("web:2", 1)))
+    assert says["rollout"]["estimatedEnd"] == ago(seconds=-90)
+
+
+def test_nobody_knows_when_a_rollout_ends_that_waits() -> None:
+    kept = said("web:1", rolling="web:2", startedAt=ago(seconds=30))
+    workload = web("web:2", status=kept, rollout={"paused": True})
+    assert "estimatedEnd" not in status(decided(workload, KNOWN, pods("web:1", 3), pods("web:2", 1)))["rollout"]
+
+
+def test_a_pause_says_when_it_ends() -> None:
+    rollout = {"strategy": "Canary", "canary": {"steps": [{"weight": 25, "pauseDuration": "5m"}]}}
+    kept = said("web:1", rolling="web:2", step=1, reachedAt=ago(minutes=1), progressedAt=ago(minutes=1))
+    says = status(decided(web("web:2", status=kept, rollout=rollout), KNOWN, pods("web:1", 3), pods("web:2", 1)))
+    assert says["rollout"]["pausedUntil"] == ago(minutes=-4)
+    assert (says["rollout"]["step"], says["rollout"]["steps"]) == (1, 2)
+
+
+def test_how_low_it_went_is_told_of_the_rollout_and_not_of_what_comes_after_it() -> None:
+    done = {**said("web:1", lowestReady=3), "phase": "Completed"}
+    hurt = status(decided(web(status=done), KNOWN[0], pods("web:1", 1)))
+    assert hurt["rollout"]["lowestReady"] == 3
+
+
+def test_limits_are_told_with_what_was_changed_about_them() -> None:
+    says = status(decided(web(status=said("web:1"), rollout={"minAvailable": 9}), KNOWN[0], pods("web:1", 4)))
+    assert {
+        name: says["limits"][name] for name in ("minAvailable", "maxSurge", "maxUnavailable", "floor", "maxLive")
+    } == {
+        "minAvailable": 4,
+        "maxSurge": 1,
+        "maxUnavailable": 0,
+        "floor": 4,
+        "maxLive": 5,
+    }
+    assert [each["code"] for each in says["limits"]["warnings"]] == ["MinAvailableClamped", "SurgeDerived"]
+
+
+def test_autoscalers_find_the_replicas_by_a_selector() -> None:
+    assert status(decided(web()))["selector"] == "cloudless.io/workload=web"
+
+
+def test_the_current_revision_changes_when_all_replicas_have() -> None:
+    there = [*KNOWN, *pods("web:2", 4)]
+    assert status(decided(web("web:2", status=ROLLING), there))["currentRevision"] == revision("web:2")
+    midway = [*KNOWN, *pods("web:2", 3), *pods("web:1", 1)]
+    assert status(decided(web("web:2", status=ROLLING), midway))["currentRevision"] == revision("web:1")
+
+
+# --- what is told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("new", ["Normal StartingUpdated"]),
+        ("rolling", ["Normal StoppingOld"]),
+        ("paused", ["Normal Paused"]),
+        ("blocked", ["Warning NoDisruptionBudget"]),
+        ("late", ["Warning ProgressDeadlineExceeded", "Warning ProgressDeadlineExceeded"]),
+        ("badly hurt", ["Warning TooFewAvailable", "Warning BelowFloor"]),
+        ("switched", ["Normal SwitchingTraffic"]),
+        ("rolled out", ["Normal RolledOut"]),
+    ],
+)
+def test_people_are_told_what_is_done_and_what_turned(name: str, told: list[str]) -> None:
+    workload, placed = SITUATIONS[name]
+    assert list(notices(decided(workload, placed))) == told
+
+
+def test_nobody_is_told_twice() -> None:
+    workload, placed = SITUATIONS["badly hurt"]
+    first = status(decided(workload, placed))
+    assert list(notices(decided({**workload, "status": first}, placed))) == []
+
+
+def test_a_floor_that_cannot_be_guaranteed_is_warned_of() -> None:
+    decision = decided(web("web:2", status=said("web:1"), rollout={"strategy": "Recreate"}), KNOWN, pods("web:1", 4))
+    assert "Warning FloorNotGuaranteed" in notices(decision)
+
+
+def test_what_was_rejected_is_told_with_why() -> None:
+    decision = decided(
+        web("web:2", status=STUCK, rollout={**SURGE, "onFailure": "rollBack"}),
+        KNOWN,
+        pods("web:1", 3),
+        pods("web:2", 2, ready=False),
+    )
+    assert "Warning RollingBack" in notices(decision)
+
+
+# --- a pass that failed
+
+
+def test_a_request_that_is_refused_stands_in_the_way_and_the_rest_is_told_as_it_is() -> None:
+    """A quota, say: the counts stay true while it lasts."""
+    world = seen(web(status={**said("web:1"), "readyReplicas": 4}), KNOWN[0], pods("web:1", 3))
+    says = explain(world, Retry("Forbidden", "creating Pod default/web-…: exceeded quota"), NOW)
+    assert (says["readyReplicas"], says["phase"]) == (3, "ScalingUp")
+    assert condition(says, "Blocked") == "True RequestRefused"
+    assert condition(says, "Progressing") == "False RequestRefused"
+    assert condition(says, "Available") == "True EnoughAvailable"
+
+
+def test_secrets_are_nowhere_in_what_is_written_or_said() -> None:
+    secret = config("key", secret=True, pin="czNjcjN0")
+    spec: dict[str, Any] = {"envFrom": [{"secretRef": {"name": "key"}}]}
+    decision = decided(web(**spec), secret)
+    assert "czNjcjN0" not in repr(decision)

@@ -1,0 +1,84 @@
+"""Reach: a server that is away is told once, and who learns first that it is back wakes the others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from random import Random
+
+import pytest
+from tests.runtime.sources import CUT, FakeSource
+
+from holdfast.client.protocols import Unreachable
+from holdfast.client.resources import CONFIG_MAPS, NODES, PODS, SECRETS, SERVICES
+from holdfast.runtime.caches import Caches
+from holdfast.runtime.connectivity import Reach
+from holdfast.testing.loops import VirtualLoop, run
+
+RESOURCES = (PODS, NODES, SECRETS, SERVICES, CONFIG_MAPS)
+
+
+class Server(FakeSource):
+    """One that can be away."""
+
+    away = False
+
+    async def _answer(self) -> None:
+        if self.away:
+            raise Unreachable("nobody answers")
+        await super()._answer()
+
+    def leave(self) -> None:
+        self.away = True
+        self.end_streams(CUT)
+
+
+def test_an_absence_is_told_once_and_its_end_is_noticed_by_all_as_soon_as_by_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(loop: VirtualLoop) -> None:
+        server = Server()
+        caches = Caches(server, random=Random(1).random)
+        for resource in RESOURCES:
+            caches.require(resource)
+        running = loop.create_task(caches.run())
+        await caches.synced()
+        server.leave()
+        await asyncio.sleep(600)
+        assert len(caches.trouble()) == len(RESOURCES)
+        server.away = False
+        while len(caches.trouble()) == len(RESOURCES):
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        assert not caches.trouble()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    with caplog.at_level(logging.INFO, logger="holdfast.runtime"):
+        run(story)
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", "server away"),
+        ("INFO", "server back"),
+    ]
+
+
+def test_one_who_asks_no_more_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(loop: VirtualLoop) -> None:
+        reach = Reach()
+        reach.lost("a", "why")
+        reach.lost("b", "why")
+        waiting = loop.create_task(reach.wait(60))
+        await asyncio.sleep(1)
+        reach.found("c")
+        await asyncio.sleep(1)
+        assert not waiting.done(), "who had an answer all the time says nothing new"
+        reach.found("a")
+        assert await waiting
+        assert not await reach.wait(60)
+        reach.found("b")
+
+    with caplog.at_level(logging.INFO, logger="holdfast.runtime"):
+        run(story)
+    assert [record.message for record in caplog.records] == ["server away", "server back"]
