@@ -40,13 +40,13 @@ def _copy() -> Crew:
 def _workloads() -> Crew:
     from holdfast.operators import workload
 
-    return Crew(controllers=workload.CONTROLLERS)
+    return Crew(controllers=workload.OPERATOR.controllers)
 
 
 def _gangs() -> Crew:
     from holdfast.operators import podcliqueset
 
-    return Crew(controllers=podcliqueset.CONTROLLERS)
+    return Crew(controllers=podcliqueset.OPERATOR.controllers)
 
 
 def _deployments() -> Crew:

@@ -14,7 +14,7 @@ from holdfast import kinds
 from holdfast.kernel.preview import Phase
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import Workload
-from holdfast.operators.workload import rollout_spec
+from holdfast.operators.workload.controller import rollout_spec
 from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.reasons import Why

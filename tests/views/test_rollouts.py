@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from holdfast.kinds.cloudless import Workload
-from holdfast.views import rollouts, workload_rollouts
+from holdfast.operators.workload import view
+from holdfast.views import rollouts
 from holdfast.views.rollouts import Floor, Record, Verdict
 
 NOON = "2025-01-01T12:00:00Z"
-LABEL = workload_rollouts.REVISION
+LABEL = view.REVISION
 
 
 def workload(status: dict[str, Any] | None = None, **rollout: Any) -> Workload:
@@ -73,14 +74,14 @@ VERDICTS = {
 @pytest.mark.parametrize("case", VERDICTS)
 def test_every_status_comes_to_a_verdict(case: str) -> None:
     told, verdict = VERDICTS[case]
-    assert workload_rollouts.standing(workload(told)).verdict is verdict
+    assert view.standing(workload(told)).verdict is verdict
 
 
 def test_a_status_that_does_not_answer_what_is_asked_now_comes_to_nothing() -> None:
-    standing = workload_rollouts.standing(workload(status("Completed", "Completed")), seen=False)
+    standing = view.standing(workload(status("Completed", "Completed")), seen=False)
     assert standing.verdict is Verdict.UNSEEN
     assert rollouts.line(standing) == "shop: the operator has not looked at the latest change yet"
-    nothing = workload_rollouts.standing(workload())
+    nothing = view.standing(workload())
     assert rollouts.line(nothing) == "shop: no operator has said anything of it yet; is one running?"
 
 
@@ -94,7 +95,7 @@ def test_only_what_nobody_but_a_person_changes_is_final() -> None:
 
 
 def test_a_line_has_the_counts_and_the_reason() -> None:
-    assert rollouts.line(workload_rollouts.standing(workload(status()))) == (
+    assert rollouts.line(view.standing(workload(status()))) == (
         "shop: Updating: 1 of 4 updated, 3 ready (floor 3), 3 old: it says so (WaitingForReady)"
     )
 
@@ -114,34 +115,32 @@ FLOORS: dict[str, tuple[tuple[int, ...], str]] = {
 def test_a_line_tells_of_floors(case: str) -> None:
     ready, said = FLOORS[case]
     floors = tuple(Floor(name=f"part-{n}", ready=each, desired=2, floor=1) for n, each in enumerate(ready))
-    standing = replace(workload_rollouts.standing(workload(status())), floors=floors, old=None)
+    standing = replace(view.standing(workload(status())), floors=floors, old=None)
     assert rollouts.line(standing) == f"shop: Updating: 1 of 4 updated, {said}: it says so (WaitingForReady)"
     assert [each["name"] for each in rollouts.to_json(standing)["floors"]] == [each.name for each in floors]
 
 
 def test_a_line_of_a_blocked_rollout_has_the_remedy() -> None:
     told = status("Paused", "NoDisruptionBudget", **blocked("NoDisruptionBudget"))
-    assert rollouts.line(workload_rollouts.standing(workload(told))).endswith(
-        "it says so (NoDisruptionBudget); change it"
-    )
+    assert rollouts.line(view.standing(workload(told))).endswith("it says so (NoDisruptionBudget); change it")
 
 
 def test_what_keeps_the_operator_from_doing_anything_is_told_before_what_it_does() -> None:
-    standing = workload_rollouts.standing(workload(status(**blocked("RequestRefused"))))
+    standing = view.standing(workload(status(**blocked("RequestRefused"))))
     assert (standing.because.code, standing.because.message) == ("RequestRefused", "it says so; change it")
 
 
 def test_the_end_is_told_in_a_sentence() -> None:
-    done = workload_rollouts.standing(workload(status("Completed", "Completed") | {"readyReplicas": 4}))
+    done = view.standing(workload(status("Completed", "Completed") | {"readyReplicas": 4}))
     assert rollouts.ending(done) == "shop: revision new is rolled out: 4 of 4 replicas ready"
-    back = workload_rollouts.standing(workload(status("Failed", "RevisionRejected", rejectedRevision="bad")))
+    back = view.standing(workload(status("Failed", "RevisionRejected", rejectedRevision="bad")))
     assert rollouts.ending(back) == "shop: revision bad was rejected; new is back"
 
 
 def test_a_rollout_is_late_a_deadline_and_a_pause_after_it_got_further_last() -> None:
     told = status()
     told["rollout"]["progressedAt"] = NOON
-    standing = workload_rollouts.standing(workload(told, progressDeadline="10m", pauseDuration="30s"))
+    standing = view.standing(workload(told, progressDeadline="10m", pauseDuration="30s"))
     assert rollouts.to_json(standing)["lateAt"] == "2025-01-01T12:10:30Z"
 
 
@@ -178,7 +177,7 @@ def test_a_revision_says_what_it_changed(case: str) -> None:
 
 
 def test_a_history_is_in_the_order_of_its_numbers_and_marks_what_matters() -> None:
-    standing = workload_rollouts.standing(workload(status()))
+    standing = view.standing(workload(status()))
     past = rollouts.history(
         standing, (record(3, "new"), record(1, "old"), record(2, "bad")), label=LABEL, refused="bad"
     )
@@ -202,5 +201,5 @@ def test_a_history_is_in_the_order_of_its_numbers_and_marks_what_matters() -> No
 def test_what_somebody_wrote_about_a_change_is_told_instead() -> None:
     told = record(1, "a")
     told.metadata.annotations[rollouts.CAUSE] = "because of Tuesday"
-    (past,) = rollouts.history(workload_rollouts.standing(workload(status())), (told,), label=LABEL)
+    (past,) = rollouts.history(view.standing(workload(status())), (told,), label=LABEL)
     assert past.change == "because of Tuesday"

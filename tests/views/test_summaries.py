@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from holdfast.views.summaries import SHOWN, Board, Share, Tally
-
-
-def workload(name: str, phase: str = "", because: str = "") -> dict[str, Any]:
-    status = {"phase": phase, "rollout": {"because": {"message": because}}} if phase else {}
-    return {"kind": "Workload", "metadata": {"namespace": "default", "name": name}, "status": status}
 
 
 def test_a_thing_counts_as_it_was_last() -> None:
@@ -26,15 +19,15 @@ def test_a_cluster_without_anything_is_one_line() -> None:
 def test_what_is_under_way_is_told_with_its_reason_in_order() -> None:
     board = Board()
     board.nodes.put("n", True)
-    board.put(workload("b", "Progressing", "waiting for b-1"))
-    board.put(workload("a"))
-    board.put(workload("c", "Progressing", "waiting"))
-    board.put(workload("c", "Completed"))
-    board.put(workload("gone"))
-    board.drop(workload("gone"))
+    board.put("workload/b", ("Progressing", "waiting for b-1"))
+    board.put("workload/a", ("New", "not reconciled yet"))
+    board.put("workload/c", ("Progressing", "waiting"))
+    board.put("workload/c", None)
+    board.put("workload/gone", ("New", ""))
+    board.drop("workload/gone")
     assert board.summary().lines() == (
         "nodes 1/1 ready · pods 0/0 ready · 1 of 3 objects at rest",
-        "  workload/a  new: nothing is known yet",
+        "  workload/a  New: not reconciled yet",
         "  workload/b  Progressing: waiting for b-1",
     )
 
@@ -42,6 +35,6 @@ def test_what_is_under_way_is_told_with_its_reason_in_order() -> None:
 def test_of_very_many_under_way_some_are_spelled_out() -> None:
     board = Board()
     for number in range(SHOWN + 1234):
-        board.put(workload(f"w{number:04}", "Progressing", "why"))
+        board.put(f"workload/w{number:04}", ("Progressing", "why"))
     *_, last = lines = board.summary().lines()
     assert (len(lines), last) == (1 + SHOWN + 1, "  and 1,234 more")

@@ -11,7 +11,8 @@ import pytest
 
 from holdfast.kernel.fleet import State
 from holdfast.kinds.cloudless import Workload
-from holdfast.views import rollout_screens, spans, trees, workload_rollouts
+from holdfast.operators.workload import view
+from holdfast.views import rollout_screens, spans, trees
 from holdfast.views.rollouts import Floor, Record
 from holdfast.views.trees import NEW, OLD, Branch, Pod, Tree
 
@@ -26,7 +27,7 @@ def ago(seconds: int) -> str:
 def pod(name: str = "a", revision: str = "new", *, age: int = 60, **fields: Any) -> Pod:
     metadata = {
         "name": f"shop-{revision}-{name}",
-        "labels": {workload_rollouts.REVISION: revision},
+        "labels": {view.REVISION: revision},
         "creationTimestamp": ago(age),
     }
     wire = {"metadata": metadata | fields.pop("metadata", {}), "spec": {"nodeName": "node-1"}} | fields
@@ -139,7 +140,7 @@ def test_times_are_told_in_two_figures(seconds: int, told: str) -> None:
 
 
 def record(number: int, revision: str, image: str) -> Record:
-    metadata = {"name": f"shop-{revision}", "labels": {workload_rollouts.REVISION: revision}}
+    metadata = {"name": f"shop-{revision}", "labels": {view.REVISION: revision}}
     return msgspec.convert({"metadata": metadata, "data": {"spec": {"image": image}}, "revision": number}, Record)
 
 
@@ -180,7 +181,7 @@ PODS = (
 
 def grown(pods: tuple[Pod, ...] = PODS, **fields: Any) -> Tree:
     asked = workload(**fields)
-    return workload_rollouts.tree(asked, workload_rollouts.standing(asked), RECORDS, pods, NOW)
+    return view.tree(asked, view.standing(asked), RECORDS, pods, NOW)
 
 
 def shown(tree: Tree, *, width: int = 80, height: int | None = None) -> str:
@@ -294,7 +295,7 @@ def nested(*, replicas: int = 3, parts: int = 2, pods: int = 2, floors: tuple[Fl
         )
         for place in range(replicas)
     )
-    standing = replace(workload_rollouts.standing(workload()), floors=floors)
+    standing = replace(view.standing(workload()), floors=floors)
     return Tree(standing=standing, branches=branches, now=NOW, size=replicas * parts * pods)
 
 

@@ -164,7 +164,7 @@ class Registry:
         self._changed()
 
     def _changed(self) -> None:
-        # Kept, for every request asks whether its version is served.
+        # History, for every request asks whether its version is served.
         self._versions = frozenset((group, version) for group, version, _ in self._by_path)
         self.revision += 1
 

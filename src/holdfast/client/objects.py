@@ -50,6 +50,15 @@ class Meta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
+class Undecodable(msgspec.ValidationError):
+    """An object is stored in a form that its type does not allow; the message ends with the JSON path."""
+
+    def __init__(self, ref: Ref, problem: str) -> None:
+        super().__init__(f"{ref}: {problem}")
+        self.ref = ref
+        self.problem = problem
+
+
 class _Head(msgspec.Struct, gc=False):
     metadata: Meta = Meta()
 
@@ -98,14 +107,23 @@ class Object:
         """The one owner that manages it, if any does."""
         return next((owner for owner in self.meta.owner_references if owner.controller), None)
 
+    def is_controlled_by(self, uid: str) -> bool:
+        """Whether the object with this UID manages it."""
+        controller = self.controller
+        return controller is not None and controller.uid == uid
+
     def decode(self, type: type[T]) -> T:
         """The object, or as much of it as `type` declares.
 
         What nobody can change is decoded once: a controller reads all its pods again whenever one of them changes.
+        Raises `Undecodable`.
         """
         if self._read.__class__ is type:
             return self._read
-        read = decoder(type).decode(self.raw)
+        try:
+            read = decoder(type).decode(self.raw)
+        except msgspec.ValidationError as error:
+            raise Undecodable(self.ref, str(error)) from None
         if isinstance(read, msgspec.Struct) and read.__struct_config__.frozen:
             self._read = read
         return read

@@ -42,7 +42,7 @@ class Pool(msgspec.Struct, frozen=True):
     settling     ready for less than minReadySeconds
     available    ready for at least that long
     terminating  asked to stop, not gone yet
-    dead         failed for good; occupies no place, waits to be removed
+    dead         failed for good, or outdated and never scheduled; occupies no place, waits to be removed
     """
 
     unready: int = 0
@@ -121,6 +121,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     leaving      it must be replaced although its revision is right (its node is
                  drained, its restart was asked for)
     cost         among equals, the cheaper one is stopped first
+    restarts     how often a container of it restarted
     crowding     how many replicas share its node; among those of one age, the most crowded is stopped first
     """
 
@@ -134,6 +135,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     ordinal: int | None = None
     cost: int = 0
     crowding: int = 0
+    restarts: int = 0
 
     def side(self, target: str, *, size: int | None = None) -> Side:
         return Side.NEW if self.revision == target and not self.leaves(size) else Side.OLD
@@ -149,7 +151,8 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
             return State.DEAD
         if self.ready_since is None:
             return State.UNREADY
-        return State.AVAILABLE if now >= self.ready_since + min_ready else State.SETTLING
+        # Without minReadySeconds, ready is available: the clock of the node is not compared with ours.
+        return State.AVAILABLE if not min_ready or now >= self.ready_since + min_ready else State.SETTLING
 
 
 def observe(

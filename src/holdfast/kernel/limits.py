@@ -2,7 +2,7 @@
 
 The only place where percentages are rounded, defaults chosen and values
 clamped; everything else works with whole numbers.  What was changed about the
-user's wish is said in `Limits.warnings`.
+user's request is said in `Limits.warnings`.
 
     >>> resolve(5, max_unavailable="40%").floor
     3
@@ -10,6 +10,8 @@ user's wish is said in `Limits.warnings`.
     1
     >>> resolve(3, min_available=3, max_surge=0).feasible
     False
+    >>> resolve(3, min_available=3, max_surge=0, may_lower=True).floor
+    2
 """
 
 from __future__ import annotations
@@ -63,6 +65,16 @@ class Limits(msgspec.Struct, frozen=True):
         return self.replicas - self.floor
 
     @property
+    def lowered(self) -> int:
+        """By how many replicas the floor lies below `min_available`, as a declared exception."""
+        return max(0, self.min_available - self.floor)
+
+    @property
+    def drain_floor(self) -> int:
+        """What a disruption budget keeps: the floor, or all but one replica where the floor would let no drain end."""
+        return self.floor if self.feasible else max(self.replicas - 1, 0)
+
+    @property
     def feasible(self) -> bool:
         """Whether ready replicas can be replaced at all without breaking the floor."""
         return self.surge > 0 or self.floor < self.replicas or self.replicas == 0
@@ -76,14 +88,17 @@ def resolve(
     min_available: Amount | None = None,
     other_floors: Iterable[int] = (),
     can_surge: bool = True,
+    may_lower: bool = False,
 ) -> Limits:
     """Turn what the user wrote into `Limits`.
 
     Unset is None and an explicit 0 is 0.  `other_floors` are demands from
     elsewhere, such as disruption budgets; the strictest wins.  `can_surge` is
-    False for fleets whose replicas have fixed identities: then, when nobody
-    asked for all of them to stay, one replica may be down, because neither a
-    default nor a rounded percentage may make an update impossible.
+    False for fleets whose replicas have fixed identities.  Their floor is
+    lowered by one where a default or a rounded percentage would otherwise make
+    an update impossible; with `may_lower`, that of any fleet is, also where
+    `min_available` asks for all replicas.  A lowered floor is a declared
+    exception: `FloorLowered` is among the warnings, with the fields to change.
     """
     if isinstance(replicas, bool) or not 0 <= replicas <= MAX_REPLICAS:
         raise InvalidLimits("replicas", f"must be a whole number from 0 to {MAX_REPLICAS:,}, not {replicas!r}")
@@ -113,16 +128,6 @@ def resolve(
         if surge:
             warnings.append(Because(Code.SURGE_IGNORED, f"maxSurge is {surge:,} but these replicas cannot surge"))
         surge = 0
-        if floor == replicas > max(others, asked or 0) and max_unavailable not in (0, "0%"):
-            floor = replicas - 1
-            minimum = min(minimum, floor)
-            warnings.append(
-                Because(
-                    Code.FLOOR_LOWERED,
-                    f"these replicas cannot surge and nobody asked for all to stay, so the floor is {floor:,}: "
-                    "one replica may be down at a time",
-                )
-            )
     elif surge is None:
         surge = 0
         if floor == replicas > 0:
@@ -134,6 +139,11 @@ def resolve(
                     "so one replica is started first; set maxSurge to choose another number",
                 )
             )
+    implied = not can_surge and replicas > (asked or 0) and max_unavailable not in (0, "0%")
+    if surge == 0 and floor == replicas > others and (may_lower or implied):
+        floor = replicas - 1
+        minimum = minimum if asked == replicas else min(minimum, floor)
+        warnings.append(_lowered(replicas, minimum, can_surge=can_surge))
     return Limits(
         replicas=replicas,
         min_available=minimum,
@@ -154,6 +164,17 @@ def _amount(field: str, value: Amount | None, replicas: int, *, up: bool) -> int
     if resolved > MAX_REPLICAS:
         raise InvalidLimits(field, f"must be at most {MAX_REPLICAS:,}, not {value!r}")
     return resolved
+
+
+def _lowered(replicas: int, minimum: int, *, can_surge: bool) -> Because:
+    """The declared exception: how low the floor goes, and which fields would keep it."""
+    asked = f"minAvailable is {minimum:,}, which is all replicas" if minimum == replicas else "no replica may be down"
+    way = f"set minAvailable to {replicas - 1:,} or less" + (", or maxSurge to 1 or more" if can_surge else "")
+    return Because(
+        Code.FLOOR_LOWERED,
+        f"{asked}, and no surge is allowed: an update takes one replica down at a time, "
+        f"so {replicas - 1:,} of {replicas:,} stay available; to avoid this, {way}",
+    )
 
 
 def _clamped(code: Code, field: str, value: int, replicas: int) -> Because:

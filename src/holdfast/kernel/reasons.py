@@ -63,7 +63,10 @@ class Code(Reason):
     """A machine-readable reason of the engine; ``Code.X.meaning`` explains it in a sentence."""
 
     # What is being done.
-    REPLACING_DEAD = "ReplacingDead", "A replica failed for good; its remains are removed, which costs no budget."
+    REPLACING_DEAD = (
+        "ReplacingDead",
+        "A replica failed for good, or is outdated and was never scheduled; removing it costs no budget.",
+    )
     REMOVING_UNREADY = "RemovingUnready", "A replica that is not wanted is not ready either; removing it costs nothing."
     STARTING_UPDATED = "StartingUpdated", "There is room for replicas of the new revision."
     STARTING_STABLE = "StartingStable", "Replicas of the stable revision are missing and are replaced as they were."
@@ -97,7 +100,10 @@ class Code(Reason):
     MAX_UNAVAILABLE_CLAMPED = "MaxUnavailableClamped", "maxUnavailable is more than the replicas, so it counts as all."
     SURGE_DERIVED = "SurgeDerived", "The floor leaves no room and maxSurge is unset, so one replica of surge is used."
     SURGE_IGNORED = "SurgeIgnored", "These replicas have fixed identities and cannot surge, so maxSurge counts as 0."
-    FLOOR_LOWERED = "FloorLowered", "Surge is impossible and nobody asked for all to stay, so one replica may be down."
+    FLOOR_LOWERED = (
+        "FloorLowered",
+        "All replicas are needed and no surge is allowed, so an update takes one down at a time, below minAvailable.",
+    )
     FLOOR_NOT_GUARANTEED = "FloorNotGuaranteed", "Recreate stops every old replica first, so no floor can hold."
 
 

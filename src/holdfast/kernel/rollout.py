@@ -78,6 +78,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     deadline           how long nothing may get further; closed gates and pauses do not count
     approved           how many steps somebody has promoted, of this target
     at_most            cap on new replicas, set by a group in lockstep
+    unready_at_a_time  how many old replicas that are not ready are replaced at a time; None: all of them at once
     """
 
     limits: Limits
@@ -91,6 +92,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     approved: int = 0
     at_most: int | None = None
+    unready_at_a_time: int | None = None
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -297,20 +299,23 @@ def _overdue(rollout: Rollout, fleet: Fleet, decision: Decision, now: datetime) 
 def _converge(rollout: Rollout, fleet: Fleet, shape: Shape, now: datetime) -> Decision | None:
     """The rule: the next action or wait on the way to `shape`; None once it is reached."""
     return (
-        _remove_useless(fleet, shape)
+        _remove_useless(rollout, fleet, shape)
         or _start_missing(rollout, fleet, shape)
         or _stop_surplus(rollout, fleet, shape, now)
         or _wait(rollout, fleet, shape)
     )
 
 
-def _remove_useless(fleet: Fleet, shape: Shape) -> Stop | None:
+def _remove_useless(rollout: Rollout, fleet: Fleet, shape: Shape) -> Stop | None:
     """Remove what gives nothing: the dead, and the unready beyond what is wanted."""
     for side, pool, wanted in ((Side.OLD, fleet.old, shape.old), (Side.NEW, fleet.new, shape.new)):
         if pool.dead:
-            message = f"{count(pool.dead)} failed for good"
+            message = f"{count(pool.dead)} failed for good, or never scheduled"
             return Stop(side, Kind.DEAD, pool.dead, Because(Code.REPLACING_DEAD, message))
         useless = min(pool.unready, pool.live - wanted)
+        if side is Side.OLD and rollout.unready_at_a_time is not None:
+            replacing = fleet.new.unready + fleet.old.terminating + fleet.new.terminating
+            useless = min(useless, rollout.unready_at_a_time - replacing)
         if useless > 0:
             message = f"{count(useless)} of the {side} revision neither wanted nor ready"
             return Stop(side, Kind.UNREADY, useless, Because(Code.REMOVING_UNREADY, message))

@@ -1,1 +1,20 @@
-"""Operators: one package per system, each from what is observed to what is done."""
+"""The operators: one folder for each system, each of which exports one value, `OPERATOR`.
+
+The command line, the demo, the dashboard and the embedded cluster read the list below
+and know no operator by name.  A new operator is its own folder, its kinds, and a line
+of `OPERATORS`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+OPERATORS: Final = (
+    "holdfast.operators.workload",
+    "holdfast.operators.podcliqueset",
+    "holdfast.operators.tenant",
+)
+"""The modules that export an `OPERATOR`, in the order in which they are listed.
+
+They are named and not imported here, so that a command that needs none of them does not load any.
+"""

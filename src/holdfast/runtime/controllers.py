@@ -25,7 +25,7 @@ What the world outside the API is like (a hypervisor, a storage server) is asked
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -37,6 +37,7 @@ from holdfast.kernel.outcomes import Failure
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.decisions import Decision
+from holdfast.runtime.status import Invalid
 
 W = TypeVar("W")
 
@@ -125,6 +126,7 @@ class Controller(Generic[W]):
     survey      asks the world outside; returns a fuller world, or raises `Failure`
     act         does what the decision wants outside; returns the decision with what came of it, or raises
     explain     (world, failure, now) -> the status of a pass that failed; without it the decision's is written
+    invalid     what the status says of an object that cannot be read; it is not tried again until it changes
     workers     how many keys are worked on at a time
     timeout     how long one pass may take
     backoff     waits after failures in a row
@@ -145,6 +147,7 @@ class Controller(Generic[W]):
     survey: Callable[[W], Awaitable[W]] | None = None
     act: Callable[[W, Decision], Awaitable[Decision]] | None = None
     explain: Callable[[W, Failure, datetime], Mapping[str, Any] | None] | None = None
+    invalid: Invalid = field(default_factory=Invalid)
     workers: int = 32
     timeout: timedelta = timedelta(seconds=60)
     backoff: Backoff = BACKOFF

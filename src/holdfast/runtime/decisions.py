@@ -68,7 +68,15 @@ class Delete(_Write):
     grace_seconds: int | None = None
 
 
-Write: TypeAlias = Create | Patch | Delete
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict(_Write):
+    """Evict a pod.  A refusal by a disruption budget is no failure: the pass ends, and the pod is looked at again."""
+
+    key: Key
+    uid: str
+
+
+Write: TypeAlias = Create | Patch | Delete | Evict
 
 
 # --- notices: what people are told

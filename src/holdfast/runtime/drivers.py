@@ -19,7 +19,7 @@ from functools import partial
 from time import perf_counter
 from typing import Final, Generic, TypeVar, assert_never
 
-from holdfast.client.objects import Object
+from holdfast.client.objects import Object, Undecodable
 from holdfast.client.resources import Resource
 from holdfast.kernel.outcomes import Again, Done, Failure, Permanent, Retry
 from holdfast.meta.objects import Key
@@ -93,7 +93,7 @@ class Driver(Generic[W]):
             self._unsubscribe.append(self._stores.subscribe(resource, change))
 
     def _changed(self, resource: Resource, sources: tuple[Keys, ...], old: Object | None, new: Object | None) -> None:
-        keys = {key for keys in sources for each in (old, new) if each is not None for key in keys(each, self._stores)}
+        keys = {key for keys in sources for each in (old, new) for key in self._keys(keys, each)}
         if not keys:
             return
         now = asyncio.get_running_loop().time()
@@ -109,6 +109,13 @@ class Driver(Generic[W]):
             else:
                 self.queue.changed(key, now)
         self._wake.set()
+
+    def _keys(self, keys: Keys, obj: Object | None) -> Iterable[Key]:
+        """Whom an object concerns; one that cannot be read concerns its own controller alone."""
+        try:
+            return () if obj is None else keys(obj, self._stores)
+        except Undecodable:
+            return ()
 
     # --- passes out
 

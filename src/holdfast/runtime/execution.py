@@ -15,15 +15,15 @@ from typing import Any, assert_never
 
 from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType, Unreachable, Writer
-from holdfast.client.resources import Resource
+from holdfast.client.resources import PODS, Resource
 from holdfast.kernel import children
 from holdfast.kernel.children import Desired, Observed
 from holdfast.kernel.outcomes import Failure, Permanent
-from holdfast.meta.errors import NotFound, StatusError
+from holdfast.meta.errors import NotFound, StatusError, TooManyRequests
 from holdfast.meta.objects import Key, Ref
 from holdfast.meta.patches import merge
 from holdfast.runtime.controllers import View
-from holdfast.runtime.decisions import Create, Delete, Patch, Write
+from holdfast.runtime.decisions import Create, Delete, Evict, Patch, Write
 from holdfast.runtime.failures import failure_of
 
 
@@ -49,6 +49,8 @@ class Executor:
         self._writer = writer
         self._written = [] if written is None else written
         self._free = asyncio.Semaphore(side_by_side)
+        self.not_evicted: list[str] = []
+        """What disruption budgets said of evictions that they did not allow."""
 
     async def carry_out(self, writes: Sequence[Write]) -> None:
         """All writes, wave by wave.  A wave is finished even if one of its writes fails; the next is not begun."""
@@ -111,6 +113,8 @@ class Executor:
                     await self._patch(write.resource, write.key, patch, type=write.type, subresource=write.subresource)
                 case Delete():
                     await self._delete(write)
+                case Evict():
+                    await self._evict(write)
                 case _:
                     assert_never(write)
 
@@ -180,6 +184,21 @@ class Executor:
         self._written.append(
             Written(verb="delete", resource=write.resource, key=write.key, uid=write.uid, version=version)
         )
+
+    async def _evict(self, write: Evict) -> None:
+        metadata = {"name": write.key.name, "namespace": write.key.namespace}
+        options = {"preconditions": {"uid": write.uid}}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
+        try:
+            await self._writer.post(PODS, write.key, "eviction", body)
+        except NotFound:
+            return
+        except TooManyRequests as refusal:
+            self.not_evicted.append(refusal.message)
+            return
+        except (StatusError, Unreachable) as error:
+            raise failure_of(error, f"evicting {Ref(PODS.gvk, write.key)}") from error
+        self._written.append(Written(verb="evict", resource=PODS, key=write.key, uid=write.uid))
 
 
 def _conditional(write: Patch) -> Any:

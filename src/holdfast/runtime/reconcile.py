@@ -19,19 +19,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Generic, TypeAlias, TypeVar
+from datetime import datetime, timedelta
+from typing import Final, Generic, TypeAlias, TypeVar
 
-from holdfast.client.objects import Object
+from holdfast.client.objects import Object, Undecodable
 from holdfast.client.protocols import Writer
-from holdfast.kernel.outcomes import Done, Failure, Outcome, Permanent
+from holdfast.kernel.outcomes import Again, Done, Failure, Outcome, Permanent, soonest
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import PAUSED, Controller, View
 from holdfast.runtime.decisions import Decision, Notice
 from holdfast.runtime.execution import Executor, Written
 from holdfast.runtime.failures import Stale
+from holdfast.runtime.status import INVALID_SPEC
 
 W = TypeVar("W")
+
+_BUDGET_DELAY: Final = timedelta(seconds=2)
+"""After which an eviction is tried again that a disruption budget refused, if nothing changes before."""
 
 Tell = Callable[[Object, Sequence[Notice]], Awaitable[None]]
 """Makes Events of notices about an object; never fails."""
@@ -75,14 +79,32 @@ class Pass(Generic[W]):
         primary = self._view.get(controller.resource, key)
         if primary is not None and primary.meta.annotations.get(PAUSED) == "true":
             return Paused()
-        world = controller.observe(self._view, key)
-        if world is None:
-            return Done()
         executor = Executor(self._writer, written, side_by_side=self._side_by_side)
         try:
-            return await self._finalized(primary, world, executor)
+            world = controller.observe(self._view, key)
+            if world is None:
+                return Done()
+            outcome = await self._finalized(primary, world, executor)
+        except Undecodable as unreadable:
+            return await self._unreadable(primary, unreadable, executor)
         except Failure as failure:
             return failure
+        if executor.not_evicted:
+            return soonest((outcome, Again(_BUDGET_DELAY, f"a disruption budget: {executor.not_evicted[0]}")))
+        return outcome
+
+    async def _unreadable(self, primary: Object | None, unreadable: Undecodable, executor: Executor) -> Failure:
+        """Say that an object cannot be read, and where; a change of it is the only thing that can help."""
+        own = primary is not None and unreadable.ref == primary.ref
+        failure = Permanent(INVALID_SPEC, unreadable.problem if own else str(unreadable))
+        if primary is None or not own:
+            return failure
+        try:
+            await executor.status(primary, self._controller.invalid.status(primary, failure, self._now()))
+        except Failure as unwritten:
+            return unwritten
+        await self._tell(primary, (Notice(type="Warning", reason=failure.reason, message=failure.message),))
+        return failure
 
     async def _finalized(self, primary: Object | None, world: W, executor: Executor) -> Outcome:
         controller, decide = self._controller, self._controller.decide

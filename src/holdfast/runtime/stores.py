@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
-from holdfast.client.objects import Object
+from holdfast.client.objects import Object, Undecodable
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector, Operator, Requirement
@@ -302,6 +302,9 @@ def _older(obj: Object, held: Object) -> bool:
 def _values(index: Index, obj: Object) -> frozenset[str]:
     try:
         return frozenset(index.values(obj))
+    except Undecodable:
+        # Its own controller says so in its status.
+        return frozenset()
     except Exception:
         # One object that an index cannot read must not keep all others from being found.
         _log.exception("an index failed on an object", extra={"fields": {"index": index.name, "object": str(obj)}})

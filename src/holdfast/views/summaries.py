@@ -5,11 +5,9 @@ Pure.  It reads wire objects of a few kinds and must not know where they come fr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Final
-
-Wire = Mapping[str, Any]
+from typing import Final
 
 SHOWN: Final = 5
 """How many objects that are under way are spelled out."""
@@ -64,12 +62,12 @@ class Board:
         self.pods = Tally()
         self._objects: dict[str, Underway | None] = {}
 
-    def put(self, obj: Wire) -> None:
-        """An object that rolls out, as it is now."""
-        self._objects[_place(obj)] = _underway(obj)
+    def put(self, name: str, underway: tuple[str, str] | None) -> None:
+        """An object that rolls out: its phase and why, or None where it is at rest."""
+        self._objects[name] = None if underway is None else Underway(name, *underway)
 
-    def drop(self, obj: Wire) -> None:
-        self._objects.pop(_place(obj), None)
+    def drop(self, name: str) -> None:
+        self._objects.pop(name, None)
 
     def summary(self) -> Summary:
         underway = tuple(each for _, each in sorted(self._objects.items()) if each is not None)
@@ -93,17 +91,3 @@ class Tally:
     @property
     def share(self) -> Share:
         return Share(self._well, len(self._is_well))
-
-
-def _place(obj: Wire) -> str:
-    metadata = obj["metadata"]
-    return f"{metadata.get('namespace', '')}/{metadata['name']}"
-
-
-def _underway(obj: Wire) -> Underway | None:
-    status = obj.get("status") or {}
-    phase = status.get("phase") or "new"
-    if phase == "Completed":
-        return None
-    because = ((status.get("rollout") or {}).get("because") or {}).get("message") or "nothing is known yet"
-    return Underway(f"{obj['kind'].lower()}/{obj['metadata']['name']}", phase, because)

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.local.summary import WORKLOADS, followed
-from holdfast.client.resources import NODES, PODS
+from holdfast.cli.local.summary import followed
+from holdfast.cli.operator.selection import rollout_kinds
+from holdfast.client.resources import NODES, PODS, Resource
 from holdfast.kinds.cloudless import KINDS
 from holdfast.testing.clusters import Cluster, play
 from holdfast.views.summaries import Board
 
+WORKLOADS = Resource.of(KINDS[0])
 POD = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
@@ -23,11 +25,12 @@ def pod(name: str) -> dict[str, Any]:
 def test_nodes_pods_and_workloads_are_counted_as_they_come_change_and_go(kept: bool) -> None:
     async def story(cluster: Cluster) -> None:
         board, changes = Board(), []
+        kinds = [each for each in rollout_kinds() if each.resource == WORKLOADS]
         for resource in (NODES, PODS, WORKLOADS):
             cluster.manager.caches.require(resource)
         for name in ("a", "b", "c"):
             await cluster.create(PODS, pod(name))
-        stops = followed(cluster.manager.caches, board, lambda: changes.append(1))
+        stops = followed(cluster.manager.caches, board, kinds, lambda: changes.append(1))
         await cluster.settle()
         assert board.summary().lines() == ("nodes 0/0 ready · pods 0/3 ready",)
         if not kept:
@@ -45,7 +48,7 @@ def test_nodes_pods_and_workloads_are_counted_as_they_come_change_and_go(kept: b
         assert board.summary().lines() == (
             (
                 "nodes 0/1 ready · pods 1/1 ready · 0 of 1 object at rest",
-                "  workload/shop  new: nothing is known yet",
+                "  workload/default/shop  New: not reconciled yet",
             )
             if kept
             else ("nodes 0/0 ready · pods 0/3 ready",)

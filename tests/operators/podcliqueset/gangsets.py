@@ -15,7 +15,7 @@ from holdfast.client.resources import NODES, PODS, Resource
 from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.kinds import grove, grove_scheduler
-from holdfast.operators.podcliqueset import CONTROLLERS
+from holdfast.operators.podcliqueset.controller import CONTROLLERS
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
 from holdfast.runtime.controllers import Component
 from holdfast.testing.clusters import Cluster, play

@@ -22,7 +22,7 @@ from holdfast.client.resources import PODS
 from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.meta.objects import Key
-from holdfast.operators.podcliqueset import CONTROLLERS
+from holdfast.operators.podcliqueset.controller import CONTROLLERS
 from holdfast.testing.contract import FAULTS, Scenario, Story, check, check_deletion, check_second_look
 
 SMALL = pcs("wl", clique("a"), clique("b"), group("g", "b"))

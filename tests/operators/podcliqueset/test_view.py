@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import rollout_gangs
-from holdfast.cli.rollout_podcliquesets import POD_CLIQUE_SETS, RESTARTED_AT
-from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Scene
 from holdfast.client.resources import PODS, Resource
 from holdfast.kinds.grove.sets import PodCliqueSet
 from holdfast.operators.podcliqueset import hashes, labels
+from holdfast.operators.podcliqueset import view as rollout_gangs
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
 from holdfast.operators.podcliqueset.templates import Layout
+from holdfast.operators.podcliqueset.verbs import RESTARTED_AT, ROLLOUT
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, Scene
 from holdfast.runtime.controllers import PAUSED
 from holdfast.testing.snapshots import Snapshot
 from holdfast.views import rollout_screens, rollouts, spans
@@ -331,7 +331,7 @@ def test_pods_of_a_replica_that_is_no_longer_wanted_are_shown_as_leaving() -> No
 
 
 def answer(verb: str, wire: dict[str, Any]) -> Answer:
-    return POD_CLIQUE_SETS.answer(verb, Case(object=scene(wire).object, now=NOW))
+    return ROLLOUT.answer(verb, Case(object=scene(wire).object, now=NOW))
 
 
 PAUSES: dict[str, Any] = {"annotations": {PAUSED: "true"}}

@@ -9,8 +9,8 @@ from holdfast.client.resources import PODS, STATEFUL_SETS
 from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.kinds import grove_scheduler
 from holdfast.kinds.rustfs import KINDS
-from holdfast.operators.tenant import Settings, controllers
 from holdfast.operators.tenant.admin import Connect, connect
+from holdfast.operators.tenant.controller import Settings, controllers
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.testing.clusters import Cluster, play
 

@@ -33,7 +33,7 @@ from holdfast.client.protocols import Bookmark, Deleted, Scope
 from holdfast.client.resources import CONFIG_MAPS, PODS
 from holdfast.cluster.simulation import chaos
 from holdfast.cluster.simulation.chaos import Crash, Fault, Hang, NodeDown, NodeGone
-from holdfast.operators.tenant import CONTROLLERS
+from holdfast.operators.tenant.controller import CONTROLLERS
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.operators.tenant.pools import TRANSITIONS
 from holdfast.runtime.manager import Manager, Settings

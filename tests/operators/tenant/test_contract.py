@@ -9,7 +9,7 @@ from holdfast.client.resources import PODS
 from holdfast.cluster.controllers import statefulsets
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.kinds.rustfs import KINDS
-from holdfast.operators.tenant import CONTROLLERS
+from holdfast.operators.tenant.controller import CONTROLLERS
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import rollout_tenants
-from holdfast.cli.rollout_tenants import TENANTS
-from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Scene
 from holdfast.client.resources import PODS, STATEFUL_SETS
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, Scene
+from holdfast.operators.tenant import view as rollout_tenants
 from holdfast.operators.tenant.observe import TENANTS as RESOURCE
 from holdfast.operators.tenant.render import RESTARTED_AT
+from holdfast.operators.tenant.view import ROLLOUT
 from holdfast.runtime.controllers import PAUSED
 from holdfast.testing.snapshots import Snapshot
 from holdfast.views import rollout_screens, rollouts, spans
@@ -235,7 +235,7 @@ def test_a_pool_that_does_not_exist_yet_is_shown_too() -> None:
 
 
 def answer(verb: str, wire: dict[str, Any]) -> Answer:
-    return TENANTS.answer(verb, Case(object=scene(wire, None).object, now=NOW))
+    return ROLLOUT.answer(verb, Case(object=scene(wire, None).object, now=NOW))
 
 
 HELD = tenant(rollout={"paused": True})

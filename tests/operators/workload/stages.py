@@ -24,7 +24,7 @@ from holdfast.cluster.simulation.chaos import Fault as Trouble
 from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.objects import Key
-from holdfast.operators.workload import CONTROLLERS
+from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.runtime.controllers import Component, Controller
 from holdfast.runtime.manager import Manager, Settings

@@ -9,7 +9,7 @@ from tests.operators.workload.stages import annotate, change, workload
 from holdfast.client.resources import PODS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.kinds.cloudless import KINDS
-from holdfast.operators.workload import CONTROLLERS
+from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look

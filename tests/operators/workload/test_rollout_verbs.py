@@ -8,21 +8,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.cli import rollout_workloads as verbs
+from holdfast.cli.operator.selection import rollout_kinds
 from holdfast.cli.rollout import commands
-from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Rolls, Scene
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONTROLLER_REVISIONS, Resource
 from holdfast.kinds.cloudless import KINDS, Workload
 from holdfast.meta.patches import merge
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, Scene
+from holdfast.operators.workload import verbs
 from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.render import RESTARTED_AT, Template
+from holdfast.operators.workload.view import REVISION
 from holdfast.testing.snapshots import Snapshot
 from holdfast.views.rollouts import Record, Standing, Verdict
-from holdfast.views.workload_rollouts import REVISION
 
-WORKLOADS = Resource.of(KINDS[0])
+RESOURCE = Resource.of(KINDS[0])
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
 NOON = "2025-01-01T12:00:00Z"
 MORNING = "2025-01-01T08:00:00Z"
@@ -81,7 +82,7 @@ def shop(
             **status,
         },
     }
-    return Object.of(WORKLOADS, wire)
+    return Object.of(RESOURCE, wire)
 
 
 def under_way(code: str = "WaitingForReady", *, step: int = 1, steps: int = 1, **fields: Any) -> Object:
@@ -95,7 +96,7 @@ def rejected(**fields: Any) -> Object:
 
 
 def answer(verb: str, obj: Object, records: tuple[Record, ...] = HISTORY, **options: Any) -> Answer:
-    return verbs.WORKLOADS.verbs[verb](Case(object=obj, records=records, now=NOW, **options))
+    return verbs.ROLLOUT.verbs[verb](Case(object=obj, records=records, now=NOW, **options))
 
 
 def annotated(given: Answer) -> dict[str, Any]:
@@ -344,9 +345,9 @@ def test_an_object_that_operators_leave_alone_in_the_middle_waits_for_somebody()
 # Every kind.
 
 
-@pytest.mark.parametrize("rolls", commands.KINDS, ids=lambda rolls: str(rolls.resource))
-def test_a_kind_has_every_command_or_says_why_not_and_what_to_do(rolls: Rolls) -> None:
-    had = {*rolls.verbs, *(["history"] if rolls.history else []), *(["plan"] if rolls.outlook else [])}
-    assert had | rolls.lacks.keys() == commands.command.commands.keys() - {"status"}
-    assert not had & rolls.lacks.keys()
-    assert all(lack.message and lack.hint for lack in rolls.lacks.values())
+@pytest.mark.parametrize("kind", rollout_kinds(), ids=lambda kind: str(kind.resource))
+def test_a_kind_has_every_command_or_says_why_not_and_what_to_do(kind: RolloutKind) -> None:
+    had = {*kind.verbs, *(["history"] if kind.history else []), *(["plan"] if kind.planner else [])}
+    assert had | kind.unsupported.keys() == commands.command.commands.keys() - {"status"}
+    assert not had & kind.unsupported.keys()
+    assert all(lack.message and lack.hint for lack in kind.unsupported.values())

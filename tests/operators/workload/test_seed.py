@@ -16,7 +16,7 @@ from tests.operators.workload.stages import Wire, Witness, change, images, opera
 from holdfast.client.resources import EVENTS, PODS, SERVICES
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.errors import Invalid
-from holdfast.operators.workload import CONTROLLERS
+from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.testing.clusters import Cluster, play
 

@@ -12,7 +12,7 @@ from holdfast import kinds
 from holdfast.kernel.planning import RolloutStrategy, WorkloadSpec
 from holdfast.kernel.strategies import CanaryStep
 from holdfast.kinds.cloudless import Workload
-from holdfast.operators.workload import revision, rollout_spec
+from holdfast.operators.workload.controller import revision, rollout_spec
 
 
 def workload(rollout: dict[str, Any] | None = None, **spec: Any) -> Workload:

@@ -274,7 +274,7 @@ class _Connection(web.RequestHandler):
         super().__init__(manager, **settings)
         self._transports = transports
         self._socket: asyncio.Transport | None = None
-        """Kept until the connection is lost, since the base class forgets it when it closes."""
+        """History until the connection is lost, since the base class forgets it when it closes."""
         self._head_seconds = head_seconds
         self._between = True
         self._timer: asyncio.TimerHandle | None = None

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
 import click
 import msgspec
 
+from holdfast.cli.operator.selection import rollout_kinds
 from holdfast.client.objects import Object, decoder
 from holdfast.client.pods import FINISHED, Condition
-from holdfast.client.resources import NODES, PODS, Resource
-from holdfast.kinds.cloudless import KINDS
+from holdfast.client.resources import NODES, PODS
+from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Stores
 from holdfast.views.summaries import Board, Tally
-
-WORKLOADS: Final = Resource.of(KINDS[0])
 
 _PACE: Final = {True: 0.5, False: 5.0}
 """Seconds between two looks after a change, on a terminal and elsewhere."""
@@ -27,7 +26,7 @@ _PACE: Final = {True: 0.5, False: 5.0}
 async def watch_summary(stores: Stores) -> None:
     """Show how the cluster is whenever that has changed, until cancelled."""
     board, changed = Board(), asyncio.Event()
-    stops = followed(stores, board, changed.set)
+    stops = followed(stores, board, rollout_kinds(), changed.set)
     live = sys.stdout.isatty()
     shown: tuple[str, ...] = ()
     try:
@@ -44,7 +43,9 @@ async def watch_summary(stores: Stores) -> None:
             stop()
 
 
-def followed(stores: Stores, board: Board, changed: Callable[[], None]) -> list[Callable[[], None]]:
+def followed(
+    stores: Stores, board: Board, kinds: Iterable[RolloutKind], changed: Callable[[], None]
+) -> list[Callable[[], None]]:
     """Have a board show what is in the stores, from now on; returns how to end that."""
 
     def count(tally: Tally, old: Object | None, new: Object | None) -> None:
@@ -54,18 +55,25 @@ def followed(stores: Stores, board: Board, changed: Callable[[], None]) -> list[
             tally.put(new.key, _is_well(new))
         changed()
 
-    def show(old: Object | None, new: Object | None) -> None:
-        if new is not None:
-            board.put(new.wire())
-        elif old is not None:
-            board.drop(old.wire())
+    def show(kind: RolloutKind, old: Object | None, new: Object | None) -> None:
+        name = _name(new or old)
+        if new is None:
+            board.drop(name)
+        else:
+            headline = kind.headline(new.wire())
+            board.put(name, None if headline.at_rest else (headline.phase, headline.because))
         changed()
 
     return [
         stores.subscribe(NODES, partial(count, board.nodes)),
         stores.subscribe(PODS, partial(count, board.pods)),
-        stores.subscribe(WORKLOADS, show),
+        *(stores.subscribe(kind.resource, partial(show, kind)) for kind in kinds),
     ]
+
+
+def _name(obj: Object | None) -> str:
+    assert obj is not None, "a change is of something"
+    return f"{obj.resource.kind.lower()}/{obj.key.namespace}/{obj.key.name}"
 
 
 class _Status(msgspec.Struct, frozen=True):

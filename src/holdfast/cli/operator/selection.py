@@ -6,27 +6,33 @@ costs nothing.  This module must not know what any of them does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from importlib import import_module
-from typing import Any, Final
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
 from holdfast import kinds
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.kinds.model import Kind
 from holdfast.kinds.values import nearest
+from holdfast.operators.operator import Operator, load
+from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller
 
-OPERATORS: Final = (
-    "holdfast.operators.workload:CONTROLLERS",
-    "holdfast.operators.podcliqueset:CONTROLLERS",
-    "holdfast.operators.tenant:CONTROLLERS",
-)
-"""``module:attribute`` of the controllers of each system, in the order in which they are listed."""
+
+@cache
+def operators() -> tuple[Operator, ...]:
+    """All operators."""
+    return load()
 
 
 def every_controller() -> tuple[Controller[Any], ...]:
-    """Those of all operators."""
-    return tuple(controller for target in OPERATORS for controller in _imported(target))
+    """The controllers of all operators."""
+    return tuple(controller for each in operators() for controller in each.controllers)
+
+
+def rollout_kinds() -> tuple[RolloutKind, ...]:
+    """The kinds that roll out, of all operators."""
+    return tuple(kind for each in operators() for kind in each.rollouts)
 
 
 def chosen(names: Iterable[str]) -> tuple[Controller[Any], ...]:
@@ -46,9 +52,3 @@ def kinds_of(controllers: Iterable[Controller[Any]]) -> tuple[Kind, ...]:
     named = ((each.api_version, each.kind) for controller in controllers for each in controller.resources)
     found = (kinds.find(*each) for each in dict.fromkeys(named))
     return tuple(kind for kind in found if kind is not None)
-
-
-def _imported(target: str) -> Sequence[Controller[Any]]:
-    module, _, attribute = target.partition(":")
-    controllers: Sequence[Controller[Any]] = getattr(import_module(module), attribute)
-    return controllers

@@ -22,7 +22,7 @@ from holdfast.cli.manifests.documents import Document
 from holdfast.kernel.planning import UnsupportedStrategy, WorkloadSpec, parse_strategy
 from holdfast.kinds.cloudless import Workload
 from holdfast.kinds.values import nearest
-from holdfast.operators import workload as operator
+from holdfast.operators.workload.controller import revision, rollout_spec
 
 FLAGS: Final = {
     "spec.replicas": ("--replicas", "N", "How many replicas are desired."),
@@ -101,7 +101,7 @@ def wish_of(*, file: str | None, old: str | None, current: int | None, name: str
         )
     new = None if file is None else _the_workload(file, name)
     desired = _decoded(new, overrides)
-    spec = _asked(lambda: operator.rollout_spec(desired), new, overrides)
+    spec = _asked(lambda: rollout_spec(desired), new, overrides)
     before = None if old is None else _the_workload(old, name, likely=desired.metadata.name)
     running = None if before is None else _decoded(before, {})
     if current is None:
@@ -110,13 +110,13 @@ def wish_of(*, file: str | None, old: str | None, current: int | None, name: str
         workload=desired,
         spec=spec,
         current=current,
-        scaling_only=running is not None and operator.revision(running) == operator.revision(desired),
+        scaling_only=running is not None and revision(running) == revision(desired),
         cautions=tuple(caution for document in (new, before) if document is not None for caution in document.cautions),
     )
 
 
 def _replicas(workload: Workload) -> int:
-    return operator.rollout_spec(workload).replicas
+    return rollout_spec(workload).replicas
 
 
 def _parameter(path: str) -> str:

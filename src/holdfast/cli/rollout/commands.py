@@ -1,7 +1,7 @@
 """``holdfast rollout``: everything that is asked of a rollout while it lasts, and afterwards.
 
 The commands and their options; what can be asked of a kind, and how it is shown, is in its
-row of `KINDS`, and nothing of it here.
+`RolloutKind`, and nothing of it here.
 """
 
 from __future__ import annotations
@@ -20,22 +20,17 @@ from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
 from holdfast.cli.objects import fetching, printers, targets
 from holdfast.cli.objects.targets import Asked, Target
 from holdfast.cli.objects.wait import timeout_of
+from holdfast.cli.operator.selection import rollout_kinds
 from holdfast.cli.rollout import following
 from holdfast.cli.rollout import status as rollout_status
 from holdfast.cli.rollout.history import show_history
 from holdfast.cli.rollout.plan import Wish, plan
-from holdfast.cli.rollout_podcliquesets import POD_CLIQUE_SETS
-from holdfast.cli.rollout_tenants import TENANTS
-from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Rolls, is_left_alone
-from holdfast.cli.rollout_workloads import WORKLOADS
 from holdfast.client import waiting
 from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType
 from holdfast.meta.errors import Conflict, StatusError
 from holdfast.meta.exchange import JSON, Request, encode
-
-KINDS: Final = (WORKLOADS, POD_CLIQUE_SETS, TENANTS)
-"""The kinds that roll out."""
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
 
 MANAGER: Final = "holdfast-rollout"
 """Who owns what these commands set: neither the operators nor those who apply manifests."""
@@ -58,12 +53,12 @@ def command() -> None:
     """
 
 
-def _rolls(target: Target) -> Rolls:
+def _rolls(target: Target) -> RolloutKind:
     """The row of the kind; raises `Refused`."""
     name = target.resource.group_resource
-    found = next((kind for kind in KINDS if kind.resource == name), None)
+    found = next((kind for kind in rollout_kinds() if kind.name == name), None)
     if found is None:
-        known = ", ".join(kind.resource for kind in KINDS)
+        known = ", ".join(kind.name for kind in rollout_kinds())
         raise Refused(
             f"error: {name} is nothing that Holdfast rolls out; it rolls out {known}",
             "hint: for kinds of Kubernetes itself there is 'holdfast kubectl rollout'",
@@ -121,9 +116,9 @@ async def _change(session: Session, asked: Asked, wanted: Wanted, *, every: bool
         raise Refused("error: no matching resources found")
     problems: list[str] = []
     for target in named:
-        rolls = _rolls(target)
+        kind = _rolls(target)
         try:
-            answer = await _answered(session, target, rolls, wanted)
+            answer = await _answered(session, target, kind, wanted)
         except StatusError as error:
             problems.append(connecting.words(error))
             continue
@@ -136,13 +131,13 @@ async def _change(session: Session, asked: Asked, wanted: Wanted, *, every: bool
     return connecting.report(problems)
 
 
-async def _answered(session: Session, target: Target, rolls: Rolls, wanted: Wanted) -> Answer:
+async def _answered(session: Session, target: Target, kind: RolloutKind, wanted: Wanted) -> Answer:
     """What comes of a verb; it is thought over again whenever somebody else was faster."""
     for attempt in range(ATTEMPTS):
-        obj = await _fresh(session, target, rolls)
-        known = await following.records(session, obj, rolls)
+        obj = await _fresh(session, target, kind)
+        known = await following.records(session, obj, kind)
         case = Case(object=obj, records=known, now=datetime.now(UTC), full=wanted.full, number=wanted.number)
-        answer = rolls.answer(wanted.verb, case)
+        answer = kind.answer(wanted.verb, case)
         if not isinstance(answer, Change):
             return answer
         try:
@@ -155,11 +150,11 @@ async def _answered(session: Session, target: Target, rolls: Rolls, wanted: Want
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _fresh(session: Session, target: Target, rolls: Rolls) -> Object:
+async def _fresh(session: Session, target: Target, kind: RolloutKind) -> Object:
     """The object, once its operator has seen it as it is; or as it is, if that takes too long."""
 
     def seen(obj: Object | None) -> bool:
-        return obj is None or is_left_alone(obj) or rolls.fresh(obj)
+        return obj is None or is_left_alone(obj) or kind.fresh(obj)
 
     try:
         found = await waiting.until(session.client, target.resource, target.key, seen, timeout=FRESH_SECONDS)
@@ -267,8 +262,8 @@ def status(*, where: Where, words: tuple[str, ...], watch: bool, timeout: float,
 
     async def show(session: Session) -> ExitCode | None:
         target = await _one(session, words)
-        rolls = _rolls(target)
-        return await rollout_status.status(session, target, rolls, watch=watch, timeout=timeout, output=output)
+        kind = _rolls(target)
+        return await rollout_status.status(session, target, kind, watch=watch, timeout=timeout, output=output)
 
     connecting.run(where, show)
 
@@ -325,6 +320,6 @@ def plan_command(
         target = await _one(session, words) if words else None
         if target is not None:
             _rolls(target)
-        return await plan(session, target, wish, kinds=KINDS)
+        return await plan(session, target, wish, kinds=rollout_kinds())
 
     connecting.run(where, show)

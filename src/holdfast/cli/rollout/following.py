@@ -9,54 +9,44 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from random import Random
 
 from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.objects.targets import Target
 from holdfast.cli.rollout.listed import listed
-from holdfast.cli.rollout_verbs import Rolls, Scene
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import CONTROLLER_REVISIONS
+from holdfast.operators.rollouts import RolloutKind, Scene, records_of
 from holdfast.runtime.caches import Caches
 from holdfast.views.rollouts import Record
 
 
-async def records(session: Session, obj: Object, rolls: Rolls) -> tuple[Record, ...]:
+async def records(session: Session, obj: Object, kind: RolloutKind) -> tuple[Record, ...]:
     """What is kept of the earlier revisions of an object; nothing, where its kind keeps none."""
-    if rolls.history is None:
+    if kind.history is None:
         return ()
-    listing = await session.client.list(CONTROLLER_REVISIONS, _beside(obj, rolls))
+    listing = await session.client.list(CONTROLLER_REVISIONS, _beside(obj, kind))
     return records_of(listing.objects, obj)
 
 
-def records_of(objects: Iterable[Object], owner: Object) -> tuple[Record, ...]:
-    """Those of one owner."""
-    return tuple(each.decode(Record) for each in controlled(objects, owner))
-
-
-def controlled(objects: Iterable[Object], owner: Object) -> list[Object]:
-    """The objects that an owner manages."""
-    return [each for each in objects if each.controller is not None and each.controller.uid == owner.uid]
-
-
-async def look(session: Session, target: Target, rolls: Rolls) -> Scene:
+async def look(session: Session, target: Target, kind: RolloutKind) -> Scene:
     """The scene as it is now."""
     obj = await session.client.get(target.resource, target.key)
     # The parts are listed after the object: what its status speaks of was there before.
-    return Scene(obj, await listed(session.client, obj, dict.fromkeys(rolls.parts, _beside(obj, rolls))))
+    return Scene(obj, await listed(session.client, obj, dict.fromkeys(kind.parts, _beside(obj, kind))))
 
 
 class Following:
     """A scene that is kept as it is on the server."""
 
-    def __init__(self, session: Session, target: Target, rolls: Rolls, obj: Object) -> None:
+    def __init__(self, session: Session, target: Target, kind: RolloutKind, obj: Object) -> None:
         self._target = target
         self._first = obj
         self._changed = asyncio.Event()
-        beside = _beside(obj, rolls)
-        scopes = {target.resource: target.watched, **dict.fromkeys(rolls.parts, beside)}
+        beside = _beside(obj, kind)
+        scopes = {target.resource: target.watched, **dict.fromkeys(kind.parts, beside)}
         self._caches = Caches(session.client, random=Random().random, scopes=scopes)
         for resource in scopes:
             self._caches.require(resource)
@@ -102,12 +92,12 @@ _PATIENCE = 2.0
 
 
 @contextlib.asynccontextmanager
-async def following(session: Session, target: Target, rolls: Rolls) -> AsyncGenerator[Following, None]:
+async def following(session: Session, target: Target, kind: RolloutKind) -> AsyncGenerator[Following, None]:
     """Follow a rollout until the block ends."""
     # Trouble with a watch is shown on the screen, and must not be written across it.
     logging.getLogger("holdfast").addHandler(logging.NullHandler())
     obj = await session.client.get(target.resource, target.key)
-    made = Following(session, target, rolls, obj)
+    made = Following(session, target, kind, obj)
     task = asyncio.ensure_future(made.run())
     try:
         await made.ready()
@@ -118,5 +108,5 @@ async def following(session: Session, target: Target, rolls: Rolls) -> AsyncGene
             await task
 
 
-def _beside(obj: Object, rolls: Rolls) -> Scope:
-    return Scope(namespace=obj.key.namespace, labels=rolls.selector(obj))
+def _beside(obj: Object, kind: RolloutKind) -> Scope:
+    return Scope(namespace=obj.key.namespace, labels=kind.selector(obj))

@@ -13,24 +13,24 @@ from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import printers
 from holdfast.cli.objects.targets import Target
 from holdfast.cli.rollout import following
-from holdfast.cli.rollout_verbs import Rolls
 from holdfast.client.resources import CONTROLLER_REVISIONS
 from holdfast.meta.ages import age
+from holdfast.operators.rollouts import RolloutKind, records_of
 from holdfast.views import rollouts
 from holdfast.views.rollouts import Past
 from holdfast.views.tables import aligned
 
 
 async def show_history(
-    session: Session, target: Target, rolls: Rolls, *, number: int | None, output: str | None
+    session: Session, target: Target, kind: RolloutKind, *, number: int | None, output: str | None
 ) -> ExitCode | None:
-    kept = rolls.history
+    kept = kind.history
     if kept is None:
-        raise Refused(*rolls.lacks["history"].lines(f"{target.type}/{target.name}"))
-    scene = await following.look(session, target, rolls)
-    records = following.records_of(scene.view.owned(CONTROLLER_REVISIONS, scene.object.uid), scene.object)
+        raise Refused(*kind.unsupported["history"].lines(f"{target.type}/{target.name}"))
+    scene = await following.look(session, target, kind)
+    records = records_of(scene.view.owned(CONTROLLER_REVISIONS, scene.object.uid), scene.object)
     refused = kept.refused(scene.object)
-    past = rollouts.history(rolls.standing(scene), records, label=kept.label, refused=refused)
+    past = rollouts.history(kind.standing(scene), records, label=kept.label, refused=refused)
     if number is not None:
         click.echo(printable(_one(past, number, output)), nl=False)
     elif output:

@@ -19,10 +19,10 @@ from holdfast.cli.objects.apply import MANAGER
 from holdfast.cli.objects.targets import Target
 from holdfast.cli.plan.command import show
 from holdfast.cli.rollout.listed import listed
-from holdfast.cli.rollout_verbs import Outlook, Refusal, Rolls
 from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType, Scope
 from holdfast.meta.exchange import JSON, Request, encode
+from holdfast.operators.rollouts import Planner, Refusal, RolloutKind
 from holdfast.runtime.controllers import Controller, View
 
 
@@ -41,7 +41,7 @@ class Wish:
         return {"spec": spec} if spec else {}
 
 
-async def plan(session: Session, target: Target | None, wish: Wish, *, kinds: Sequence[Rolls]) -> ExitCode | None:
+async def plan(session: Session, target: Target | None, wish: Wish, *, kinds: Sequence[RolloutKind]) -> ExitCode | None:
     """Print the plan of a change, or of what is under way."""
     manifest: Mapping[str, Any] | None = None
     if target is None:
@@ -58,12 +58,12 @@ async def plan(session: Session, target: Target | None, wish: Wish, *, kinds: Se
     return ExitCode.BLOCKED if view.blocked else None
 
 
-def _outlook(kinds: Sequence[Rolls], target: Target) -> Outlook:
+def _outlook(kinds: Sequence[RolloutKind], target: Target) -> Planner:
     """How the kind of an object is planned; raises `Refused`."""
-    rolls = next(each for each in kinds if each.resource == target.resource.group_resource)
-    if rolls.outlook is None:
-        raise Refused(*rolls.lacks["plan"].lines(f"{target.type}/{target.name}"))
-    return rolls.outlook
+    kind = next(each for each in kinds if each.name == target.resource.group_resource)
+    if kind.planner is None:
+        raise Refused(*kind.unsupported["plan"].lines(f"{target.type}/{target.name}"))
+    return kind.planner
 
 
 # Asking the server.
@@ -75,11 +75,11 @@ async def _changed(session: Session, target: Target, changes: Mapping[str, Any])
     return await _tried(session, target, changes, type=PatchType.MERGE)
 
 
-async def _described(session: Session, wish: Wish, kinds: Sequence[Rolls]) -> tuple[Target, Mapping[str, Any]]:
+async def _described(session: Session, wish: Wish, kinds: Sequence[RolloutKind]) -> tuple[Target, Mapping[str, Any]]:
     """The one manifest in the file that rolls out, and which object it is about."""
     known = await session.discovery()
     found = [(each, known.kind(each.gvk)) for each in sources.read((wish.file,))]
-    names = [each.resource for each in kinds]
+    names = [each.name for each in kinds]
     rolling = [(each, served) for each, served in found if served.resource.group_resource in names]
     if len(rolling) != 1:
         there = ", ".join(each.name for each, _ in rolling) or "none"

@@ -22,7 +22,7 @@ from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import printers
 from holdfast.cli.objects.targets import Target
 from holdfast.cli.rollout.following import Following, following, look
-from holdfast.cli.rollout_verbs import Rolls, Scene
+from holdfast.operators.rollouts import RolloutKind, Scene
 from holdfast.views import rollout_screens, rollouts
 from holdfast.views.rollouts import Standing, Verdict
 from holdfast.views.spans import Line, Span, Tone, text
@@ -51,17 +51,17 @@ CODES: Final = {
 
 
 async def status(
-    session: Session, target: Target, rolls: Rolls, *, watch: bool, timeout: float, output: str | None
+    session: Session, target: Target, kind: RolloutKind, *, watch: bool, timeout: float, output: str | None
 ) -> ExitCode | None:
     """Show a rollout; the code to end with."""
     if not watch:
-        return _once(await look(session, target, rolls), target, rolls, output)
-    async with following(session, target, rolls) as scenes:
+        return _once(await look(session, target, kind), target, kind, output)
+    async with following(session, target, kind) as scenes:
         try:
             async with asyncio.timeout(timeout or None):
-                return await _WAYS[_way(output)](scenes, target, rolls)
+                return await _WAYS[_way(output)](scenes, target, kind)
         except TimeoutError:
-            told = rollouts.line(_standing(scenes, target, rolls))
+            told = rollouts.line(_standing(scenes, target, kind))
             raise Refused(f"error: timed out waiting for the rollout of {_called(target)}", printable(told)) from None
 
 
@@ -81,30 +81,30 @@ def _present(scene: Scene | None, target: Target) -> Scene:
     return scene
 
 
-def _standing(scenes: Following, target: Target, rolls: Rolls) -> Standing:
-    return rolls.standing(_present(scenes.scene(), target))
+def _standing(scenes: Following, target: Target, kind: RolloutKind) -> Standing:
+    return kind.standing(_present(scenes.scene(), target))
 
 
-def _once(scene: Scene, target: Target, rolls: Rolls, output: str | None) -> ExitCode:
-    standing = rolls.standing(scene)
+def _once(scene: Scene, target: Target, kind: RolloutKind, output: str | None) -> ExitCode:
+    standing = kind.standing(scene)
     match _way(output):
         case "json":
             click.echo(printers.as_json(rollouts.to_json(standing)), nl=False)
         case "line":
             click.echo(printable(rollouts.ending(standing)))
         case _:
-            _print(_lines(_grown(scene, rolls), target, height=None))
+            _print(_lines(_grown(scene, kind), target, height=None))
     return CODES[standing.verdict]
 
 
 # Until it is over.
 
 
-async def _as_lines(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
+async def _as_lines(scenes: Following, target: Target, kind: RolloutKind) -> ExitCode:
     """A line for each change; the last one says how it ended."""
     told = ""
     while True:
-        standing = _standing(scenes, target, rolls)
+        standing = _standing(scenes, target, kind)
         line = rollouts.ending(standing) if standing.verdict.final else rollouts.line(standing)
         if line != told:
             click.echo(printable(line))
@@ -114,16 +114,16 @@ async def _as_lines(scenes: Following, target: Target, rolls: Rolls) -> ExitCode
         await scenes.change()
 
 
-async def _as_json(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
-    while not (standing := _standing(scenes, target, rolls)).verdict.final:
+async def _as_json(scenes: Following, target: Target, kind: RolloutKind) -> ExitCode:
+    while not (standing := _standing(scenes, target, kind)).verdict.final:
         await scenes.change()
     click.echo(printers.as_json(rollouts.to_json(standing)), nl=False)
     return CODES[standing.verdict]
 
 
-async def _as_tree(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
+async def _as_tree(scenes: Following, target: Target, kind: RolloutKind) -> ExitCode:
     """The tree in place, and at the end once more in full, where it stays."""
-    tree = _grown(_present(scenes.scene(), target), rolls)
+    tree = _grown(_present(scenes.scene(), target), kind)
     async with _live() as paint:
         while not tree.standing.verdict.final:
             lines = _lines(tree, target, height=shutil.get_terminal_size().lines)
@@ -131,12 +131,12 @@ async def _as_tree(scenes: Following, target: Target, rolls: Rolls) -> ExitCode:
             paint((*lines, *(((Span(f" ! {trouble}", Tone.CARE),),) if trouble else ())))
             await asyncio.sleep(FRAME)
             await scenes.change(within=TICK)
-            tree = _grown(_present(scenes.scene(), target), rolls)
+            tree = _grown(_present(scenes.scene(), target), kind)
     _print(_lines(tree, target, height=None))
     return CODES[tree.standing.verdict]
 
 
-_WAYS: Final[dict[str, Callable[[Following, Target, Rolls], Awaitable[ExitCode]]]] = {
+_WAYS: Final[dict[str, Callable[[Following, Target, RolloutKind], Awaitable[ExitCode]]]] = {
     "line": _as_lines,
     "json": _as_json,
     "tree": _as_tree,
@@ -158,8 +158,8 @@ _STYLES: Final = {
 }
 
 
-def _grown(scene: Scene, rolls: Rolls) -> Tree:
-    return rolls.tree(scene, datetime.now(UTC))
+def _grown(scene: Scene, kind: RolloutKind) -> Tree:
+    return kind.tree(scene, datetime.now(UTC))
 
 
 def _lines(tree: Tree, target: Target, *, height: int | None) -> tuple[Line, ...]:

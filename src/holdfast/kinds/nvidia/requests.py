@@ -197,7 +197,7 @@ class ProfilingResults(Model):
     """What profiling found."""
 
     selected_config: Annotated[EmbeddedObject, api("The DynamoGraphDeployment that was chosen, whole.")] | None = None
-    pareto: Annotated[tuple[OpenObject, ...], api("Kept for older clients; no longer written.")] = ()
+    pareto: Annotated[tuple[OpenObject, ...], api("History for older clients; no longer written.")] = ()
     predicted_ttft: Annotated[float, api("Time to the first token expected of the choice, in milliseconds.")] | None = (
         None
     )

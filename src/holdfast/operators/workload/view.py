@@ -13,6 +13,16 @@ from holdfast.kernel.reasons import Code
 from holdfast.kinds.cloudless import Workload, WorkloadStatus
 from holdfast.kinds.cloudless.rollouts import Rollout, RolloutStatus
 from holdfast.meta import durations, times
+from holdfast.operators.rollouts import (
+    NOT_REPORTED,
+    Demo,
+    Headline,
+    Wire,
+    is_current,
+    status_of,
+    with_version,
+)
+from holdfast.runtime.controllers import View
 from holdfast.views.rollouts import (
     UNSEEN,
     Because,
@@ -168,3 +178,34 @@ def tree(workload: Workload, standing: Standing, records: Iterable[Record], pods
     branches = tuple(map(branch, newest_first))
     images = tuple(dict.fromkeys(image for each in reversed(branches) for image in each.images))
     return Tree(standing=standing, branches=branches, now=now, images=images, size=standing.desired)
+
+
+# --- in one line, and in the demo
+
+
+def headline(wire: Wire) -> Headline:
+    status = status_of(wire)
+    because = (status.get("rollout") or {}).get("because") or {}
+    phase = status.get("phase") or "New"
+    at_rest = is_current(wire) and phase == "Completed"
+    return Headline(phase, because.get("message") or NOT_REPORTED, at_rest)
+
+
+def _recovered(wire: Wire) -> bool:
+    """The revision was rejected, and all replicas are of the one before."""
+    status = status_of(wire)
+    whole = status.get("availableReplicas") == wire["spec"].get("replicas", 1) and not status.get("oldReplicas")
+    return is_current(wire) and whole and bool(status.get("rejectedRevision"))
+
+
+def _floors(wire: Wire, view: View) -> dict[str, tuple[int, int]]:
+    floor = (status_of(wire).get("limits") or {}).get("floor", 0)
+    return {f"workload {wire['metadata']['name']}": (floor, wire["spec"].get("replicas", 1))}
+
+
+DEMO: Final = Demo(
+    group=lambda name, labels: f"workload {name}" if labels.get("cloudless.io/workload") == name else None,
+    floors=_floors,
+    change=lambda manifest, version: {"spec": {"image": with_version(manifest["spec"]["image"], version)}},
+    recovered=_recovered,
+)

@@ -10,7 +10,6 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.cli.rollout_verbs import Refusal
 from holdfast.kernel.decisions import Blocked
 from holdfast.kernel.fleet import Fleet
 from holdfast.kernel.planning import WorkloadSpec
@@ -19,11 +18,12 @@ from holdfast.kernel.reasons import Code
 from holdfast.kernel.rollout import Progress, Rollout
 from holdfast.kinds import InvalidDocument
 from holdfast.meta.objects import Key
-from holdfast.operators.workload import rollout_spec
+from holdfast.operators.rollouts import Refusal
 from holdfast.operators.workload.course import plot
 from holdfast.operators.workload.decide import judge
 from holdfast.operators.workload.observe import Unreadable, observe
 from holdfast.operators.workload.replicas import situation
+from holdfast.operators.workload.validate import rollout_spec
 from holdfast.runtime.controllers import View
 from holdfast.views.plans import Beginning, PlanView, plan_view
 

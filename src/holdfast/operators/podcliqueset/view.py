@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from holdfast.cli.rollout_verbs import Scene, generation_seen, left_alone
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
 from holdfast.kernel.reasons import Code, count
@@ -25,10 +24,24 @@ from holdfast.operators.podcliqueset import groups_observe, labels, names, sets_
 from holdfast.operators.podcliqueset.parts import Clique, Group
 from holdfast.operators.podcliqueset.reasons import Why
 from holdfast.operators.podcliqueset.reports import READY, UPDATE
+from holdfast.operators.podcliqueset.resources import CLIQUES
 from holdfast.operators.podcliqueset.sets_observe import SetReplica
 from holdfast.operators.podcliqueset.sets_status import BLOCKED, PROGRESSING, TOPOLOGY
 from holdfast.operators.podcliqueset.templates import Layout, replicas
-from holdfast.runtime.controllers import PAUSED
+from holdfast.operators.rollouts import (
+    Demo,
+    Headline,
+    Scene,
+    Wire,
+    generation_seen,
+    is_current,
+    is_true,
+    left_alone,
+    message_of,
+    status_of,
+    with_version,
+)
+from holdfast.runtime.controllers import PAUSED, View
 from holdfast.views.rollouts import Because, Floor, Standing, Verdict, condition, holds, moment, said
 from holdfast.views.trees import NEW, OLD, Branch, Pod, Tree, leaves
 
@@ -364,3 +377,42 @@ def _size(gangs: Gangs) -> int:
             copies = replicas(group) if there is None else there.spec.replicas
             total += copies * sum(map(replicas, layout.members(group)))
     return total
+
+
+# --- in one line, and in the demo
+
+
+def headline(wire: Wire) -> Headline:
+    status, replicas = status_of(wire), wire["spec"].get("replicas", 0)
+    whole = status.get("availableReplicas") == status.get("updatedReplicas") == replicas
+    at_rest = is_current(wire) and whole and not is_true(wire, UPDATE)
+    for type, phase in ((BLOCKED, "Blocked"), (UPDATE, "Updating"), (PROGRESSING, "Progressing")):
+        if is_true(wire, type):
+            return Headline(phase, message_of(wire, type), at_rest)
+    return Headline("Ready" if is_true(wire, READY) else "New", message_of(wire, READY), at_rest)
+
+
+def _pod_group(name: str, marks: Mapping[str, str]) -> str | None:
+    return f"clique {marks[labels.CLIQUE]}" if marks.get(labels.PART_OF) == name and labels.CLIQUE in marks else None
+
+
+def _clique_floors(wire: Wire, view: View) -> dict[str, tuple[int, int]]:
+    metadata = wire["metadata"]
+    ours = labels.selector(labels.of_set(metadata["name"]))
+    cliques = view.list(CLIQUES, namespace=metadata["namespace"], labels=ours)
+    specs = {each.key.name: each.wire()["spec"] for each in cliques}
+    return {f"clique {name}": (spec.get("minAvailable", 0), spec["replicas"]) for name, spec in specs.items()}
+
+
+def _change(manifest: Wire, version: str) -> Wire:
+    cliques = [_clique_change(clique, version) for clique in manifest["spec"]["template"]["cliques"]]
+    return {"spec": {"template": {"cliques": cliques}}}
+
+
+def _clique_change(clique: Wire, version: str) -> Wire:
+    spec = clique["spec"]
+    containers = [{**each, "image": with_version(each["image"], version)} for each in spec["podSpec"]["containers"]]
+    return {**clique, "spec": {**spec, "podSpec": {**spec["podSpec"], "containers": containers}}}
+
+
+DEMO: Final = Demo(group=_pod_group, floors=_clique_floors, change=_change)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.cli import rollout_gangs
-from holdfast.cli.rollout_verbs import Already, Answer, Case, Change, Refusal, Rolls, is_left_alone
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
 from holdfast.kinds.grove.progress import is_rolling_update_in_progress
 from holdfast.kinds.grove.sets import PodCliqueSet, UpdateStrategyType
 from holdfast.meta import times
-from holdfast.operators.podcliqueset import labels
-from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS
+from holdfast.operators.podcliqueset import labels, view
+from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
 from holdfast.runtime.controllers import PAUSED
 
 RESTARTED_AT: Final = "holdfast.dev/restarted-at"
@@ -67,15 +66,17 @@ def _restart_notes(obj: Object) -> list[str]:
     return notes
 
 
-POD_CLIQUE_SETS: Final = Rolls(
-    resource="podcliquesets.grove.io",
+ROLLOUT: Final = RolloutKind(
+    resource=SETS,
     parts=(PODS, CLIQUES, GROUPS),
     selector=lambda obj: labels.text(labels.of_set(obj.key.name)),
-    fresh=rollout_gangs.fresh,
-    standing=rollout_gangs.standing,
-    tree=rollout_gangs.tree,
+    fresh=view.fresh,
+    standing=view.standing,
+    tree=view.tree,
+    headline=view.headline,
+    demo=view.DEMO,
     verbs={"pause": pause, "resume": resume, "restart": restart},
-    lacks={
+    unsupported={
         "promote": Refusal(
             "an update of a PodCliqueSet has no steps that wait for anybody: one replica follows the other",
             "'pause' holds it before the next replica",

@@ -5,35 +5,45 @@ Pure.  The world is read by the operator's own eyes, and the limits are those th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
-from holdfast.cli.rollout_verbs import (
-    Already,
-    Answer,
-    Case,
-    Change,
-    Refusal,
-    Rolls,
-    Scene,
-    generation_seen,
-    left_alone,
-)
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS, STATEFUL_SETS
 from holdfast.kernel.limits import InvalidLimits
 from holdfast.kinds.rustfs.pools import Pool, PoolState, PoolStatus
 from holdfast.kinds.rustfs.tenants import Rollout, Tenant, TenantStatus
 from holdfast.meta import times
+from holdfast.operators.rollouts import (
+    Already,
+    Answer,
+    Case,
+    Change,
+    Demo,
+    Headline,
+    Refusal,
+    RolloutKind,
+    Scene,
+    Wire,
+    generation_seen,
+    is_current,
+    is_true,
+    left_alone,
+    message_of,
+    status_of,
+    with_version,
+)
 from holdfast.operators.tenant import names
+from holdfast.operators.tenant.observe import TENANTS
 from holdfast.operators.tenant.pools import StatefulSet, state_of
 from holdfast.operators.tenant.reasons import Why
 from holdfast.operators.tenant.render import RESTARTED_AT
 from holdfast.operators.tenant.rolling import REVISION
 from holdfast.operators.tenant.validate import deadline, limits
+from holdfast.runtime.controllers import View
 from holdfast.views.rollouts import Floor, Standing, Verdict, condition, holds, moment, said
 from holdfast.views.trees import NEW, OLD, OTHER, Branch, Pod, Tree, leaves
 
@@ -329,15 +339,46 @@ _AGAIN: Final = (
     "revision are replaced at once"
 )
 
-TENANTS: Final = Rolls(
-    resource="tenants.rustfs.com",
+# --- in one line, and in the demo
+
+
+def headline(wire: Wire) -> Headline:
+    pools = status_of(wire).get("pools") or ()
+    state = status_of(wire).get("currentState") or "New"
+    done = bool(pools) and all(pool.get("state") == "PoolRolloutComplete" for pool in pools)
+    said = message_of(wire, "Reconciling" if is_true(wire, "Reconciling") else "Ready")
+    return Headline(state, said, is_current(wire) and done and state == "Ready")
+
+
+def _pod_group(name: str, labels: Mapping[str, str]) -> str | None:
+    return f"pool {name}/{labels[names.POOL]}" if labels.get(names.TENANT) == name else None
+
+
+def _pool_floors(wire: Wire, view: View) -> dict[str, tuple[int, int]]:
+    away = (wire["spec"].get("rollout") or {}).get("maxUnavailable", 1)
+    name, pools = wire["metadata"]["name"], wire["spec"]["pools"]
+    return {f"pool {name}/{pool['name']}": (pool["servers"] - away, pool["servers"]) for pool in pools}
+
+
+DEMO: Final = Demo(
+    group=_pod_group,
+    floors=_pool_floors,
+    # Its images have versions of their own: the next one of those that are known to work.
+    change=lambda manifest, version: {"spec": {"image": with_version(manifest["spec"]["image"], "1.0.0-beta.11")}},
+)
+
+
+ROLLOUT: Final = RolloutKind(
+    resource=TENANTS,
     parts=(PODS, STATEFUL_SETS),
     selector=lambda obj: f"{names.TENANT}={obj.key.name}",
     fresh=fresh,
     standing=standing,
     tree=tree,
+    headline=headline,
+    demo=DEMO,
     verbs={"pause": pause, "resume": resume, "restart": restart},
-    lacks={
+    unsupported={
         "promote": Refusal(
             "a rollout of a Tenant has no steps that wait for anybody: one server follows the other",
             "'pause' holds it before the next server",

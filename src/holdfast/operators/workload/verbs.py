@@ -12,21 +12,6 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.cli.rollout.following import controlled, records_of
-from holdfast.cli.rollout_outlook import outlook
-from holdfast.cli.rollout_verbs import (
-    Already,
-    Answer,
-    Case,
-    Change,
-    Kept,
-    Outlook,
-    Refusal,
-    Rolls,
-    Scene,
-    generation_seen,
-    left_alone,
-)
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONTROLLER_REVISIONS, PODS
 from holdfast.kernel.reasons import Code
@@ -34,14 +19,31 @@ from holdfast.kinds.cloudless import Workload, WorkloadStatus
 from holdfast.kinds.cloudless.rollouts import Rollout, RolloutStatus
 from holdfast.meta import times
 from holdfast.meta.patches import merge
-from holdfast.operators.workload import CONTROLLERS
+from holdfast.operators.rollouts import (
+    Already,
+    Answer,
+    Case,
+    Change,
+    History,
+    Planner,
+    Refusal,
+    RolloutKind,
+    Scene,
+    controlled,
+    generation_seen,
+    left_alone,
+    records_of,
+)
+from holdfast.operators.workload import view
+from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
+from holdfast.operators.workload.observe import WORKLOADS
+from holdfast.operators.workload.plan import outlook
 from holdfast.operators.workload.render import RESTARTED_AT, Template, labels
-from holdfast.views import workload_rollouts
+from holdfast.operators.workload.view import REVISION
 from holdfast.views.rollouts import Record, Standing, Verdict
 from holdfast.views.trees import Pod, Tree
-from holdfast.views.workload_rollouts import REVISION
 
 _STAYS: Final = ("replicas", "rollout")
 """What an undo leaves as it is: how many there are, and how they are rolled out."""
@@ -96,14 +98,14 @@ def records(scene: Scene) -> tuple[Record, ...]:
 
 def standing(scene: Scene) -> Standing:
     obj, workload = scene.object, _workload(scene.object)
-    made = workload_rollouts.standing(workload, seen=fresh(obj) and seen(workload, records(scene)))
+    made = view.standing(workload, seen=fresh(obj) and seen(workload, records(scene)))
     return left_alone(obj, made)
 
 
 def tree(scene: Scene, now: datetime) -> Tree:
     obj = scene.object
     pods = (each.decode(Pod) for each in controlled(scene.view.owned(PODS, obj.uid), obj))
-    return workload_rollouts.tree(_workload(obj), standing(scene), records(scene), pods, now)
+    return view.tree(_workload(obj), standing(scene), records(scene), pods, now)
 
 
 def seen(workload: Workload, records: Iterable[Record]) -> bool:
@@ -259,7 +261,7 @@ def abort(case: Case) -> Answer:
 def retry(case: Case) -> Answer:
     workload, rejected = _workload(case.object), refused(case.object)
     if not rejected:
-        state = workload_rollouts.standing(workload)
+        state = view.standing(workload)
         message = f"nothing to retry: no revision was rejected{_doing(workload)}"
         if state.verdict is Verdict.FAILED:
             return Refusal(message, "it goes on by itself once its replicas get ready; 'restart' starts them anew")
@@ -347,13 +349,15 @@ def _listed(records: Sequence[Record]) -> str:
     return ", ".join(told) or "none yet"
 
 
-WORKLOADS: Final = Rolls(
-    resource="workloads.cloudless.io",
+ROLLOUT: Final = RolloutKind(
+    resource=WORKLOADS,
     parts=(PODS, CONTROLLER_REVISIONS),
     selector=lambda obj: ",".join(f"{name}={value}" for name, value in labels(obj.key.name).items()),
     fresh=fresh,
     standing=standing,
     tree=tree,
+    headline=view.headline,
+    demo=view.DEMO,
     verbs={
         "pause": pause,
         "resume": resume,
@@ -363,6 +367,6 @@ WORKLOADS: Final = Rolls(
         "undo": undo,
         "restart": restart,
     },
-    history=Kept(label=REVISION, refused=refused),
-    outlook=Outlook(controller=CONTROLLERS[0], plan=outlook),
+    history=History(label=REVISION, refused=refused),
+    planner=Planner(controller=CONTROLLERS[0], plan=outlook),
 )

@@ -1,0 +1,216 @@
+"""One step of a rollout: from the replicas that there are to those that are started and stopped.
+
+    replicas -> fleet -> decide -> guard -> choose
+
+The one bridge between operators and the engine.  An operator says what is asked for
+and which replicas it sees (`Situation`), and carries out the `Step` that it gets; the
+floor, the ceiling and the choice of replicas are nobody else's decision.  The module
+must not know what a replica is made of, nor how one is started or stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from holdfast.kernel import fleet as fleets
+from holdfast.kernel import rollout as engine
+from holdfast.kernel.decisions import Blocked, Decision, Done, Hold, Kind, Refusal, Start, Stop, Wait
+from holdfast.kernel.fleet import Fleet, Replica, Side, State
+from holdfast.kernel.groups import Role, decide_group
+from holdfast.kernel.guard import guard
+from holdfast.kernel.outcomes import Outcome, soonest, until
+from holdfast.kernel.reasons import Because
+from holdfast.kernel.rollout import Progress, Rollout, Verdict
+
+AT_A_TIME: Final = 250
+"""Replicas that one step starts or stops, so that the status of a large fleet is written on the way."""
+
+_STATES: Final = {
+    Kind.DEAD: frozenset({State.DEAD}),
+    Kind.UNREADY: frozenset({State.UNREADY}),
+    Kind.READY: frozenset({State.SETTLING, State.AVAILABLE}),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """What is asked for, and the replicas that there are.
+
+    progress       the facts of the rollout that are kept with the object
+    progressed_at  when the rollout last got further (`progressed`); None: none is under way
+    min_ready      how long a replica must be ready to be available
+    size           of an ordered fleet: ordinals from this one on must leave
+    stable         the revision from which old replicas can be started again, if one is known
+    serving        the revision that receives the traffic, where only one does
+    """
+
+    rollout: Rollout
+    replicas: tuple[Replica, ...]
+    now: datetime
+    progress: Progress = field(default_factory=Progress)
+    progressed_at: datetime | None = None
+    min_ready: timedelta = timedelta()
+    size: int | None = None
+    stable: str | None = None
+    serving: str | None = None
+
+    @property
+    def target(self) -> str:
+        return self.rollout.target
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """The replicas, counted."""
+        return fleets.observe(
+            self.replicas,
+            self.target,
+            now=self.now,
+            min_ready=self.min_ready,
+            size=self.size,
+            stable=self.stable is not None,
+            serving=self.serving,
+            progressed_at=self.progressed_at,
+        )
+
+    def since(self, progressed_at: datetime | None) -> Situation:
+        """The same situation, with the time when its rollout last got further."""
+        return replace(self, progressed_at=progressed_at)
+
+    def chosen(self, stop: Stop) -> tuple[str, ...]:
+        """The replicas that a decision stops, by id."""
+        return fleets.choose(
+            self.replicas,
+            self.target,
+            side=stop.side,
+            states=_STATES[stop.kind],
+            count=min(stop.count, AT_A_TIME),
+            now=self.now,
+            min_ready=self.min_ready,
+            size=self.size,
+            stable=self.stable,
+            serving=self.serving,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What to do next, and why.
+
+    verdict   what the engine decided, with the facts to keep
+    decision  what its guard left of that: the one to carry out
+    stops     the replicas to stop, by id
+    """
+
+    situation: Situation
+    verdict: Verdict
+    decision: Decision
+    stops: tuple[str, ...] = ()
+
+    @property
+    def fleet(self) -> Fleet:
+        return self.situation.fleet
+
+    @property
+    def rollout(self) -> Rollout:
+        return self.situation.rollout
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why the rollout must not go on, though replicas may still be started or stopped."""
+        return self.verdict.refusal
+
+    @property
+    def because(self) -> Because:
+        """Why: a refusal explains more than what is done meanwhile."""
+        return (self.refusal or self.decision).because
+
+    @property
+    def blocked(self) -> Blocked | None:
+        """Why the rollout cannot go on unless something is changed."""
+        said = self.refusal or self.decision
+        return said if isinstance(said, Blocked) else None
+
+    @property
+    def complete(self) -> bool:
+        return isinstance(self.verdict.decision, Done)
+
+    def starts(self, side: Side) -> int:
+        """How many replicas of a side to start."""
+        decision = self.decision
+        return min(decision.count, AT_A_TIME) if isinstance(decision, Start) and decision.side is side else 0
+
+    @property
+    def stops_ready(self) -> bool:
+        """Whether the replicas to stop are ready: their loss must be agreed with disruption budgets."""
+        return isinstance(self.decision, Stop) and self.decision.kind is Kind.READY
+
+    def outcome(self) -> Outcome:
+        """When to look again though nothing changes."""
+        now = self.situation.now
+        waits = (each for each in (self.decision, self.refusal) if isinstance(each, Hold | Wait))
+        return soonest(until(each.until, now=now, because=each.because.message) for each in waits if each.until)
+
+
+def step(situation: Situation, *, refusal: Refusal | None = None) -> Step:
+    """The next step; with a `refusal` of the operator's own, the rollout holds and only losses are answered."""
+    rollout, fleet = situation.rollout, situation.fleet
+    if refusal is None:
+        verdict = engine.decide(rollout, fleet, progress=situation.progress, now=situation.now)
+    else:
+        verdict = engine.hold(rollout, fleet, refusal, progress=situation.progress, now=situation.now)
+    return _guarded(situation, verdict)
+
+
+def step_together(situations: Mapping[str, Situation], *, now: datetime) -> dict[str, Step]:
+    """The next step of each role of a group, in lockstep."""
+    roles = {name: Role(each.rollout, each.fleet, each.progress) for name, each in situations.items()}
+    verdicts = decide_group(roles, now=now)
+    return {name: _guarded(each, verdicts[name]) for name, each in situations.items()}
+
+
+def _guarded(situation: Situation, verdict: Verdict) -> Step:
+    decision = guard(verdict.decision, situation.fleet, shape=verdict.shape)
+    stops = situation.chosen(decision) if isinstance(decision, Stop) else ()
+    return Step(situation=situation, verdict=verdict, decision=decision, stops=stops)
+
+
+def progressed(situation: Situation, *, before: datetime | None, old_before: int | None) -> datetime:
+    """When a rollout last got further: it began, an old replica went, a new one became available.
+
+    `before` is when it had last got further as of the status, and `old_before` how many old replicas lived then.
+    A replica that is available again after a restart is no progress: otherwise one that crashes for ever would
+    never be late.
+    """
+    if before is None or (old_before is not None and situation.fleet.old.live < old_before):
+        return situation.now
+    moments = [before]
+    for each in situation.replicas:
+        if each.ready_since is not None and each.revision == situation.target and not each.restarts:
+            available_at = each.ready_since + situation.min_ready
+            if before < available_at <= situation.now:
+                moments.append(available_at)
+    return max(moments)
+
+
+def indexed(replicas: Iterable[Replica], target: str, *, size: int) -> tuple[Replica, ...]:
+    """Replicas with indices of which surge takes those from `size` on.
+
+    While an old replica is left, an index is no reason to leave; after that, what stands beyond makes way, so that
+    in the end the indices are the first ones again.
+    """
+    replicas = tuple(replicas)
+    outdated = any(each.revision != target and not each.terminating and not each.dead for each in replicas)
+    return tuple(
+        msgspec.structs.replace(
+            each,
+            ordinal=None,
+            leaving=each.leaving or (not outdated and each.ordinal is not None and each.ordinal >= size),
+        )
+        for each in replicas
+    )

@@ -1,0 +1,126 @@
+"""What the status of every object has in common: conditions, errors, and the Events that follow from them.
+
+The one way from verdicts to conditions, and from a failure to a status.  Pure.  This
+module must not know any kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from holdfast.client.objects import Object, decoder
+from holdfast.kernel import conditions
+from holdfast.kernel.conditions import Condition, Verdict
+from holdfast.kernel.outcomes import Failure
+from holdfast.meta import times
+from holdfast.runtime.decisions import Notice
+
+INVALID_SPEC: Final = "InvalidSpec"
+"""The reason of an object that cannot be read, or asks for what cannot be had."""
+
+Announced: TypeAlias = Mapping[tuple[str, str], Literal["Normal", "Warning"]]
+"""The conditions that become Events when they turn so, by type and status."""
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    conditions: tuple[dict[str, Any], ...] = ()
+    last_errors: tuple[dict[str, Any], ...] = ()
+
+
+class _Reported(msgspec.Struct, frozen=True):
+    status: _Status | None = None
+
+
+def _reported(obj: Object) -> _Status:
+    # Read past the object, which remembers one type only: the one its controller reads it as.
+    try:
+        return decoder(_Reported).decode(obj.raw).status or _Status()
+    except msgspec.ValidationError:
+        return _Status()
+
+
+def prior_conditions(obj: Object) -> tuple[Condition, ...]:
+    """The conditions that an object has; entries without a type are passed over."""
+    return tuple(Condition.from_wire(each) for each in _reported(obj).conditions if each.get("type"))
+
+
+def report(
+    obj: Object,
+    verdicts: Mapping[str, Verdict],
+    *,
+    now: datetime,
+    fields: Mapping[str, Any],
+    announced: Announced | None = None,
+) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+    """A whole status, and the Events that its changed conditions are worth.
+
+    `verdicts` are all conditions, in their order; of `fields`, those that are None are left out.
+    """
+    before = prior_conditions(obj)
+    merged = conditions.merge(before, verdicts, generation=obj.meta.generation, now=now, unnamed="drop")
+    status = {"observedGeneration": obj.meta.generation, **fields, "conditions": [each.to_wire() for each in merged]}
+    return present(status), tuple(_turned(before, merged, announced or {}))
+
+
+def _turned(before: Iterable[Condition], after: Iterable[Condition], announced: Announced) -> Iterable[Notice]:
+    for transition in conditions.changed(before, after):
+        new = transition.new
+        type = None if new is None else announced.get((new.type, new.status.value))
+        if new is not None and type is not None:
+            yield Notice(type=type, reason=str(new.reason), message=new.message)
+
+
+def present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields without those that are None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def wire(model: msgspec.Struct) -> dict[str, Any]:
+    """A model as the API has it: with lists, which are not equal to tuples."""
+    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(model))
+    return decoded
+
+
+def last_errors(obj: Object, failure: Failure | None, now: datetime) -> list[dict[str, Any]] | None:
+    """The error that a pass ended with and since when it does; None after a pass that succeeded."""
+    if failure is None:
+        return None
+    error = {"code": failure.reason, "description": failure.message}
+    same = (each for each in _reported(obj).last_errors if error.items() <= each.items())
+    observed_at = next((each.get("observedAt") for each in same), None) or times.format(now)
+    return [{**error, "observedAt": observed_at}]
+
+
+# --- objects that cannot be read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Invalid:
+    """What the status of a kind says of an object that cannot be read.
+
+    conditions  the conditions that tell of it, with whether each is then true
+    fields      what else it says, such as a phase
+    """
+
+    conditions: Mapping[str, bool] = field(default_factory=lambda: {"Ready": False})
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def status(self, obj: Object, failure: Failure, now: datetime) -> dict[str, Any]:
+        """The status as it was, with what is wrong with the spec."""
+        before = prior_conditions(obj)
+        said = {each.type: Verdict(each.status, each.reason, each.message) for each in before if each.reason}
+        for type, holds in self.conditions.items():
+            said[type] = (Verdict.true if holds else Verdict.false)(failure.reason, failure.message)
+        merged = conditions.merge(before, said, generation=obj.meta.generation, now=now, unnamed="drop")
+        kept = obj.wire().get("status") or {}
+        return {
+            **kept,
+            "observedGeneration": obj.meta.generation,
+            **self.fields,
+            "conditions": [each.to_wire() for each in merged],
+        }
