@@ -296,6 +296,27 @@ Conditions = Annotated[tuple[Condition, ...], api("What is observed of this obje
 """The ``conditions`` field of every status: a list that is a map by type."""
 
 
+BudgetPolicy = Annotated[
+    Literal["Managed", "Unmanaged"],
+    api(
+        "Whether the operator keeps a PodDisruptionBudget for the floor; with Unmanaged, drains are held by the "
+        "budgets that you create, or by none.",
+        default="Managed",
+    ),
+]
+"""The ``disruptionBudget`` field of every kind that has a floor."""
+
+
+class FloorStatus(Model):
+    """A floor: how many must be available, how many are, and how many were."""
+
+    required: Annotated[Count, api("How many must be available.")] | None = None
+    available: Annotated[Count, api("How many are available.")] | None = None
+    most: Annotated[Count, api("The most that were available at once, of those that are desired.")] | None = None
+    lowest: Annotated[Count, api("The fewest that were available since the floor was first reached.")] | None = None
+    lowered: Annotated[Count, api("By how many the floor lies below minAvailable while an update runs.")] | None = None
+
+
 class Status(Model):
     """What every status says beside what its kind adds."""
 

@@ -258,6 +258,7 @@ class Events:
     async def emit(self, about: About, notices: Iterable[Notice]) -> None:
         """Tell notices of an object, or of whom they say; never fails."""
         for notice in notices:
+            self._metrics.noticed(self._component, notice.type, notice.reason)
             try:
                 subject = Subject.of(about if notice.about is None else notice.about)
             except ObjectError as error:

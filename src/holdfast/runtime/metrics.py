@@ -65,6 +65,13 @@ class Metrics:
         self._latencies = self._histogram(
             "queue_latency_seconds", "Time that a due key waited for its pass.", "controller", buckets=_PASS_BUCKETS
         )
+        self._notices = self._counter(
+            "notices",
+            "What Events tell, by reason, also where an Event was not written.",
+            "component",
+            "type",
+            "reason",
+        )
         self._writes = self._counter("writes", "Writes that succeeded.", "controller", "verb")
         self._watches = self._counter("watch_restarts", "Watches that were begun anew.", "resource", "reason")
         self._calls = self._counter(
@@ -129,6 +136,10 @@ class Metrics:
 
     def event_emitted(self, component: str, type: str) -> None:
         self._emitted(component, type).inc()
+
+    def noticed(self, component: str, type: str, reason: str) -> None:
+        """An Event is due; a floor that is broken is counted here under its reason, BelowFloor."""
+        self._notices(component, type, reason).inc()
 
     def event_dropped(self, component: str, reason: str) -> None:
         self._dropped(component, reason).inc()
