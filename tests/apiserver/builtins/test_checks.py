@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.apiserver.builtins.test_kinds import CONTAINER, change_problems, new, problems, template, workload
 
-from holdfast.apiserver.builtins import schedules
+from holdfast.apiserver.builtins.common import schedules
 from holdfast.apiserver.resources import Object
 
 

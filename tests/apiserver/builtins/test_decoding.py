@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.apiserver.builtins.decoding import Decoder, Mistyped
-from holdfast.apiserver.builtins.library import DECODER
-from holdfast.apiserver.builtins.notation import NotationError, Types
+from holdfast.apiserver.builtins.types.decoding import Decoder, Mistyped
+from holdfast.apiserver.builtins.types.library import DECODER
+from holdfast.apiserver.builtins.types.notation import NotationError, Types
 
 TEXT = """
 Thing kind -- A thing; for tests.
@@ -19,6 +19,8 @@ Spec
   name! string; count int32; limit *int32 = 3 -- Several; in one line.
   mode string = "Fast"; parts [id,kind]Part ~id; tags [set]string ~; inner *Inner = {}; amounts {}quantity atomic
   seen time; ended *time; data {}bytes; any any; port *intstr; plain []string
+# A comment; it may stand anywhere.
+  pods *Inner ~!
 
 Part
   id! string; kind string = "A"
@@ -58,6 +60,7 @@ def test_a_type_becomes_a_schema() -> None:
         ("name", {"default": ""}),
         ("parts", {"x-kubernetes-list-map-keys": ["id", "kind"], "x-kubernetes-patch-merge-key": "id"}),
         ("tags", {"x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"}),
+        ("pods", {"x-kubernetes-patch-strategy": "replace", "type": "object"}),
         ("plain", {"x-kubernetes-list-type": "atomic", "items": {"type": "string"}}),
         ("amounts", {"x-kubernetes-map-type": "atomic", "type": "object"}),
         ("seen", {"format": "date-time", "nullable": True}),
@@ -76,7 +79,7 @@ def test_types_may_refer_to_themselves() -> None:
     assert inner["properties"]["self"] is inner
 
 
-@pytest.mark.parametrize("text", ["Spec\n  name\n", "9 - x\n  name string\n", "Spec what\n  name string\n"])
+@pytest.mark.parametrize("text", ["Spec\n  name\n", "9 - x\n  name string\n", "Spec what\n  name string\n", "A\n\nA\n"])
 def test_what_is_not_in_the_notation_is_refused(text: str) -> None:
     with pytest.raises(NotationError):
         list(Types(text))

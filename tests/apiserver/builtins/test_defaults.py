@@ -17,7 +17,7 @@ from tests.apiserver.builtins.test_kinds import (
 )
 
 from holdfast.apiserver.builtins import CONVERSIONS
-from holdfast.apiserver.builtins.pod_defaults import pull_policy, qos_class
+from holdfast.apiserver.builtins.pods.defaults import pull_policy, qos_class
 from holdfast.apiserver.resources import Object
 from holdfast.meta.objects import GVK
 

@@ -19,10 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.apiserver.builtins import BUILTINS
-from holdfast.apiserver.builtins.library import TYPES
-from holdfast.apiserver.builtins.notation import Field, Type
+from holdfast.apiserver.builtins.types.library import TYPES, message_struct, numbers, protobuf_types
+from holdfast.apiserver.builtins.types.notation import Field, Type
 from holdfast.apiserver.http import bodies, messages, protobuf
-from holdfast.apiserver.openapi.types import COMMON
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.verbs.subresources import SCALE
 from holdfast.meta import times
@@ -30,7 +29,7 @@ from holdfast.meta.errors import BadRequest, UnsupportedMediaType
 from holdfast.meta.exchange import Request
 
 KINDS: Mapping[tuple[str, str], ResourceType] = {(each.api_version, each.kind): each for each in BUILTINS}
-NAMES = sorted(messages.tables())
+NAMES = sorted(numbers())
 
 # The tables.
 
@@ -38,17 +37,17 @@ SAID_BY_THE_ENVELOPE = {"apiVersion", "kind"}
 """Fields of whole objects and of options that have no number."""
 
 
-@pytest.mark.parametrize("name", sorted({*TYPES, *COMMON, *messages.MESSAGES_ALONE}))
+@pytest.mark.parametrize("name", sorted({*TYPES, *protobuf_types()}))
 def test_every_field_of_every_type_has_a_number(name: str) -> None:
     whole = {*messages.type_names().values(), *messages.IN_EVERY_GROUP}
-    fields = {field.name for field in messages.struct_of(name).fields}
-    numbered = list(messages.tables()[name])
+    fields = {field.name for field in message_struct(name).fields}
+    numbered = list(numbers()[name])
     assert len(numbered) == len(set(numbered))
     assert set(numbered) == (fields - SAID_BY_THE_ENVELOPE if name in whole else fields)
 
 
 def test_no_number_is_given_to_a_type_that_there_is_not() -> None:
-    assert set(messages.tables()) == {*TYPES, *COMMON, *messages.MESSAGES_ALONE}
+    assert set(numbers()) == {*TYPES, *protobuf_types()}
 
 
 def test_every_built_in_kind_may_be_sent() -> None:
@@ -140,10 +139,10 @@ def test_a_kind_without_messages_is_unknown(api_version: str, kind: str) -> None
 
 def encode(name: str, obj: Object) -> bytes:
     """A message as Kubernetes' typed clients write it: what is no pointer is written even if it is zero."""
-    numbers = messages.tables()[name]
-    fields = {field.name: field for field in messages.struct_of(name).fields}
-    out = b"".join(encode_field(number, fields[each], obj) for number, each in numbers.fields.items())
-    for number, inlined in numbers.inlined.items():
+    message = numbers()[name]
+    fields = {field.name: field for field in message_struct(name).fields}
+    out = b"".join(encode_field(number, fields[each], obj) for number, each in message.fields.items())
+    for number, inlined in message.inlined.items():
         out += field_of(number, b"".join(encode_field(at, fields[each], obj) for at, each in inlined.items()))
     return out
 
@@ -193,7 +192,7 @@ def encode_content(of: str, value: Any) -> bytes:
             return b"\x08\x01\x10\x00" + field_of(3, value.encode())
         case "time" | "microtime":
             return b"" if value is None else encode_time(times.parse_micro(value))
-        case _ if messages.tables()[of].stands_for_field:
+        case _ if numbers()[of].stands_for_field:
             return encode(of, {"allows": False, standing(of, value): value})
         case _:
             return encode(of, value)
@@ -206,7 +205,7 @@ def encode_time(instant: datetime) -> bytes:
 
 def standing(of: str, value: Any) -> str:
     """The field that a value stands in, told by what it is."""
-    names = list(messages.tables()[of])
+    names = list(numbers()[of])
     return names[0 if isinstance(value, bool) else -1 if isinstance(value, list) else names.index("schema")]
 
 
@@ -231,8 +230,8 @@ SCALARS: Mapping[str, st.SearchStrategy[Any]] = {
 @st.composite
 def objects(draw: st.DrawFn, name: str, depth: int = 3) -> Object:
     """An object of a type, a few of its fields set, in the form in which JSON has it."""
-    numbered = set(messages.tables()[name])
-    fields = [each for each in messages.struct_of(name).fields if each.name in numbered]
+    numbered = set(numbers()[name])
+    fields = [each for each in message_struct(name).fields if each.name in numbered]
     if depth == 0:
         fields = [each for each in fields if each.type.of in SCALARS]
     if not fields:
@@ -255,17 +254,17 @@ def values(type_: Type, depth: int) -> st.SearchStrategy[Any]:
         return st.lists(item, min_size=1, max_size=2)
     if type_.of in SCALARS:
         return SCALARS[type_.of]
-    return choices(type_.of, depth) if messages.tables()[type_.of].stands_for_field else objects(type_.of, depth - 1)
+    return choices(type_.of, depth) if numbers()[type_.of].stands_for_field else objects(type_.of, depth - 1)
 
 
 def choices(name: str, depth: int) -> st.SearchStrategy[Any]:
-    fields = [each for each in messages.struct_of(name).fields if each.type.of in SCALARS or depth > 0]
+    fields = [each for each in message_struct(name).fields if each.type.of in SCALARS or depth > 0]
     return st.one_of([values(each.type, depth) for each in fields] or [st.just(True)])
 
 
 @st.composite
 def named_objects(draw: st.DrawFn) -> tuple[str, Object]:
-    name = draw(st.sampled_from([each for each in NAMES if not messages.tables()[each].stands_for_field]))
+    name = draw(st.sampled_from([each for each in NAMES if not numbers()[each].stands_for_field]))
     return name, draw(objects(name))
 
 

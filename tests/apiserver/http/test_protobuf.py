@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.apiserver.builtins.notation import NotationError, Types
-from holdfast.apiserver.builtins.numbers import lookup
+from holdfast.apiserver.builtins.types import numbers
+from holdfast.apiserver.builtins.types.notation import NotationError, Types
 from holdfast.apiserver.http import protobuf
 from holdfast.apiserver.http.protobuf import MAX_DEPTH, Malformed
 from holdfast.meta.exchange import encode
@@ -30,7 +30,7 @@ Part
 Choice
   allows! bool; part *Part; names []string
 """)
-NUMBERS = lookup.read("""
+NUMBERS = numbers.read("""
 Thing name 1 id 2 size 3 big 4 ready 5 maybe 6 ratio 7 blob 8 born 9 seen 10 port 11 room 12 raw 13
   tags 14 counts 15 parts 16 labels 17 rooms 18 owners 19 part 20 other 21 choice 22 sizes 24
 Thing/23 color 1
@@ -233,4 +233,4 @@ def test_what_is_no_envelope_is_refused(body: bytes, problem: str) -> None:
 )
 def test_a_field_has_one_number_of_its_own(text: str) -> None:
     with pytest.raises(NotationError):
-        lookup.read(text)
+        numbers.read(text)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.apiserver.builtins import BUILTINS
-from holdfast.apiserver.builtins.library import TYPES
+from holdfast.apiserver.builtins.types.library import TYPES
 from holdfast.apiserver.openapi import discovery, protobuf, v2, v3
 from holdfast.apiserver.resources import Registry, ResourceType, Scale
 from holdfast.meta.errors import MethodNotAllowed, NotAcceptable

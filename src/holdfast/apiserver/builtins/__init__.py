@@ -1,9 +1,13 @@
-"""The built-in kinds: what a server knows before anybody defines a kind of their own.
+"""The built-in kinds, one module per family of kinds.
 
-``BUILTINS`` holds them all as `ResourceType` values.  ``CONVERSIONS`` has the two that are kept in another version
-than some clients ask for, and ``FIELD_VALUES`` the few field selectors that are more than a field of the object.
-A kind is made of its type (``types_*``, in the notation of `notation`), what its schema cannot say of its defaults,
-its checks and its columns; all are pure.
+``BUILTINS`` holds them all as `ResourceType` values.  A kind is made of its type, which is data (``data/``, read by
+`types`), and of what the type cannot express: defaults that depend on other fields, validation, columns.  All of it is
+pure.  ``CONVERSIONS`` has the two kinds that are stored in another version than some clients use, ``FIELD_VALUES`` the
+field selectors that are computed.
+
+data/         types and protocol buffer numbers of the built-in kinds
+types/        reads them: OpenAPI schemas, merge keys, decoding
+common/       what the families share: declaring a kind, checks, columns
 """
 
 from __future__ import annotations
@@ -15,19 +19,18 @@ from typing import Final, NamedTuple
 from holdfast.apiserver.builtins import (
     autoscaling,
     batch,
-    claims,
     events,
     extensions,
     namespaces,
     nodes,
     pods,
+    rbac,
     reviews,
-    roles,
     services,
-    storage_classes,
+    storage,
+    volumes,
     workloads,
 )
-from holdfast.apiserver.builtins.library import TYPES
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta.objects import GVK
 from holdfast.meta.selectors import field_value
@@ -37,13 +40,13 @@ _DECLARED: Final[tuple[ResourceType, ...]] = (
     *nodes.RESOURCES,
     *pods.RESOURCES,
     *services.RESOURCES,
-    *claims.RESOURCES,
+    *volumes.RESOURCES,
     *events.RESOURCES,
     *workloads.RESOURCES,
     *batch.RESOURCES,
     *autoscaling.RESOURCES,
-    *storage_classes.RESOURCES,
-    *roles.RESOURCES,
+    *storage.RESOURCES,
+    *rbac.RESOURCES,
     *extensions.RESOURCES,
     *reviews.RESOURCES,
 )
@@ -92,12 +95,4 @@ def _completed(kind: ResourceType) -> ResourceType:
 BUILTINS: Final = tuple(map(_completed, _DECLARED))
 
 
-def definitions() -> Mapping[str, Mapping[str, object]]:
-    """The schema of every type by its name, for documents that refer to types.
-
-    Wherever a type is used, the ``properties`` of its schema are one and the same mapping.
-    """
-    return {name: TYPES.schema(name) for name in TYPES}
-
-
-__all__ = ["BUILTINS", "CONVERSIONS", "FIELD_VALUES", "Conversion", "definitions"]
+__all__ = ["BUILTINS", "CONVERSIONS", "FIELD_VALUES", "Conversion"]

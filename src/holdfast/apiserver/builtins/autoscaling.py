@@ -8,10 +8,10 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
-from holdfast.apiserver.builtins import checks
-from holdfast.apiserver.builtins.checks import Problems, each
-from holdfast.apiserver.builtins.columns import AGE, NAME, UNSET, column, field, get, number
-from holdfast.apiserver.builtins.library import builtin
+from holdfast.apiserver.builtins.common import checks
+from holdfast.apiserver.builtins.common.checks import Problems, each
+from holdfast.apiserver.builtins.common.columns import AGE, NAME, UNSET, column, field, get, number
+from holdfast.apiserver.builtins.common.kinds import builtin
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta.ages import UNKNOWN
 from holdfast.meta.errors import FieldError

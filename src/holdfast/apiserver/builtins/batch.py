@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.apiserver.builtins import checks, schedules
-from holdfast.apiserver.builtins.checks import Problems
-from holdfast.apiserver.builtins.columns import (
+from holdfast.apiserver.builtins.common import checks, schedules
+from holdfast.apiserver.builtins.common.checks import Problems
+from holdfast.apiserver.builtins.common.columns import (
     AGE,
     NAME,
     NONE,
@@ -15,9 +15,9 @@ from holdfast.apiserver.builtins.columns import (
     get,
     template_columns,
 )
-from holdfast.apiserver.builtins.library import builtin
-from holdfast.apiserver.builtins.pod_checks import template_problems
-from holdfast.apiserver.builtins.pod_defaults import default_template
+from holdfast.apiserver.builtins.common.kinds import builtin
+from holdfast.apiserver.builtins.pods.checks import template_problems
+from holdfast.apiserver.builtins.pods.defaults import default_template
 from holdfast.apiserver.resources import Column, Object, ResourceType
 from holdfast.meta import times
 from holdfast.meta.ages import age, human_duration

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from holdfast.apiserver.builtins import checks
-from holdfast.apiserver.builtins.columns import column, field, get, joined
-from holdfast.apiserver.builtins.library import TYPES, builtin
+from holdfast.apiserver.builtins.common import checks
+from holdfast.apiserver.builtins.common.columns import column, field, get, joined
+from holdfast.apiserver.builtins.common.kinds import builtin
+from holdfast.apiserver.builtins.types.library import TYPES
 from holdfast.apiserver.resources import Column, Object, ResourceType
 from holdfast.meta.ages import age
 from holdfast.meta.errors import FieldError

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from holdfast.apiserver.builtins import checks
-from holdfast.apiserver.builtins.checks import Problems, each
-from holdfast.apiserver.builtins.columns import AGE, CREATED_AT, NAME, column, get
-from holdfast.apiserver.builtins.library import builtin
+from holdfast.apiserver.builtins.common import checks
+from holdfast.apiserver.builtins.common.checks import Problems, each
+from holdfast.apiserver.builtins.common.columns import AGE, CREATED_AT, NAME, column, get
+from holdfast.apiserver.builtins.common.kinds import builtin
 from holdfast.apiserver.resources import ALL_METADATA, Object, ResourceType
 from holdfast.meta import names
 from holdfast.meta.errors import FieldError

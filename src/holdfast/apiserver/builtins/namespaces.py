@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.apiserver.builtins import checks
-from holdfast.apiserver.builtins.checks import Problems
-from holdfast.apiserver.builtins.columns import AGE, CREATED_AT, NAME, column, field, get
-from holdfast.apiserver.builtins.library import builtin
+from holdfast.apiserver.builtins.common import checks
+from holdfast.apiserver.builtins.common.checks import Problems
+from holdfast.apiserver.builtins.common.columns import AGE, CREATED_AT, NAME, column, field, get
+from holdfast.apiserver.builtins.common.kinds import builtin
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta.errors import FieldError
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.apiserver.builtins import checks
-from holdfast.apiserver.builtins.checks import Problems, each
-from holdfast.apiserver.builtins.columns import AGE, NAME, NONE, column, field, get, joined
-from holdfast.apiserver.builtins.library import builtin
-from holdfast.apiserver.builtins.pod_checks import TAINT_EFFECTS
+from holdfast.apiserver.builtins.common import checks
+from holdfast.apiserver.builtins.common.checks import Problems, each
+from holdfast.apiserver.builtins.common.columns import AGE, NAME, NONE, column, field, get, joined
+from holdfast.apiserver.builtins.common.kinds import builtin
+from holdfast.apiserver.builtins.pods.checks import TAINT_EFFECTS
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta import names
 from holdfast.meta.ages import UNKNOWN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.apiserver.builtins.library import builtin
+from holdfast.apiserver.builtins.common.kinds import builtin
 from holdfast.apiserver.resources import ResourceType
 
 AUTHENTICATION: Final = "authentication.k8s.io"

@@ -6,11 +6,11 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.apiserver.builtins import checks
-from holdfast.apiserver.builtins.checks import Problems, each
-from holdfast.apiserver.builtins.columns import AGE, NAME, NONE, UNSET, column, field, get, joined, selector_text
-from holdfast.apiserver.builtins.library import builtin
-from holdfast.apiserver.builtins.pod_checks import PROTOCOLS
+from holdfast.apiserver.builtins.common import checks
+from holdfast.apiserver.builtins.common.checks import Problems, each
+from holdfast.apiserver.builtins.common.columns import AGE, NAME, NONE, UNSET, column, field, get, joined, selector_text
+from holdfast.apiserver.builtins.common.kinds import builtin
+from holdfast.apiserver.builtins.pods.checks import PROTOCOLS
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta import names
 from holdfast.meta.errors import FieldError

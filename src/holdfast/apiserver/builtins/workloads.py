@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.apiserver.builtins import checks
-from holdfast.apiserver.builtins.checks import Problems
-from holdfast.apiserver.builtins.claims import claim_spec_problems
-from holdfast.apiserver.builtins.columns import AGE, NAME, NONE, column, field, get, number, selector_text
-from holdfast.apiserver.builtins.columns import template_columns as template_columns_of
-from holdfast.apiserver.builtins.library import TYPES, builtin
-from holdfast.apiserver.builtins.pod_checks import template_problems
-from holdfast.apiserver.builtins.pod_defaults import default_template
+from holdfast.apiserver.builtins.common import checks
+from holdfast.apiserver.builtins.common.checks import Problems
+from holdfast.apiserver.builtins.common.columns import AGE, NAME, NONE, column, field, get, number, selector_text
+from holdfast.apiserver.builtins.common.columns import template_columns as template_columns_of
+from holdfast.apiserver.builtins.common.kinds import builtin
+from holdfast.apiserver.builtins.pods.checks import template_problems
+from holdfast.apiserver.builtins.pods.defaults import default_template
+from holdfast.apiserver.builtins.types.library import TYPES
+from holdfast.apiserver.builtins.volumes import claim_spec_problems
 from holdfast.apiserver.resources import Object, ResourceType, Scale
 from holdfast.meta.errors import FieldError
 from holdfast.meta.objects import controller_of

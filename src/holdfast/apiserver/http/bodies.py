@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from holdfast.apiserver.builtins.decoding import json_name
+from holdfast.apiserver.builtins.types.decoding import json_name
 from holdfast.apiserver.http import messages, protobuf
 from holdfast.apiserver.http.refusals import Undecodable
 from holdfast.apiserver.resources import Object, ResourceType

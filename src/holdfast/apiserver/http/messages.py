@@ -11,15 +11,9 @@ from functools import cache
 from typing import Final
 
 from holdfast.apiserver.builtins import BUILTINS
-from holdfast.apiserver.builtins.library import TYPES
-from holdfast.apiserver.builtins.notation import Struct, Types
-from holdfast.apiserver.builtins.numbers import core, lookup, metadata, pods, policies, services, volumes, workloads
-from holdfast.apiserver.builtins.types import messages as types_messages
+from holdfast.apiserver.builtins.types.library import TYPES, message_struct, numbers
 from holdfast.apiserver.http import protobuf
-from holdfast.apiserver.openapi.types import COMMON
 from holdfast.apiserver.resources import Object
-
-MESSAGES_ALONE: Final = Types(types_messages.TEXT)
 
 IN_EVERY_GROUP: Final = frozenset({"DeleteOptions", "ListOptions", "Status"})
 """Kinds that clients send under the group of what they are about."""
@@ -55,23 +49,5 @@ def type_names() -> Mapping[tuple[str, str], str]:
 
 
 @cache
-def tables() -> Mapping[str, lookup.Numbers]:
-    return lookup.read(
-        metadata.TEXT,
-        core.TEXT,
-        volumes.TEXT,
-        pods.TEXT,
-        workloads.TEXT,
-        services.TEXT,
-        policies.TEXT,
-    )
-
-
-@cache
 def messages() -> protobuf.Messages:
-    return protobuf.Messages(struct_of, tables())
-
-
-def struct_of(name: str) -> Struct:
-    """The type as it travels."""
-    return next(types for types in (MESSAGES_ALONE, TYPES, COMMON) if name in types).struct(name)
+    return protobuf.Messages(message_struct, numbers())

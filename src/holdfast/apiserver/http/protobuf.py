@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from holdfast.apiserver.builtins.notation import ZEROS, Field, Struct, Type
-from holdfast.apiserver.builtins.numbers.lookup import Numbers
+from holdfast.apiserver.builtins.types.notation import ZEROS, Field, Struct, Type
+from holdfast.apiserver.builtins.types.numbers import Numbers
 from holdfast.apiserver.resources import Object
 from holdfast.meta import times
 from holdfast.meta.errors import MalformedError

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from holdfast.apiserver import builtins
+from holdfast.apiserver.builtins.types.library import TYPES
 from holdfast.apiserver.openapi.discovery import ACTIONS
-from holdfast.apiserver.openapi.types import COMMON, MACHINERY
 from holdfast.apiserver.resources import ResourceType
 from holdfast.meta.objects import GVK
 
@@ -47,6 +46,24 @@ _PLAIN: Final[Mapping[str, Schema]] = {
     PATCH: {"type": "object", "description": "What is to change; its form is that of the content type."},
 }
 """Components that are no structs."""
+
+_MACHINERY: Final = frozenset(
+    {
+        "Condition",
+        "DeleteOptions",
+        "LabelSelector",
+        "LabelSelectorRequirement",
+        "ListMeta",
+        "ManagedFieldsEntry",
+        "ObjectMeta",
+        "OwnerReference",
+        "Preconditions",
+        "Status",
+        "StatusCause",
+        "StatusDetails",
+    }
+)
+"""Types that belong to no group."""
 
 _OF_THE_TYPE: Final = frozenset(
     {"type", "properties", "required", "format", "oneOf", "nullable", "x-kubernetes-int-or-string"}
@@ -107,23 +124,16 @@ def _rooted(types: Iterable[ResourceType]) -> Iterator[tuple[GVK, str]]:
 
 
 def _home(struct: str, users: list[GVK]) -> str:
-    if struct in MACHINERY:
+    if struct in _MACHINERY:
         return f"{_META}.{struct}"
     owner = users[0] if len(users) == 1 else GVK("", "v1", "")
     return component_name(GVK(owner.group, owner.version, struct), custom=False)
 
 
 @cache
-def _schemas() -> Mapping[str, Mapping[str, Any]]:
-    """The schemas of all types that have a name."""
-    return {name: COMMON.schema(name) for name in COMMON} | dict(builtins.definitions())
-
-
-@cache
 def _structs() -> dict[int, str]:
-    """The names of those types, by the identity of their properties, which every use of a type shares."""
-    common = [(name, COMMON.schema(name)) for name in COMMON]
-    return {id(schema["properties"]): name for name, schema in [*_schemas().items(), *common]}
+    """The names of the types, by the identity of their properties, which every use of a type shares."""
+    return {id(TYPES.schema(name)["properties"]): name for name in TYPES}
 
 
 def _struct(schema: Mapping[str, Any]) -> str | None:
@@ -139,7 +149,7 @@ def _reachable(struct: str) -> frozenset[str]:
         name = pending.pop()
         if name not in found:
             found.add(name)
-            pending += _used(_schemas()[name])
+            pending += _used(TYPES.schema(name))
     return frozenset(found)
 
 
@@ -205,13 +215,13 @@ class Components:
             self.schemas[name] = {}  # reserved, for types that refer to themselves
             kind = self._names.kinds.get(name)
             extension = {GVK_EXTENSION: gvk_extension(kind)} if kind else {}
-            self.schemas[name] = self._inline(_schemas()[struct]) | extension
+            self.schemas[name] = self._inline(TYPES.schema(struct)) | extension
         return name
 
     def _render(self, schema: Mapping[str, Any]) -> Schema:
         struct = _struct(schema)
         if struct is not None:
-            return refer(self._define(struct), **_said_here(schema, _schemas()[struct]))
+            return refer(self._define(struct), **_said_here(schema, TYPES.schema(struct)))
         plain = _plain(schema)
         return self._inline(schema) if plain is None else refer(self.plain(plain), **_said_here(schema, {}))
 
@@ -250,5 +260,5 @@ def _plain(schema: Mapping[str, Any]) -> str | None:
 
 
 def _type_meta() -> dict[str, Schema]:
-    status = COMMON.schema("Status")["properties"]
+    status = TYPES.schema("Status")["properties"]
     return {"apiVersion": status["apiVersion"], "kind": status["kind"]}

@@ -65,7 +65,7 @@ def change_of(given: str, body: bytes, kind: ResourceType) -> Change:
         )
     if given == MERGE_PATCH:
         return lambda obj: _object(merge.apply(obj, patch), kind)
-    schema = strategic.schema_for(kind.group, kind.kind)
+    schema = strategic.Schema(kind.schema)
     return lambda obj: _object(_strategic(obj, patch, schema), kind)
 
 

@@ -1,8 +1,8 @@
 """Strategic merge patch: a merge patch that knows which lists are keyed, and by what.
 
-`kubectl edit`, `label`, `set image` and `apply` speak it for the built-in kinds. Which lists are merged, and by which
-key, is a `Schema`, a value; `schema_for` has the table of the built-in kinds. Lists without an entry are replaced,
-objects are merged, null removes. In a patch these members are directives:
+`kubectl edit`, `label`, `set image` and `apply` use it for the built-in kinds. Which lists are merged, and by which
+key, is part of the OpenAPI schema of a kind (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`). Lists
+without a strategy are replaced, objects are merged, null removes. In a patch these members are directives:
 
 - `$patch: replace | delete | merge` in an object, or as an item of a keyed list;
 - `$setElementOrder/<list>`: the order that the items should have;
@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.meta.patches.json import json_equal
@@ -33,8 +32,6 @@ __all__ = [
     "apply",
     "create_three_way",
     "diff",
-    "keyed",
-    "schema_for",
 ]
 
 # StrategicPatchError       .path of the field in the patch
@@ -60,31 +57,34 @@ class MissingMergeKey(StrategicPatchError):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """How one field is patched: the value at a place, and the fields below it (below the items, for a list)."""
+    """How a value is patched: what its OpenAPI schema says about strategic merge patches."""
 
-    fields: Mapping[str, Schema] = field(default_factory=dict)
-    merge_key: str | None = None
-    """Of a list: the member that tells items apart. "" is a set of scalars, None a list that is replaced as a whole."""
-    replace: bool = False
-    """Of an object: replaced as a whole instead of merged."""
-    retain_keys: bool = False
-    """Of an object, or the items of a list: a patch says which members stay, because one excludes the others."""
+    openapi: Mapping[str, Any] = field(default_factory=dict)
 
     def child(self, name: str) -> Schema:
-        return self.fields.get(name, _PLAIN)
+        """The schema of a field: of an object, or of the items of a list."""
+        holder: Mapping[str, Any] = self.openapi.get("items", self.openapi)
+        return Schema(holder.get("properties", {}).get(name, {}))
 
+    @property
+    def merge_key(self) -> str | None:
+        """Of a list: the field that identifies an item. "" is a set of scalars, None a list that is replaced."""
+        merged = self.openapi.get("type") == "array" and "merge" in self._strategies
+        return self.openapi.get("x-kubernetes-patch-merge-key", "") if merged else None
 
-_PLAIN: Final = Schema()
-_SET: Final = Schema(merge_key="")
+    @property
+    def replace(self) -> bool:
+        """Of an object: replaced as a whole instead of merged."""
+        return "replace" in self._strategies
 
+    @property
+    def retain_keys(self) -> bool:
+        """Of an object, or the items of a list: a patch lists the fields that stay, because one excludes the others."""
+        return "retainKeys" in self._strategies
 
-def keyed(merge_key: str, *, retain_keys: bool = False, **fields: Schema) -> Schema:
-    """Describe a list of objects that are told apart by `merge_key`."""
-    return Schema(fields, merge_key=merge_key, retain_keys=retain_keys)
-
-
-def _fields(**fields: Schema) -> Schema:
-    return Schema(fields)
+    @property
+    def _strategies(self) -> list[str]:
+        return str(self.openapi.get("x-kubernetes-patch-strategy", "")).split(",")
 
 
 # --- Applying ---
@@ -98,7 +98,9 @@ _DELETE: Final = "$deleteFromPrimitiveList/"
 def apply(original: Mapping[str, Any], patch: Mapping[str, Any], *, schema: Schema) -> dict[str, Any]:
     """Return `original` with `patch` merged in as `schema` says.
 
-    >>> apply({"env": [{"name": "A"}]}, {"env": [{"name": "B"}]}, schema=Schema({"env": keyed("name")}))
+    >>> keyed = {"x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"}
+    >>> schema = Schema({"properties": {"env": {"type": "array", **keyed}}})
+    >>> apply({"env": [{"name": "A"}]}, {"env": [{"name": "B"}]}, schema=schema)
     {'env': [{'name': 'B'}, {'name': 'A'}]}
     """
     return _merge_objects(original, patch, schema, "")
@@ -329,76 +331,3 @@ def _diff_lists(previous: list[Any], wanted: list[Any], live: list[Any], schema:
     if new.keys() - now.keys() or list(new) != [key for key in now if key in new]:
         lists[_ORDER] = [{schema.merge_key: key} if schema.merge_key else key for key in new]
     return {prefix: items for prefix, items in lists.items() if items}
-
-
-# --- The built-in kinds ---
-
-_METADATA: Final = _fields(ownerReferences=keyed("uid"), finalizers=_SET)
-_STATUS: Final = _fields(conditions=keyed("type"))
-_CONTAINERS: Final = keyed(
-    "name",
-    ports=keyed("containerPort"),
-    env=keyed("name"),
-    volumeMounts=keyed("mountPath"),
-    volumeDevices=keyed("devicePath"),
-)
-_POD_SPEC: Final = _fields(
-    containers=_CONTAINERS,
-    initContainers=_CONTAINERS,
-    ephemeralContainers=_CONTAINERS,
-    volumes=keyed("name", retain_keys=True),
-    imagePullSecrets=keyed("name"),
-    hostAliases=keyed("ip"),
-    topologySpreadConstraints=keyed("topologyKey"),
-    schedulingGates=keyed("name"),
-    resourceClaims=keyed("name", retain_keys=True),
-)
-_TEMPLATE: Final = _fields(metadata=_METADATA, spec=_POD_SPEC)
-_WORKLOAD: Final = _fields(template=_TEMPLATE)
-
-
-def _kind(**fields: Schema) -> Schema:
-    return _fields(metadata=_METADATA, **fields)
-
-
-_ANY_KIND: Final = _kind()
-
-_KINDS: Final[Mapping[tuple[str, str], Schema]] = MappingProxyType(
-    {
-        ("", "Namespace"): _kind(status=_STATUS),
-        ("", "Node"): _kind(
-            spec=_fields(podCIDRs=_SET), status=_fields(conditions=keyed("type"), addresses=keyed("type"))
-        ),
-        ("", "PersistentVolumeClaim"): _kind(status=_STATUS),
-        ("", "Pod"): _kind(
-            spec=_POD_SPEC,
-            status=_fields(
-                conditions=keyed("type"),
-                podIPs=keyed("ip"),
-                hostIPs=keyed("ip"),
-                resourceClaimStatuses=keyed("name", retain_keys=True),
-            ),
-        ),
-        ("", "PodTemplate"): _kind(template=_TEMPLATE),
-        ("", "ReplicationController"): _kind(spec=_WORKLOAD, status=_STATUS),
-        ("", "Service"): _kind(spec=_fields(ports=keyed("port")), status=_STATUS),
-        ("", "ServiceAccount"): _kind(secrets=keyed("name")),
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _kind(webhooks=keyed("name")),
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _kind(webhooks=keyed("name")),
-        ("apps", "DaemonSet"): _kind(spec=_WORKLOAD, status=_STATUS),
-        ("apps", "Deployment"): _kind(
-            spec=_fields(template=_TEMPLATE, strategy=Schema(retain_keys=True)), status=_STATUS
-        ),
-        ("apps", "ReplicaSet"): _kind(spec=_WORKLOAD, status=_STATUS),
-        ("apps", "StatefulSet"): _kind(spec=_WORKLOAD, status=_STATUS),
-        ("autoscaling", "HorizontalPodAutoscaler"): _kind(status=_STATUS),
-        ("batch", "CronJob"): _kind(spec=_fields(jobTemplate=_fields(metadata=_METADATA, spec=_WORKLOAD))),
-        ("batch", "Job"): _kind(spec=_WORKLOAD, status=_STATUS),
-        ("policy", "PodDisruptionBudget"): _kind(spec=_fields(selector=Schema(replace=True)), status=_STATUS),
-    }
-)
-
-
-def schema_for(group: str, kind: str) -> Schema:
-    """Return the schema of a built-in kind; for a kind without keyed lists of its own, that of metadata alone."""
-    return _KINDS.get((group, kind), _ANY_KIND)

@@ -1,1 +1,0 @@
-"""The numbers that fields of built-in kinds have in protocol buffers."""

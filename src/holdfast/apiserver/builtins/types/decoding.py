@@ -1,0 +1,257 @@
+"""Objects of built-in types as a typed server of Kubernetes keeps them.
+
+A real API server decodes a body into typed values and encodes those again.  On the way a value of the wrong type
+is refused, what is null or zero is left out unless that means something, quantities are written in one way, and a
+time that nobody set is null where its type has no way to be absent.  Clients compare what they read with what they
+wrote, so all this is part of the protocol; it is done here in one pass over what is there.
+
+Defaults are someone else's affair, except for a null or zero that stands for "not said".
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.apiserver.builtins.types.notation import SCALARS, TIMES, ZEROS, Field, Type, Types
+from holdfast.meta import times
+from holdfast.meta.quantities import Quantity, QuantityError
+
+Settle = Callable[[Any], Any]
+"""Gives the value back in the form that is kept, or `ABSENT`; raises `Mistyped`."""
+
+ABSENT: Final = object()
+"""No value is like this one: the field is left out."""
+
+QUANTITY_RULE: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_GO_NAMES: Final = {
+    "number": "float64",
+    "bytes": "[]uint8",
+    "time": "string",
+    "microtime": "string",
+    "intstr": "string",
+    "quantity": "resource.Quantity",
+    "any": "map[string]interface {}",
+}
+_PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "bool": (bool,),
+    "number": (int, float),
+    "intstr": (int, str),
+    "any": (dict,),
+}
+
+
+class Mistyped(Exception):
+    """A value of a type that its field cannot hold."""
+
+    def __init__(self, problem: str, wanted: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.wanted = wanted
+        self.struct = ""
+        self.path: list[str] = []
+
+    def within(self, struct: str, field: str) -> Mistyped:
+        """The same, seen from a field further out; the innermost struct is the one that is named."""
+        self.struct = self.struct or struct
+        self.path.insert(0, field)
+        return self
+
+    def __str__(self) -> str:
+        """As Kubernetes words it: the way to the value, without the places in lists and maps."""
+        if not self.wanted:
+            return self.problem
+        where = f"Go struct field {self.struct}.{'.'.join(self.path)}"
+        return f"json: cannot unmarshal {self.problem} into {where} of type {self.wanted}"
+
+
+class Decoder:
+    """Settles objects of any of some types."""
+
+    def __init__(self, types: Types) -> None:
+        self._types = types
+        self._structs: dict[str, tuple[dict[str, Settle], tuple[str, ...]]] = {}
+
+    def settle(self, name: str, value: dict[str, Any]) -> None:
+        """Bring an object of type `name` into the form that is kept, in place."""
+        known = self._structs.get(name)
+        if known is None:
+            known = self._structs[name] = self._learn(name)
+        fields, unset_times = known
+        for field in list(value):
+            settle = fields.get(field)
+            if settle is None:
+                continue
+            try:
+                settled = settle(value[field])
+            except Mistyped as mistyped:
+                raise mistyped.within(name, field) from None
+            if settled is ABSENT:
+                del value[field]
+            else:
+                value[field] = settled
+        for field in unset_times:
+            value.setdefault(field, None)
+
+    def _learn(self, name: str) -> tuple[dict[str, Settle], tuple[str, ...]]:
+        fields = self._types.struct(name).fields
+        plain = (field for field in fields if not field.type.pointer and not field.type.container)
+        unset_times = tuple(field.name for field in plain if field.type.of in TIMES)
+        return {field.name: self._field(field) for field in fields}, unset_times
+
+    def _field(self, field: Field) -> Settle:
+        type_, check = field.type, self._value(field.type)
+        kept = type_.pointer or field.required
+        if type_.item is not None:
+            empty: Any = ABSENT if kept else ({} if type_.container == "{}" else [])
+            return lambda value: ABSENT if value is None or value == empty else check(value)
+        if type_.of in TIMES and not type_.pointer:
+            return lambda value: None if not value else check(value)
+        if type_.of in self._types:
+            return lambda value: self._nothing(field) if value is None else check(value)
+        unset = ABSENT if field.default is None else field.default
+        zero = ABSENT if kept else ZEROS.get(type_.of, ABSENT)
+
+        def settle(value: Any) -> Any:
+            # False equals 0, but only one of them is a zero of this field's type.
+            if value is None or (value == zero and type(value) is type(zero)):
+                return unset
+            return check(value)
+
+        return settle
+
+    def _nothing(self, field: Field) -> Any:
+        """What stands for a null where an object should be."""
+        always = field.default is not None or self._types.zero(field) is not None
+        return self._types.blank(field.type.of) if always else ABSENT
+
+    def _value(self, type_: Type) -> Settle:
+        """How a value that is not null is checked and written."""
+        if type_.item is not None:
+            return self._container(type_, self._value(type_.item))
+        return _SETTLERS.get(type_.of) or self._struct(type_.of)
+
+    def _struct(self, name: str) -> Settle:
+        def settle(value: Any) -> Any:
+            if not isinstance(value, dict):
+                raise Mistyped(json_name(value), f"v1.{name}")
+            self.settle(name, value)
+            return value
+
+        return settle
+
+    def _container(self, type_: Type, item: Settle) -> Settle:
+        wanted = _go_name(type_)
+        # A null in a list or a map is the zero of its items, which for an object is an empty one.
+        blank: Any = {} if type_.of in self._types else ZEROS.get(type_.of)
+
+        def settle_map(value: Any) -> Any:
+            if not isinstance(value, dict):
+                raise Mistyped(json_name(value), wanted)
+            return {key: item(blank if entry is None else entry) for key, entry in value.items()}
+
+        def settle_list(value: Any) -> Any:
+            if not isinstance(value, list):
+                raise Mistyped(json_name(value), wanted)
+            return [item(dict(blank) if entry is None and blank == {} else entry) for entry in value]
+
+        return settle_map if type_.container == "{}" else settle_list
+
+
+def _plain(name: str) -> Settle:
+    """How a value is checked whose type says all."""
+    allowed, wanted = _PYTHON_TYPES[name], _GO_NAMES.get(name, name)
+
+    def settle(value: Any) -> Any:
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            raise Mistyped(json_name(value), wanted)
+        return value
+
+    return settle
+
+
+def _integer(name: str, *, bits: int) -> Settle:
+    bound: int = 2 ** (bits - 1)
+
+    def settle(value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Mistyped(f"number {value}" if isinstance(value, float) else json_name(value), name)
+        if not -bound <= value < bound:
+            raise Mistyped(f"number {value}", name)
+        return value
+
+    return settle
+
+
+def _quantity(value: Any) -> str:
+    try:
+        return str(Quantity.parse(value))
+    except QuantityError:
+        raise Mistyped(QUANTITY_RULE) from None
+
+
+def _time(value: Any) -> str:
+    return times.format(_parsed_time(value))
+
+
+def _micro_time(value: Any) -> str:
+    return times.format_micro(_parsed_time(value))
+
+
+def _parsed_time(value: Any) -> datetime:
+    if not isinstance(value, str):
+        raise Mistyped(json_name(value), "string")
+    try:
+        return times.parse_micro(value)
+    except times.TimeError:
+        raise Mistyped(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse it') from None
+
+
+def _bytes(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Mistyped(json_name(value), "[]uint8")
+    try:
+        base64.b64decode(value, validate=True)
+    except ValueError:
+        raise Mistyped("illegal base64 data; write the bytes in base64") from None
+    return value
+
+
+_SETTLERS: Final[Mapping[str, Settle]] = {
+    **{name: _plain(name) for name in _PYTHON_TYPES},
+    "int32": _integer("int32", bits=32),
+    "int64": _integer("int64", bits=64),
+    "quantity": _quantity,
+    "time": _time,
+    "microtime": _micro_time,
+    "bytes": _bytes,
+    "json": lambda value: value,
+}
+
+
+def _go_name(type_: Type) -> str:
+    """What Go calls a type, for the errors that users know."""
+    if type_.item is not None:
+        inner = _go_name(type_.item)
+        return f"map[string]{inner}" if type_.container == "{}" else f"[]{inner}"
+    return _GO_NAMES.get(type_.of, type_.of) if type_.of in SCALARS else f"v1.{type_.of}"
+
+
+def json_name(value: Any) -> str:
+    """What JSON calls the type of a value."""
+    match value:
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case None:
+            return "null"
+        case _:
+            return "object"
