@@ -13,6 +13,8 @@ from holdfast.kernel import limits as module
 from holdfast.kernel.limits import InvalidLimits, Limits, resolve
 from holdfast.kernel.reasons import Code
 
+amounts = st.none() | st.integers(0, 30) | st.integers(0, 200).map("{}%".format)
+
 RESOLVED: dict[str, tuple[dict[str, Any], tuple[int, int, int]]] = {
     # what was asked: (minAvailable, floor, surge)
     "nothing set: all but one": ({"replicas": 5}, (4, 4, 0)),
@@ -83,6 +85,78 @@ def test_a_fleet_that_cannot_surge_lowers_only_a_floor_that_nobody_asked_for() -
     assert resolve(3, max_unavailable="0%", can_surge=False).floor == 3
 
 
+LOWERED: dict[str, tuple[dict[str, Any], tuple[int, int, int]]] = {
+    # minAvailable, floor and by how many the floor lies below minAvailable
+    "minAvailable asks for all replicas": ({"replicas": 3, "min_available": 3, "max_surge": 0}, (3, 2, 1)),
+    "minAvailable asks for all replicas, as a percentage": (
+        {"replicas": 3, "min_available": "100%", "max_surge": 0},
+        (3, 2, 1),
+    ),
+    "minAvailable asks for more than all replicas": ({"replicas": 3, "min_available": 9, "max_surge": 0}, (3, 2, 1)),
+    "an explicit zero maxUnavailable": ({"replicas": 3, "max_unavailable": 0, "max_surge": 0}, (2, 2, 0)),
+    "replicas that cannot surge": ({"replicas": 3, "min_available": 3, "can_surge": False}, (3, 2, 1)),
+    "the only replica": ({"replicas": 1, "min_available": 1, "max_surge": 0}, (1, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_a_floor_that_may_be_lowered_is_lowered_by_one_and_the_exception_is_declared(name: str) -> None:
+    asked, expected = LOWERED[name]
+    limits = resolve(**asked, may_lower=True)
+    assert (limits.min_available, limits.floor, limits.lowered) == expected
+    assert limits.feasible
+    warning = limits.warnings[-1]
+    assert warning.code is Code.FLOOR_LOWERED
+    assert f"set minAvailable to {limits.replicas - 1} or less" in warning.message
+    assert ("maxSurge to 1" in warning.message) == limits.can_surge
+
+
+KEPT: dict[str, tuple[dict[str, Any], int]] = {
+    "a surge is allowed": ({"replicas": 3, "min_available": 3, "max_surge": 1}, 3),
+    "a surge is derived": ({"replicas": 3, "min_available": 3}, 3),
+    "one may be down already": ({"replicas": 3, "min_available": 2, "max_surge": 0}, 2),
+    "a disruption budget needs all replicas": (
+        {"replicas": 3, "min_available": 3, "max_surge": 0, "other_floors": [3]},
+        3,
+    ),
+    "no replicas": ({"replicas": 0, "max_surge": 0}, 0),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_floor_that_may_be_lowered_stays_where_it_need_not_or_must_not_be(name: str) -> None:
+    asked, floor = KEPT[name]
+    limits = resolve(**asked, may_lower=True)
+    assert (limits.floor, limits.lowered) == (floor, 0)
+    assert Code.FLOOR_LOWERED not in [warning.code for warning in limits.warnings]
+
+
+@given(replicas=st.integers(0, 20), minimum=amounts, unavailable=amounts, surge=amounts, can_surge=st.booleans())
+def test_permission_to_lower_makes_every_rollout_feasible_and_costs_at_most_one_replica(
+    replicas: int, minimum: Any, unavailable: Any, surge: Any, can_surge: bool
+) -> None:
+    asked = {"max_surge": surge, "max_unavailable": unavailable, "min_available": minimum, "can_surge": can_surge}
+    plain, lowered = resolve(replicas, **asked), resolve(replicas, **asked, may_lower=True)
+    assert lowered.feasible
+    assert lowered.floor == plain.floor - (not plain.feasible)
+    assert lowered.surge == plain.surge
+
+
+DRAINED: dict[str, tuple[dict[str, Any], int]] = {
+    "the floor leaves room": ({"replicas": 5, "min_available": 3}, 3),
+    "a surge replaces what a drain takes": ({"replicas": 3, "min_available": 3, "max_surge": 1}, 3),
+    "the floor would let no drain end": ({"replicas": 3, "min_available": 3, "max_surge": 0}, 2),
+    "the only replica": ({"replicas": 1, "min_available": 1, "max_surge": 0}, 0),
+    "no replicas": ({"replicas": 0}, 0),
+}
+
+
+@pytest.mark.parametrize("name", DRAINED)
+def test_a_disruption_budget_keeps_the_floor_unless_no_drain_could_ever_end(name: str) -> None:
+    asked, floor = DRAINED[name]
+    assert resolve(**asked).drain_floor == floor
+
+
 REFUSED: dict[str, dict[str, Any]] = {
     "replicas": {"replicas": -1},
     "maxSurge": {"replicas": 3, "max_surge": -1},
@@ -103,9 +177,6 @@ def test_nonsense_is_refused_with_its_field(field: str) -> None:
 def test_absurd_numbers_are_refused(value: Any) -> None:
     with pytest.raises(InvalidLimits):
         resolve(value if not isinstance(value, str) else 2**31 - 1, max_surge=value)
-
-
-amounts = st.none() | st.integers(0, 30) | st.integers(0, 200).map("{}%".format)
 
 
 @given(replicas=st.integers(0, 20), surge=amounts, unavailable=amounts, minimum=amounts)

@@ -22,10 +22,13 @@ SECOND = timedelta(seconds=1)
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
 
-def first_breach(steps: tuple[Step, ...] = rolling_update(), **walk: Any) -> Breach | None:
+def first_breach(
+    steps: tuple[Step, ...] = rolling_update(), *, unready_at_a_time: int | None = None, **walk: Any
+) -> Breach | None:
     for replicas, surge in itertools.product(range(1, 4), range(2)):
         for floor in range(replicas + 1):
-            rollout = Rollout(limits=Limits(replicas, floor, floor, surge), steps=steps)
+            limits = Limits(replicas, floor, floor, surge)
+            rollout = Rollout(limits=limits, steps=steps, unready_at_a_time=unready_at_a_time)
             report = explore(Exploration(rollouts=(rollout,), old=replicas, **walk), most=1)
             if report.breaches:
                 return report.breaches[0]
@@ -147,3 +150,16 @@ def test_an_engine_that_is_done_too_early_is_caught() -> None:
     breach = first_breach(decide=hasty)
     assert breach is not None
     assert breach.promise == "P4"
+
+
+def test_a_fleet_whose_unready_replicas_are_all_replaced_at_once_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert first_breach(unready_at_a_time=1) is None
+    original = engine._remove_useless
+
+    def greedy(rollout: Rollout, fleet: Fleet, shape: engine.Shape) -> Stop | None:
+        return original(msgspec.structs.replace(rollout, unready_at_a_time=None), fleet, shape)
+
+    monkeypatch.setattr(engine, "_remove_useless", greedy)
+    breach = first_breach(unready_at_a_time=1)
+    assert breach is not None
+    assert breach.promise == "P13"

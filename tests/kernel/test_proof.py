@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.kernel.limits import Limits
+from holdfast.kernel.limits import Limits, resolve
 from holdfast.kernel.rollout import Rollout
 from holdfast.kernel.strategies import CanaryStep, Step, blue_green, canary, on_delete, recreate, rolling_update
 from holdfast.testing.explore import Exploration, Report, explore
@@ -35,6 +35,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "slow termination that counts": {"walk": {"terminating": True}, "rollout": {"count_terminating": True}},
     "ordered": {"walk": {"terminating": True}, "rollout": {"ordered": True}},
     "pause between batches": {"rollout": {"pause": SECOND}},
+    "unready replicas replaced one at a time": {"walk": {"terminating": True}, "rollout": {"unready_at_a_time": 1}},
+    "unready replicas replaced one at a time, slow termination that counts": {
+        "walk": {"terminating": True},
+        "rollout": {"unready_at_a_time": 1, "count_terminating": True},
+    },
 }
 
 
@@ -110,6 +115,23 @@ def test_pause_resume_abort_and_scale_at_any_step_keep_the_promises(strategy: st
         for floor in range(replicas + 1)
         for surge in (0, 1)
     )
+    record_property("states", report.states)
+
+
+@pytest.mark.parametrize("can_surge", [True, False], ids=["can surge", "cannot surge"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_floor_that_may_be_lowered_is_kept_at_its_lowered_height_and_blocks_nothing(
+    strategy: str, can_surge: bool, record_property: Any
+) -> None:
+    report = Report()
+    for replicas in range(1, 5):
+        limits = resolve(replicas, min_available=replicas, max_surge=0, can_surge=can_surge, may_lower=True)
+        assert (limits.floor, limits.lowered, limits.feasible) == (replicas - 1, 1, True)
+        rollout = Rollout(limits=limits, steps=STRATEGIES[strategy])
+        report.add(explore(Exploration(rollouts=(rollout,), old=replicas, traffic=traffic(strategy))))
+    assert not report.breaches, report.breaches[0]
+    assert not report.blocked
+    assert report.goals
     record_property("states", report.states)
 
 

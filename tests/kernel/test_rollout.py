@@ -127,6 +127,42 @@ def test_a_blocked_rollout_still_replaces_what_died_and_still_scales() -> None:
     assert brief(ask(pools(Pool(available=5)), limits=asked).decision) == ("stop", "old", "ready", 2)
 
 
+UNREADY_AT_A_TIME: dict[str, tuple[Fleet, tuple[Any, ...]]] = {
+    "so many go at once": (pools(Pool(unready=4, available=1)), ("stop", "old", "unready", 2)),
+    "their places are filled first": (pools(Pool(unready=2, available=1)), ("start", "new", 3)),
+    "an empty place counts": (pools(Pool(unready=3, available=1)), ("stop", "old", "unready", 1)),
+    "one that is not ready counts": (
+        pools(Pool(unready=3, available=1), Pool(unready=1)),
+        ("stop", "old", "unready", 1),
+    ),
+    "no more until the new ones are ready": (
+        pools(Pool(unready=3, available=1), Pool(unready=2)),
+        ("wait", "WaitingForReady"),
+    ),
+    "no more until those that go are gone": (
+        pools(Pool(unready=3, available=1, terminating=2), Pool(available=2)),
+        ("wait", "WaitingForTermination"),
+    ),
+    "dead ones are no part of it": (pools(Pool(unready=1, dead=3), Pool(unready=2)), ("stop", "old", "dead", 3)),
+    "nor are new ones beyond the desired number": (
+        pools(Pool(), Pool(available=5, unready=4)),
+        ("stop", "new", "unready", 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNREADY_AT_A_TIME)
+def test_unready_old_replicas_are_replaced_a_few_at_a_time(name: str) -> None:
+    fleet, expected = UNREADY_AT_A_TIME[name]
+    assert brief(ask(fleet, unready_at_a_time=2).decision) == expected
+
+
+def test_a_floor_that_is_lowered_is_the_floor_of_the_rollout() -> None:
+    asked = resolve(3, min_available=3, max_surge=0, may_lower=True)
+    assert brief(ask(pools(Pool(available=3)), limits=asked).decision) == ("stop", "old", "ready", 1)
+    assert brief(ask(pools(Pool(available=2), Pool(unready=1)), limits=asked).decision) == ("wait", "WaitingForReady")
+
+
 def test_an_ordered_fleet_heals_from_a_superseded_broken_revision_without_anybody_deleting_pods() -> None:
     fleet = pools(Pool(unready=1, available=2))
     decision = ask(fleet, limits=limits(3, 2, 0), ordered=True).decision

@@ -314,7 +314,9 @@ def _remove_useless(rollout: Rollout, fleet: Fleet, shape: Shape) -> Stop | None
             return Stop(side, Kind.DEAD, pool.dead, Because(Code.REPLACING_DEAD, message))
         useless = min(pool.unready, pool.live - wanted)
         if side is Side.OLD and rollout.unready_at_a_time is not None:
-            replacing = fleet.new.unready + fleet.old.terminating + fleet.new.terminating
+            # A replica is under replacement until its successor is ready: while it goes, and while its place is empty.
+            empty = shape.new + shape.old - fleet.live
+            replacing = fleet.new.unready + max(fleet.old.terminating + fleet.new.terminating, empty)
             useless = min(useless, rollout.unready_at_a_time - replacing)
         if useless > 0:
             message = f"{count(useless)} of the {side} revision neither wanted nor ready"
@@ -384,7 +386,8 @@ def _wait(rollout: Rollout, fleet: Fleet, shape: Shape) -> Wait | None:
         message = f"{count(new.settling)} of the new revision ready, but not yet for minReadySeconds"
         return _waiting(rollout, fleet, Side.NEW, new.settling, Because(Code.WAITING_FOR_AVAILABLE, message))
     short = max(0, shape.new - new.live) + (max(0, shape.old - old.live) if fleet.stable else 0)
-    going = shape.occupied(fleet) - fleet.live
+    counted = shape.count_terminating or rollout.unready_at_a_time is not None
+    going = old.terminating + new.terminating if counted else 0
     if going and (short or (rollout.ordered and (old.live > shape.old or new.live > shape.new))):
         message = (
             f"{count(going)} still terminating, and {'no room for another' if short else 'none is stopped'} before"

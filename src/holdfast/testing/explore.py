@@ -15,6 +15,7 @@ P4   when the engine says Done, the fleet is what was asked for
 P5   ... and it says nothing else from then on
 P6   the same observation gives the same decision (asked twice in every eighth state)
 P10  all of this whatever is asked for midway
+P13  a fleet that replaces its unready old replicas a few at a time never has more of them under way
 
 The checks are written from these sentences and share no arithmetic with the
 engine, so that a weakened rule is caught rather than repeated.
@@ -43,7 +44,7 @@ from holdfast.kernel.rollout import (
     Verdict,
     decide,
 )
-from holdfast.kernel.strategies import Old
+from holdfast.kernel.strategies import Old, Step
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -357,6 +358,7 @@ def _check(walk: Exploration, world: World, verdict: Verdict, after: World | Non
             yield Breach("P1", world, decision, f"{after.fleet.ready} ready, at least {least} must be")
         if decision.count < 1 or _negative(after.fleet):
             yield Breach("P1", world, decision, "stops what is not there")
+        yield from _check_unready(rollout, step, world, decision)
     if isinstance(decision, Start) and after is not None:
         most = 2 * rollout.limits.replicas if step.old is Old.SERVE else rollout.limits.replicas + rollout.limits.surge
         counted = rollout.count_terminating or rollout.ordered
@@ -367,6 +369,19 @@ def _check(walk: Exploration, world: World, verdict: Verdict, after: World | Non
             yield Breach("P2", world, decision, "starts nothing")
     if isinstance(decision, Done):
         yield from _check_done(walk, world, verdict)
+
+
+def _check_unready(rollout: Rollout, step: Step, world: World, stop: Stop) -> Iterable[Breach]:
+    """P13: of a fleet that asks for it, no more unready old replicas are under replacement than it allows."""
+    if rollout.unready_at_a_time is None or (stop.side, stop.kind) != (Side.OLD, Kind.UNREADY):
+        return
+    fleet = world.fleet
+    empty = rollout.limits.replicas - fleet.live if step.floor else 0
+    going = max(fleet.old.terminating + fleet.new.terminating, empty)
+    if (replaced := stop.count + fleet.new.unready + going) > rollout.unready_at_a_time:
+        yield Breach(
+            "P13", world, stop, f"{replaced} are replaced at a time, at most {rollout.unready_at_a_time} may be"
+        )
 
 
 def _check_again(walk: Exploration, world: World, verdict: Verdict) -> Iterable[Breach]:
