@@ -99,17 +99,17 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "no object": (b"just a text\n", "web.yaml:1:1: $: a document must be a mapping, not str", "begin with apiVersion:"),
     "other kinds alone": (
         b"apiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: Service\n",
-        "web.yaml: there is no Workload in it, only Secret, Service",
-        "only Workloads can be asked about so far",
+        "web.yaml: it has no Workload, only Secret, Service",
+        "Workload can be planned from a manifest; or give numbers",
     ),
     "kind without a plan": (
         b"apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\n",
-        "web.yaml: there is no Workload in it, only PodCliqueSet",
-        "give numbers instead, such as --replicas 3 --max-unavailable 1",
+        "web.yaml: it has no Workload, only PodCliqueSet",
+        "or give numbers, such as --replicas 3 --max-unavailable 1",
     ),
     "several": (
         (GOOD + "---\n" + GOOD.replace("web", "other")).encode(),
-        "web.yaml: there is not exactly one Workload in it, but web, other",
+        "web.yaml: it must have exactly one Workload, and it has web, other",
         "choose one with --name",
     ),
     "empty": (b"", "web.yaml: there is no object in it", "write an object that begins with apiVersion:"),
@@ -152,7 +152,7 @@ OPTIONS: dict[str, tuple[list[str], str, str]] = {
     ),
     "compared with nothing": (
         ["--from", "web.yaml"],
-        "--from is what runs now; give what is desired with -f",
+        "--from is the manifest that runs now; give the one to roll out with -f",
         "--help",
     ),
     "standard input twice": (["-f", "-", "--from", "-"], "standard input can be read once", "--help"),
@@ -178,7 +178,11 @@ OPTIONS: dict[str, tuple[list[str], str, str]] = {
     "missing file": (["-f", "wed.yaml"], "wed.yaml: there is no such file", "did you mean web.yaml?"),
     "missing old file": (["-f", "web.yaml", "--from", "x/y.yaml"], "x/y.yaml: there is no such file", "no directory x"),
     "directory": (["-f", "."], ".: is a directory", "name a file in it"),
-    "unknown name": (["-f", "web.yaml", "--name", "x"], "not exactly one Workload called 'x' in it, but web", "--name"),
+    "unknown name": (
+        ["-f", "web.yaml", "--name", "x"],
+        "it must have exactly one Workload called 'x', and it has web",
+        "--name",
+    ),
 }
 
 

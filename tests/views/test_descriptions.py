@@ -68,7 +68,7 @@ def described(obj: dict[str, Any], **around: Any) -> str:
 def test_a_pod_in_trouble() -> None:
     table = ("Claims", ["NAME   PHASE", "data   Bound"])
     assert (
-        described(POD, events=EVENTS, belongings=[table])
+        described(POD, events=EVENTS, children=[table])
         == """\
 Name:         web-0
 Namespace:    team

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.operators.tenant.view import ROLLOUT
 from holdfast.views.descriptions import Surroundings, describe
 from holdfast.views.pools import pool_rows
 
@@ -71,7 +72,7 @@ def test_a_pool_that_the_spec_no_longer_has_is_still_told() -> None:
 
 
 def test_a_description_has_the_pools_as_a_table() -> None:
-    lines = describe(tenant(COMPLETE), Surroundings(), age=lambda since: since or "")
+    lines = describe(tenant(COMPLETE), Surroundings(tables=ROLLOUT.tables), age=lambda since: since or "")
     at = lines.index("Pools:")
     assert lines[at + 1].split() == ["POOL", "STATE", "READY", "UPDATED", "REVISION", "LEAVING", "CHANGED"]
     assert lines[at + 2].split() == ["a", "RolloutComplete", "4/4", "4/4", "1", "no", "T1"]

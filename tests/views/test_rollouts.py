@@ -11,7 +11,7 @@ import pytest
 from holdfast.kinds.cloudless import Workload
 from holdfast.operators.workload import view
 from holdfast.views import rollouts
-from holdfast.views.rollouts import Floor, Record, Verdict
+from holdfast.views.rollouts import Floor, Record, RolloutState
 
 NOON = "2025-01-01T12:00:00Z"
 LABEL = view.REVISION
@@ -49,48 +49,51 @@ def blocked(reason: str) -> dict[str, Any]:
     return {"conditions": [condition("Blocked", reason)]}
 
 
-VERDICTS = {
-    "nobody looked at it": (None, Verdict.UNSEEN),
-    "replicas come up": (status(), Verdict.UNDER_WAY),
-    "all are there": (status("Completed", "Completed"), Verdict.COMPLETED),
-    "somebody paused it": (status("Paused", "Paused"), Verdict.WAITING),
-    "a step waits for approval": (status("Paused", "ApprovalNeeded"), Verdict.WAITING),
-    "old replicas have to be deleted": (status("Paused", "DeletionNeeded"), Verdict.WAITING),
-    "a step waits for its time": (status("Paused", "StepPause"), Verdict.UNDER_WAY),
+STATES = {
+    "nobody looked at it": (None, RolloutState.UNSEEN),
+    "replicas come up": (status(), RolloutState.UNDER_WAY),
+    "all are there": (status("Completed", "Completed"), RolloutState.COMPLETED),
+    "somebody paused it": (status("Paused", "Paused"), RolloutState.WAITING),
+    "a step waits for approval": (status("Paused", "ApprovalNeeded"), RolloutState.WAITING),
+    "old replicas have to be deleted": (status("Paused", "DeletionNeeded"), RolloutState.WAITING),
+    "a step waits for its time": (status("Paused", "StepPause"), RolloutState.UNDER_WAY),
     "nothing may be replaced": (
         status("Paused", "NoDisruptionBudget", **blocked("NoDisruptionBudget")),
-        Verdict.BLOCKED,
+        RolloutState.BLOCKED,
     ),
-    "replicas at the floor come back": (status("Updating", "AtFloor", **blocked("AtFloor")), Verdict.UNDER_WAY),
-    "the operator tries again": (status(**blocked("RequestRefused")), Verdict.UNDER_WAY),
-    "it is late": (status("Failed", "ProgressDeadlineExceeded", **blocked("ProgressDeadlineExceeded")), Verdict.FAILED),
-    "it is late and a lost replica is replaced": (status("Updating", "ProgressDeadlineExceeded"), Verdict.FAILED),
-    "it is about to go back": (status("Failed", "RollingBack"), Verdict.RETURNING),
-    "it goes back": (status(rejectedRevision="bad"), Verdict.RETURNING),
-    "it is back": (status("Failed", "RevisionRejected", rejectedRevision="bad"), Verdict.REJECTED),
+    "replicas at the floor come back": (status("Updating", "AtFloor", **blocked("AtFloor")), RolloutState.UNDER_WAY),
+    "the operator tries again": (status(**blocked("RequestRefused")), RolloutState.UNDER_WAY),
+    "it is late": (
+        status("Failed", "ProgressDeadlineExceeded", **blocked("ProgressDeadlineExceeded")),
+        RolloutState.FAILED,
+    ),
+    "it is late and a lost replica is replaced": (status("Updating", "ProgressDeadlineExceeded"), RolloutState.FAILED),
+    "it is about to go back": (status("Failed", "RollingBack"), RolloutState.RETURNING),
+    "it goes back": (status(rejectedRevision="bad"), RolloutState.RETURNING),
+    "it is back": (status("Failed", "RevisionRejected", rejectedRevision="bad"), RolloutState.REJECTED),
 }
 
 
-@pytest.mark.parametrize("case", VERDICTS)
-def test_every_status_comes_to_a_verdict(case: str) -> None:
-    told, verdict = VERDICTS[case]
-    assert view.standing(workload(told)).verdict is verdict
+@pytest.mark.parametrize("case", STATES)
+def test_every_status_has_one_state(case: str) -> None:
+    told, state = STATES[case]
+    assert view.standing(workload(told)).state is state
 
 
 def test_a_status_that_does_not_answer_what_is_asked_now_comes_to_nothing() -> None:
     standing = view.standing(workload(status("Completed", "Completed")), seen=False)
-    assert standing.verdict is Verdict.UNSEEN
+    assert standing.state is RolloutState.UNSEEN
     assert rollouts.line(standing) == "shop: the operator has not looked at the latest change yet"
     nothing = view.standing(workload())
     assert rollouts.line(nothing) == "shop: no operator has said anything of it yet; is one running?"
 
 
 def test_only_what_nobody_but_a_person_changes_is_final() -> None:
-    assert {verdict for verdict in Verdict if verdict.final} == {
-        Verdict.BLOCKED,
-        Verdict.COMPLETED,
-        Verdict.FAILED,
-        Verdict.REJECTED,
+    assert {state for state in RolloutState if state.final} == {
+        RolloutState.BLOCKED,
+        RolloutState.COMPLETED,
+        RolloutState.FAILED,
+        RolloutState.REJECTED,
     }
 
 

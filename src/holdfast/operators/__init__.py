@@ -1,8 +1,8 @@
 """The operators: one folder for each system, each of which exports one value, `OPERATOR`.
 
 The command line, the demo, the dashboard and the embedded cluster read the list below
-and know no operator by name.  A new operator is its own folder, its kinds, and a line
-of `OPERATORS`.
+and know no operator by name.  A new operator is a folder of its own, its kinds, and a
+line in `OPERATORS`.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ OPERATORS: Final = (
 )
 """The modules that export an `OPERATOR`, in the order in which they are listed.
 
-They are named and not imported here, so that a command that needs none of them does not load any.
+They are imported by `operator.load`, so that a command that needs no operator loads none.
 """

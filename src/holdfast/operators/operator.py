@@ -1,17 +1,16 @@
-"""An operator as one value: what it reconciles, and how its rollouts are shown and steered.
+"""The declaration of an operator: its controllers, and how its rollouts are shown and steered.
 
 This module must not know any operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from holdfast import operators
 from holdfast.kernel.reasons import Reason
-from holdfast.operators import OPERATORS
 from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller
 
@@ -20,11 +19,11 @@ from holdfast.runtime.controllers import Controller
 class Operator:
     """One system that Holdfast operates.
 
-    name         of the system, such as ``workload``
+    name         the name of the system, such as ``workload``
     summary      what it operates, in one sentence
-    controllers  what reconciles its kinds; the kinds that a server must serve are derived from them
-    rollouts     those of its kinds that roll out
-    reasons      every reason that its conditions and Events give, beside the engine's
+    controllers  the controllers of its kinds; the kinds that a server must serve are derived from them
+    rollouts     its kinds that roll out
+    reasons      the reasons of its conditions and Events, beside the engine's
     """
 
     name: str
@@ -34,6 +33,6 @@ class Operator:
     reasons: tuple[type[Reason], ...] = ()
 
 
-def load(modules: Iterable[str] = OPERATORS) -> tuple[Operator, ...]:
-    """The operators that these modules export, in their order."""
-    return tuple(import_module(module).OPERATOR for module in modules)
+def load() -> tuple[Operator, ...]:
+    """The operators that the modules of `OPERATORS` export, in their order."""
+    return tuple(import_module(module).OPERATOR for module in operators.OPERATORS)

@@ -1,30 +1,33 @@
-"""What an operator declares of a kind that rolls out: how its rollouts are shown and steered.
+"""The declaration of a kind that rolls out: how its rollouts are shown, planned and steered.
 
 The command line, the demo and the dashboard read these values and know no operator by
-name.  A verb is a pure function from a `Case` to an `Answer`.  What it changes are
-annotations and fields that any client could set; the operator acts on them, whichever
-client did.  This module must not know any kind, nor how an answer is carried out.
+name.  A verb is a pure function from a `Case` to an `Answer`.  It changes annotations and
+fields that any client could set; the operator acts on them, no matter which client set
+them.  This module must not know any kind, nor how an answer is carried out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import Resource
+from holdfast.kernel.planning import WorkloadSpec
+from holdfast.kernel.rollout import OnFailure
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import PAUSED, Controller, View
+from holdfast.views.descriptions import StatusTable
 from holdfast.views.plans import PlanView
-from holdfast.views.rollouts import Because, Record, Standing, Verdict
+from holdfast.views.rollouts import Because, Record, RolloutState, Standing
 from holdfast.views.trees import Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a verb looks at.
+    """The input of a verb.
 
     full    promote: all steps, not only the one that waits
     number  undo: the number of the revision to return to; None: the one before
@@ -39,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A merge patch, what is said when it is done, and what else there is to know."""
+    """A merge patch, the message when it is applied, and notes for the user."""
 
     patch: dict[str, Any]
     said: str
@@ -48,20 +51,20 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Already:
-    """It is as was asked for."""
+    """The object is already in the requested state."""
 
     said: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """It cannot be done, why, and what can."""
+    """The verb cannot be carried out: why, and what the user can do instead."""
 
     message: str
     hint: str
 
     def lines(self, called: str) -> tuple[str, str]:
-        """How it is told of the object that is called so."""
+        """The message for the object that is called so, and the hint."""
         return f"error: {called}: {self.message}", f"hint: {self.hint}"
 
 
@@ -70,7 +73,7 @@ Verb = Callable[[Case], Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Observed:
     """One rollout at a moment: the object, and a view of everything that belongs to it."""
 
     object: Object
@@ -79,26 +82,61 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """How a plan is made: by what the operator of a kind would look at, and what would come of it."""
+    """A plan from what runs in a cluster: which objects the controller reads, and the plan made from them."""
 
     controller: Controller[Any]
     plan: Callable[[View, Key, datetime], PlanView | Refusal]
 
 
+Wire = Mapping[str, Any]
+"""An object as it is in JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineRollout:
+    """The rollout that a manifest describes, without a cluster.
+
+    spec               the size and the strategy, as the engine takes them
+    revision           a hash of what replicas are made from: equal where only the size or the strategy differs
+    min_ready          how long a replica must be ready before it counts as available
+    deadline           how long a rollout may make no progress
+    count_terminating  whether replicas that are terminating count against the maximum
+    """
+
+    spec: WorkloadSpec
+    revision: str
+    paused: bool = False
+    min_ready: timedelta = timedelta()
+    deadline: timedelta | None = None
+    on_failure: OnFailure = OnFailure.HOLD
+    count_terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflinePlanner:
+    """A plan from a manifest, without a cluster: for `holdfast plan` and `holdfast simulate`.
+
+    rollout    the rollout that a manifest describes; raises `kinds.DocumentError`
+    minimal    the smallest manifest, for a rollout that options alone describe
+    only_with  the fields that belong to one strategy, by JSON path, and that strategy
+    """
+
+    rollout: Callable[[Wire], OfflineRollout]
+    minimal: Wire
+    only_with: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What is kept of earlier revisions: by which label, and which one is not to be rolled out; empty where none is."""
+    """Earlier revisions: the label that names the revision of a record, and the revision that is rejected, if any."""
 
     label: str
     refused: Callable[[Object], str]
 
 
-Wire = Mapping[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """An object in one line: its phase, why, and whether everything that is asked for is there."""
+    """An object in one line: its phase, the reason, and whether everything that its spec asks for is there."""
 
     phase: str
     because: str
@@ -107,12 +145,12 @@ class Headline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """What `holdfast demo` needs to know of a kind.
+    """How `holdfast demo` shows a kind.
 
     group      the group of pods that a pod belongs to, by the object's name and the pod's labels; None: not its pod
-    floors     of each group, how many must stay ready and how many there are
-    change     a patch that asks for another version of the image
-    recovered  whether a broken revision was taken back; None: the kind does not do so by itself
+    floors     for each group, how many pods must stay ready and how many there are
+    change     a patch that sets another version of the image
+    recovered  whether a broken revision was rolled back; None: the kind does not roll back by itself
     """
 
     group: Callable[[str, Mapping[str, str]], str | None]
@@ -125,30 +163,36 @@ class Demo:
 class RolloutKind:
     """A kind that rolls out: how its rollouts are shown (`view.py`) and steered (`verbs.py`).
 
-    parts        what belongs to an object, beside itself
-    selector     the labels of all of that
-    fresh        whether the status is about the spec that there is now
-    standing     where its rollout stands
+    parts        the resources of the objects that belong to an object of the kind
+    selector     the label selector of those objects
+    fresh        whether the operator has observed the latest generation
+    standing     the state of the rollout
     tree         the same in full, with all pods
     headline     the same in one line, from the object alone
-    verbs        what can be asked of it
-    unsupported  the verbs, `history` and `plan` that it does not have, and why
-    history      what is kept of earlier revisions
-    planner      how it is planned
-    demo         how the demo changes it
+    tables       parts of the status that `describe` shows as tables
+    verbs        the verbs of `holdfast rollout` that the kind supports
+    unsupported  the verbs, `history` and `plan` that it does not support, and why
+    settings     the fields that options set (`--replicas`, `--image`, `--max-surge`, ...): JSON paths by setting
+    history      where earlier revisions are kept
+    planner      plans from what runs in a cluster
+    offline      plans from a manifest alone
+    demo         how `holdfast demo` shows the kind
     """
 
     resource: Resource
     parts: tuple[Resource, ...]
     selector: Callable[[Object], str]
     fresh: Callable[[Object], bool]
-    standing: Callable[[Scene], Standing]
-    tree: Callable[[Scene, datetime], Tree]
+    standing: Callable[[Observed], Standing]
+    tree: Callable[[Observed, datetime], Tree]
     headline: Callable[[Wire], Headline]
     verbs: Mapping[str, Verb]
     unsupported: Mapping[str, Refusal] = field(default_factory=dict)
+    tables: tuple[StatusTable, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
     history: History | None = None
     planner: Planner | None = None
+    offline: OfflinePlanner | None = None
     demo: Demo | None = None
 
     @property
@@ -157,34 +201,34 @@ class RolloutKind:
         return self.resource.group_resource
 
     def answer(self, verb: str, case: Case) -> Answer:
-        """What comes of a verb."""
+        """The answer to a verb, supported or not."""
         return self.verbs[verb](case) if verb in self.verbs else self.unsupported[verb]
 
 
 def generation_seen(obj: Object, observed: int | None) -> bool:
-    """Whether a status that observed this generation is about the spec that there is now."""
+    """Whether this generation, observed by the operator, is the latest."""
     return observed == obj.meta.generation
 
 
-LEFT_ALONE: Final = Because("LeftAlone", f"the annotation {PAUSED} is true, so no operator touches it")
+LEFT_ALONE: Final = Because("LeftAlone", f"the annotation {PAUSED} is true, so no operator changes anything")
 
 
 def is_left_alone(obj: Object) -> bool:
-    """Whether somebody told operators not to touch it."""
+    """Whether an annotation keeps all operators from reconciling it."""
     return obj.meta.annotations.get(PAUSED) == "true"
 
 
 def left_alone(obj: Object, standing: Standing, *, because: Because = LEFT_ALONE) -> Standing:
-    """The standing of an object that operators may have been told not to touch: then nothing goes on by itself."""
+    """A standing, corrected where an annotation keeps all operators from reconciling the object."""
     if not is_left_alone(obj):
         return standing
-    if standing.verdict is Verdict.COMPLETED:
+    if standing.state is RolloutState.COMPLETED:
         return replace(standing, warnings=(*standing.warnings, because.message))
-    return replace(standing, verdict=Verdict.WAITING, phase="Paused", because=because, remedy="", verb="")
+    return replace(standing, state=RolloutState.WAITING, phase="Paused", because=because, remedy="", verb="")
 
 
 def controlled(objects: Iterable[Object], owner: Object) -> list[Object]:
-    """The objects that an owner manages."""
+    """The objects that an owner controls."""
     return [each for each in objects if each.is_controlled_by(owner.uid)]
 
 
@@ -193,7 +237,7 @@ def records_of(objects: Iterable[Object], owner: Object) -> tuple[Record, ...]:
     return tuple(each.decode(Record) for each in controlled(objects, owner))
 
 
-# --- reading objects as they came, for headlines and the demo
+# --- reading JSON objects, for headlines and the demo
 
 
 def status_of(wire: Wire) -> Wire:
@@ -202,7 +246,7 @@ def status_of(wire: Wire) -> Wire:
 
 
 def is_current(wire: Wire) -> bool:
-    """Whether the status is about the spec that there is now."""
+    """Whether the operator has observed the latest generation."""
     return bool(status_of(wire).get("observedGeneration") == wire["metadata"].get("generation"))
 
 
@@ -227,4 +271,4 @@ def _condition(wire: Wire, type: str) -> Wire:
 
 
 NOT_REPORTED: Final = "not reconciled yet"
-"""What is said of an object that has no status."""
+"""The message of an object that has no status."""

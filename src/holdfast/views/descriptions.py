@@ -1,25 +1,27 @@
-"""An object told in full: who it is, what it waits for, what is wanted, what is, and what happened.
+"""The description of an object: metadata, what it waits for, spec, status, its children and its Events.
 
-From an object, what belongs to it and its events to lines of text.  What everybody
-has anyway is left out; so is whatever a Secret keeps, of which only sizes are told.
-Ages are told by a function of the caller's, for there is no clock here.
+Pure: an object, its children and its Events in, lines of text out.  Fields that have
+their usual default are left out; of the values in a Secret only the sizes are shown.
+The caller passes a function that turns a time into an age.  This module must not know
+any custom kind: tables of a kind's own come from its operator (`StatusTable`).
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.meta.jsonpath import evaluate
 from holdfast.meta.quantities import Quantity, QuantityError
-from holdfast.views.pools import pool_rows
 from holdfast.views.tables import NOTHING, aligned
 from holdfast.views.waits import because, conditions, waits
 
 Object = Mapping[str, Any]
+Age = Callable[[str | None], str]
+"""Turns a time into an age, such as 5m."""
 
 USUAL: Final[Mapping[str, Any]] = {
     "dnsPolicy": "ClusterFirst",
@@ -34,43 +36,60 @@ USUAL: Final[Mapping[str, Any]] = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
 }
-"""Fields that say nothing where they have these values."""
+"""Defaults that are left out."""
 
-_OWN_NOTES: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation that repeats the object, with all secrets in it."""
 
-_TOLD_ELSEWHERE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
-_TOLD_OF_STATUS: Final = frozenset(
-    {"phase", "conditions", "pools", "initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}
+_IN_HEAD: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+_STATUS_ELSEWHERE: Final = frozenset(
+    {"phase", "conditions", "initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}
 )
-"""What has a place of its own: at the top, or in a table."""
+"""Fields of a status that are shown at the top or in a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusTable:
+    """A part of a custom kind's status that is shown as a table.
+
+    field  the field of the status that the table replaces
+    rows   the table: the column titles first
+    """
+
+    title: str
+    field: str
+    rows: Callable[[Object, Age], Iterable[list[str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is known besides an object itself."""
+    """What is read beside an object.
 
-    belongings: Sequence[tuple[str, Sequence[str]]] = ()
-    """Tables of what belongs to it, each with its title."""
+    children  tables of the objects that it owns, each with its title
+    events    its Events; None: do not show them
+    pods      the pods on it, where it is a node
+    tables    the tables that its operator declares
+    """
+
+    children: Sequence[tuple[str, Sequence[str]]] = ()
     events: Sequence[Object] | None = ()
-    """What happened to it; None: that is not to be told."""
     pods: Sequence[Object] = ()
-    """Those that run on it, if it is a node."""
+    tables: Sequence[StatusTable] = ()
 
 
-def describe(obj: Object, around: Surroundings, *, age: Callable[[str | None], str]) -> list[str]:
-    """The whole description."""
+def describe(obj: Object, around: Surroundings, *, age: Age) -> list[str]:
+    """The lines of the description."""
     parts: list[list[str]] = [list(_head(obj, age))]
-    parts += [_member(title, value) for title, value in _body(obj)]
+    elsewhere = _STATUS_ELSEWHERE.union(table.field for table in around.tables)
+    parts += [_member(title, value) for title, value in _body(obj, elsewhere)]
     if obj.get("kind") == "Pod":
         parts.append(_section("Containers", aligned(_container_rows(obj, age))))
-    if obj.get("kind") == "Tenant":
-        parts.append(_section("Pools", aligned(pool_rows(obj, age))))
+    parts += [_section(table.title, aligned(table.rows(obj, age))) for table in around.tables]
     if obj.get("kind") == "Node":
         parts.append(_section("Requested", aligned(_requested(obj, around.pods))))
     if conditions(obj):
         parts.append(_section("Conditions", aligned(_condition_rows(obj, age))))
-    parts += [_section(title, lines) for title, lines in around.belongings]
+    parts += [_section(title, lines) for title, lines in around.children]
     if around.events is not None:
         parts.append(_section("Events", aligned(_event_rows(around.events, age)) if around.events else [NOTHING]))
     return [line for part in parts for line in part]
@@ -80,10 +99,10 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
     return [f"{title}:", *(f"  {line}".rstrip() for line in lines)]
 
 
-# Who it is.
+# The head.
 
 
-def _head(obj: Object, age: Callable[[str | None], str]) -> Iterator[str]:
+def _head(obj: Object, age: Age) -> Iterator[str]:
     facts = [(title, values) for title, values in _facts(obj, age) if values]
     width = max(len(title) for title, _ in facts) + 3
     for title, values in facts:
@@ -91,7 +110,7 @@ def _head(obj: Object, age: Callable[[str | None], str]) -> Iterator[str]:
         yield from (" " * width + value for value in values[1:])
 
 
-def _facts(obj: Object, age: Callable[[str | None], str]) -> Iterator[tuple[str, list[str]]]:
+def _facts(obj: Object, age: Age) -> Iterator[tuple[str, list[str]]]:
     meta = obj.get("metadata") or {}
     yield "Name", [str(meta.get("name", ""))]
     yield "Namespace", [meta["namespace"]] if meta.get("namespace") else []
@@ -101,7 +120,7 @@ def _facts(obj: Object, age: Callable[[str | None], str]) -> Iterator[tuple[str,
     yield "Age", [age(meta.get("creationTimestamp"))]
     yield "Deleted", [f"{age(meta['deletionTimestamp'])} ago"] if meta.get("deletionTimestamp") else []
     yield "Labels", _pairs(meta.get("labels"), "=")
-    annotations = {name: text for name, text in (meta.get("annotations") or {}).items() if name != _OWN_NOTES}
+    annotations = {name: text for name, text in (meta.get("annotations") or {}).items() if name != _LAST_APPLIED}
     yield "Annotations", _pairs(annotations, ": ")
     yield "Owned by", [f"{each.get('kind')}/{each.get('name')}" for each in meta.get("ownerReferences") or ()]
     yield "Finalizers", list(meta.get("finalizers") or ())
@@ -112,18 +131,18 @@ def _pairs(values: Object | None, joint: str) -> list[str]:
     return pairs or [NOTHING]
 
 
-# What is wanted, and what is.
+# The body.
 
 
-def _body(obj: Object) -> Iterator[tuple[str, Any]]:
+def _body(obj: Object, elsewhere: Set[str]) -> Iterator[tuple[str, Any]]:
     secret = obj.get("kind") == "Secret"
     for name, value in obj.items():
-        if name in _TOLD_ELSEWHERE:
+        if name in _IN_HEAD:
             continue
         shown = _sizes(value) if secret and name in ("data", "stringData") else _without_usual(value)
         if shown not in (None, {}, [], ""):
             yield _title(name), shown
-    status = {name: value for name, value in (obj.get("status") or {}).items() if name not in _TOLD_OF_STATUS}
+    status = {name: value for name, value in (obj.get("status") or {}).items() if name not in elsewhere}
     if shown := _without_usual(status):
         yield "Status", shown
 
@@ -176,7 +195,7 @@ def _item(value: Any) -> list[str]:
 # Tables.
 
 
-def _condition_rows(obj: Object, age: Callable[[str | None], str]) -> Iterator[list[str]]:
+def _condition_rows(obj: Object, age: Age) -> Iterator[list[str]]:
     yield ["TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"]
     for each in conditions(obj):
         since = age(each.get("lastTransitionTime"))
@@ -184,13 +203,13 @@ def _condition_rows(obj: Object, age: Callable[[str | None], str]) -> Iterator[l
         yield [_cell(cell) for cell in cells]
 
 
-def _container_rows(obj: Object, age: Callable[[str | None], str]) -> Iterator[list[str]]:
+def _container_rows(obj: Object, age: Age) -> Iterator[list[str]]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     yield ["NAME", "READY", "RESTARTS", "STATE", "SINCE", "IMAGE"]
     for kind, mark in (("initContainer", " (init)"), ("container", ""), ("ephemeralContainer", " (ephemeral)")):
-        told = {each.get("name"): each for each in status.get(f"{kind}Statuses") or ()}
+        statuses = {each.get("name"): each for each in status.get(f"{kind}Statuses") or ()}
         for container in spec.get(f"{kind}s") or ():
-            each = told.get(container.get("name"), {})
+            each = statuses.get(container.get("name"), {})
             state, since = _container_state(each.get("state") or {})
             cells = [
                 f"{container.get('name')}{mark}",
@@ -204,7 +223,7 @@ def _container_rows(obj: Object, age: Callable[[str | None], str]) -> Iterator[l
 
 
 def _container_state(state: Object) -> tuple[str, str | None]:
-    """What a container does, and since when."""
+    """The state of a container, and since when it is in it."""
     if "running" in state:
         return "running", state["running"].get("startedAt")
     if "terminated" in state:
@@ -222,7 +241,7 @@ def _in_brackets(text: str) -> str:
     return f" ({text})" if text else ""
 
 
-def _event_rows(events: Sequence[Object], age: Callable[[str | None], str]) -> Iterator[list[str]]:
+def _event_rows(events: Sequence[Object], age: Age) -> Iterator[list[str]]:
     yield ["TYPE", "REASON", "AGE", "FROM", "MESSAGE"]
     for each in sorted(events, key=_when):
         times = each.get("count") or (each.get("series") or {}).get("count") or 1
@@ -233,14 +252,14 @@ def _event_rows(events: Sequence[Object], age: Callable[[str | None], str]) -> I
 
 
 def _when(event: Object) -> str:
-    """When it happened last."""
+    """When it was last observed."""
     series = (event.get("series") or {}).get("lastObservedTime")
     created = (event.get("metadata") or {}).get("creationTimestamp")
     return str(series or event.get("lastTimestamp") or event.get("eventTime") or created or "")
 
 
 def _requested(node: Object, pods: Sequence[Object]) -> Iterator[list[str]]:
-    """How much of a node its pods ask for, against what it has to give."""
+    """What the pods on a node request, against what it can allocate."""
     yield ["RESOURCE", "REQUESTED", "OF", "SHARE"]
     for name, has in ((node.get("status") or {}).get("allocatable") or {}).items():
         total = sum((_asked(pod, name) for pod in pods), Quantity(0))

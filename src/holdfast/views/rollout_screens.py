@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from holdfast.views.fleets import Mark, Piece, gauge
-from holdfast.views.rollouts import Floor, Verdict
+from holdfast.views.rollouts import Floor, RolloutState
 from holdfast.views.spans import REVISIONS, Line, Span, Tone, cropped, cut, images_told, length
 from holdfast.views.tree_screens import BESIDE, branches
 from holdfast.views.trees import NEW, Tree, brief
@@ -24,14 +24,14 @@ BARS: Final = 4
 """Floors that have a bar; those that do not hold before others."""
 
 _SIGNS: Final = {
-    Verdict.UNSEEN: ("?", Tone.CARE),
-    Verdict.UNDER_WAY: ("…", Tone.CARE),
-    Verdict.WAITING: ("‖", Tone.CARE),
-    Verdict.BLOCKED: ("✗", Tone.BAD),
-    Verdict.RETURNING: ("↩", Tone.BAD),
-    Verdict.COMPLETED: ("✓", Tone.GOOD),
-    Verdict.FAILED: ("✗", Tone.BAD),
-    Verdict.REJECTED: ("↩", Tone.BAD),
+    RolloutState.UNSEEN: ("?", Tone.CARE),
+    RolloutState.UNDER_WAY: ("…", Tone.CARE),
+    RolloutState.WAITING: ("‖", Tone.CARE),
+    RolloutState.BLOCKED: ("✗", Tone.BAD),
+    RolloutState.RETURNING: ("↩", Tone.BAD),
+    RolloutState.COMPLETED: ("✓", Tone.GOOD),
+    RolloutState.FAILED: ("✗", Tone.BAD),
+    RolloutState.REJECTED: ("↩", Tone.BAD),
 }
 
 _MARKS: Final = {
@@ -58,7 +58,7 @@ def screen(tree: Tree, *, width: int, height: int | None = None, called: str = "
 
 def _title(tree: Tree, width: int) -> Line:
     standing = tree.standing
-    sign, tone = _SIGNS[standing.verdict]
+    sign, tone = _SIGNS[standing.state]
     left = (Span(f"{sign} ", tone), Span(standing.name, Tone.STRONG), Span(f"  {standing.strategy}", Tone.FAINT))
     told = images_told(tree.images, width)
     right = (Span(standing.phase, tone), Span(_elapsed(tree), Tone.FAINT))
@@ -71,7 +71,7 @@ def _elapsed(tree: Tree) -> str:
     standing = tree.standing
     if standing.started is None:
         return ""
-    if standing.verdict is Verdict.COMPLETED and standing.ended is not None:
+    if standing.state is RolloutState.COMPLETED and standing.ended is not None:
         return f" in {brief(standing.ended - standing.started)}"
     return f"  {brief(tree.now - standing.started)}"
 
@@ -138,7 +138,7 @@ def _spans(pieces: Iterable[Piece]) -> tuple[Span, ...]:
 
 def _why(tree: Tree, width: int, *, called: str) -> Iterator[Line]:
     standing = tree.standing
-    sign, tone = _SIGNS[standing.verdict]
+    sign, tone = _SIGNS[standing.state]
     yield (Span(f"{sign} {standing.because.code}", tone), *_when(tree))
     yield from _paragraph(standing.because.message, width)
     if standing.remedy:
@@ -156,7 +156,7 @@ def _when(tree: Tree) -> tuple[Span, ...]:
         left = until - tree.now
         told = f"until {until:%H:%M:%S}Z, in {brief(left)}" if left > timedelta() else "any moment now"
         return (Span(f"   {told}", Tone.FAINT),)
-    if due is not None and tree.standing.verdict is Verdict.UNDER_WAY:
+    if due is not None and tree.standing.state is RolloutState.UNDER_WAY:
         left = due - tree.now
         tone = Tone.CARE if left < _SOON else Tone.FAINT
         return (Span(f"   late in {brief(left)} if nothing gets further", tone),)

@@ -44,7 +44,7 @@ class Record(msgspec.Struct, frozen=True):
     revision: int = 0
 
 
-class Verdict(StrEnum):
+class RolloutState(StrEnum):
     """What a rollout comes to."""
 
     UNSEEN = "Unseen"
@@ -59,7 +59,7 @@ class Verdict(StrEnum):
     @property
     def final(self) -> bool:
         """Nothing will change any more, unless somebody changes what is asked for."""
-        return self in (Verdict.BLOCKED, Verdict.COMPLETED, Verdict.FAILED, Verdict.REJECTED)
+        return self in (RolloutState.BLOCKED, RolloutState.COMPLETED, RolloutState.FAILED, RolloutState.REJECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Standing:
     """Where a rollout stands.
 
     unit       what it counts
-    verdict    what it comes to
+    state      where it stands, in one word
     because    why it does what it does, or what it waits for
     remedy     what the operator says somebody has to change, where it is blocked
     verb       what somebody can do about the reason
@@ -124,7 +124,7 @@ class Standing:
     name: str
     unit: str = "replica"
     strategy: str
-    verdict: Verdict
+    state: RolloutState
     phase: str
     because: Because
     remedy: str = ""
@@ -182,24 +182,24 @@ def said(found: Condition | None) -> Because:
 
 def line(standing: Standing) -> str:
     """Where it stands in one line, for logs; it changes when something does."""
-    if standing.verdict is Verdict.UNSEEN:
+    if standing.state is RolloutState.UNSEEN:
         stale = "the operator has not looked at the latest change yet"
         return f"{standing.name}: {UNSEEN.message if standing.because == UNSEEN else stale}"
     old = () if standing.old is None else (f"{standing.old:,} old",)
     counts = ", ".join((f"{standing.updated:,} of {standing.desired:,} updated", *_floors(standing), *old))
     step = f", step {standing.step} of {standing.steps}" if standing.steps > 1 else ""
     because = f"{standing.because.message} ({standing.because.code})"
-    remedy = f"; {standing.remedy}" if standing.remedy and standing.verdict.final else ""
+    remedy = f"; {standing.remedy}" if standing.remedy and standing.state.final else ""
     return f"{standing.name}: {standing.phase}: {counts}{step}: {because}{remedy}"
 
 
 def ending(standing: Standing) -> str:
     """How it ended, in a sentence; or what it waits for."""
-    match standing.verdict:
-        case Verdict.COMPLETED:
+    match standing.state:
+        case RolloutState.COMPLETED:
             revision = f"revision {standing.target} is " if standing.target else ""
             return f"{standing.name}: {revision}rolled out: {_ready(standing)}"
-        case Verdict.REJECTED:
+        case RolloutState.REJECTED:
             return f"{standing.name}: revision {standing.rejected} was rejected; {standing.target} is back"
         case _:
             return line(standing)
@@ -231,7 +231,7 @@ def to_json(standing: Standing) -> dict[str, Any]:
     return {
         "name": standing.name,
         "strategy": standing.strategy,
-        "verdict": standing.verdict.value,
+        "state": standing.state.value,
         "phase": standing.phase,
         "because": {"code": standing.because.code, "message": standing.because.message},
         "remedy": standing.remedy or None,

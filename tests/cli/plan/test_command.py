@@ -192,7 +192,7 @@ def test_plain_lines_are_aligned_and_end_with_the_outcome() -> None:
         "floor 3, lowest ready 3, at most 4 live",
         f"warning: {DERIVED} (SurgeDerived)",
         "",
-        "ROUND  TIMES  PHASE     ACTION          READY  BECAUSE",
+        "ROUND  TIMES  PHASE     ACTION          READY  REASON",
         "1      x1     Updating  start 1 new     3      room for 1 replica: 3 live, at most 4 may",
         "1      x1     Updating  wait for 1 new  4      1 replica of the new revision not ready yet (0 of 3 are)",
         "2      x2     Updating  stop 1 old      3      4 available, the floor needs 3",
@@ -240,7 +240,7 @@ def test_a_terminal_gets_a_table_with_bars_and_brackets() -> None:
         "  fleet  RollingUpdate  10 replicas, new revision\n"
         "  floor 10   lowest ready 10   at most 12 live\n"
         "\n"
-        "       phase     action          ready                     because\n"
+        "       phase     action          ready                     reason\n"
         "       Updating  start 2 new     ━━━━━━━━━━╎┄┄┄┄┄┄┄┄┄┄ 10  room for 2 replicas: 10 live, at most 12 may\n"
     )
     assert " ×4 ┌  Updating  stop 2 old      ━━━━━━━━━━╎┄┄┄┄┄┄┄┄┄┄ 10  12 available, the floor needs 10\n" in shown

@@ -148,8 +148,8 @@ def test_the_exit_code_tells_whether_the_rollout_got_anywhere(args: tuple[str, .
     ("args", "message"),
     [
         ((), "give a manifest with -f"),
-        (("--replicas", "1001"), "1,001 replicas are more than are simulated one by one"),
-        (("--replicas", "3", "--script", "at 5s scale 1001"), "1,001 replicas are more"),
+        (("--replicas", "1001"), "1,001 replicas are too many: 1,000 can be simulated"),
+        (("--replicas", "3", "--script", "at 5s scale 1001"), "1,001 replicas are too many"),
         (("--replicas", "3", "--script", "at 5s explode"), "--script: 'at 5s explode' is not a command"),
         (("--replicas", "3", "--crash", "2"), "not in the range"),
         (("--replicas", "3", "--speed", "0x"), "write 20x for twenty times as fast as life"),

@@ -104,7 +104,7 @@ def test_a_rollout_is_followed_line_by_line_to_its_end(shop: Shop) -> None:
     assert before.startswith(f"{shop.name}: ScalingUp: 3 of 3 updated, ")
     assert re.fullmatch(rf"{shop.name}: revision \w+ is rolled out: 3 of 3 replicas ready", last)
     told = json.loads(shop.rollout("status", "--watch=false", "-o", "json"))
-    assert (told["verdict"], told["readyReplicas"], told["floor"]) == ("Completed", 3, 2)
+    assert (told["state"], told["readyReplicas"], told["floor"]) == ("Completed", 3, 2)
 
 
 def test_what_is_undone_stays_undone_when_a_machine_applies_it_again(shop: Shop) -> None:
@@ -323,7 +323,7 @@ def test_a_store_is_followed_server_by_server_paused_and_restarted(cluster: Path
     media.apply("beta.10", "beta.11")
     media.run("wait", media.name, "--for=jsonpath={.status.conditions[0].reason}=RolloutPaused", "--timeout=60s")
     held = media.standing(code=ExitCode.STANDS_STILL)
-    assert (held["verdict"], held["pools"][0]["partition"], held["pools"][0]["updatedReplicas"]) == ("Waiting", 4, 0)
+    assert (held["state"], held["pools"][0]["partition"], held["pools"][0]["updatedReplicas"]) == ("Waiting", 4, 0)
     assert "resumed" in media.rollout("resume")
     lines = media.rollout("status", "--timeout=60s").splitlines()
     assert lines[-1].endswith("is rolled out: 4 of 4 servers ready")

@@ -14,11 +14,11 @@ from holdfast.operators.podcliqueset import view as rollout_gangs
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
 from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.operators.podcliqueset.verbs import RESTARTED_AT, ROLLOUT
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, Scene
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Observed, Refusal
 from holdfast.runtime.controllers import PAUSED
 from holdfast.testing.snapshots import Snapshot
 from holdfast.views import rollout_screens, rollouts, spans
-from holdfast.views.rollouts import Standing, Verdict
+from holdfast.views.rollouts import RolloutState, Standing
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
 NOON = "2025-01-01T12:00:00Z"
@@ -74,64 +74,67 @@ def progress(turn: int | None = None, ended: str | None = None) -> dict[str, Any
     return shown | ({} if ended is None else {"updateEndedAt": ended})
 
 
-def scene(wire: dict[str, Any], *others: tuple[Resource, dict[str, Any]]) -> Scene:
+def observed(wire: dict[str, Any], *others: tuple[Resource, dict[str, Any]]) -> Observed:
     view = Snapshot(
         (resource, {"apiVersion": resource.api_version, "kind": resource.kind, **each}) for resource, each in others
     )
-    return Scene(view.put(SETS, wire), view)
+    return Observed(view.put(SETS, wire), view)
 
 
 def standing(wire: dict[str, Any]) -> Standing:
-    return rollout_gangs.standing(scene(wire))
+    return rollout_gangs.standing(observed(wire))
 
 
 # What a status comes to.
 
-VERDICTS: dict[str, tuple[dict[str, Any], Verdict]] = {
-    "all are there": (pod_clique_set(), Verdict.COMPLETED),
-    "nobody looked at it": (pod_clique_set(observedGeneration=2), Verdict.UNSEEN),
+ROLLOUT_STATES: dict[str, tuple[dict[str, Any], RolloutState]] = {
+    "all are there": (pod_clique_set(), RolloutState.COMPLETED),
+    "nobody looked at it": (pod_clique_set(observedGeneration=2), RolloutState.UNSEEN),
     "a replica is updated": (
         pod_clique_set(conditions=(READY, UPDATING), rollingUpdateProgress=progress(1)),
-        Verdict.UNDER_WAY,
+        RolloutState.UNDER_WAY,
     ),
-    "an update has ended": (pod_clique_set(rollingUpdateProgress=progress(ended=NOON)), Verdict.COMPLETED),
+    "an update has ended": (pod_clique_set(rollingUpdateProgress=progress(ended=NOON)), RolloutState.COMPLETED),
     "replicas are being made": (
         pod_clique_set(conditions=(condition("Progressing", "True", "Creating"),), availableReplicas=1),
-        Verdict.UNDER_WAY,
+        RolloutState.UNDER_WAY,
     ),
     "there is no room, for now": (
         pod_clique_set(conditions=(condition("Blocked", "True", "NoPlace"),), availableReplicas=1),
-        Verdict.UNDER_WAY,
+        RolloutState.UNDER_WAY,
     ),
     "nothing may be replaced": (
         pod_clique_set(conditions=(condition("Blocked", "True", "NoDisruptionBudget"),)),
-        Verdict.BLOCKED,
+        RolloutState.BLOCKED,
     ),
-    "it cannot be had": (pod_clique_set(conditions=(condition("Blocked", "True", "InvalidSpec"),)), Verdict.BLOCKED),
+    "it cannot be had": (
+        pod_clique_set(conditions=(condition("Blocked", "True", "InvalidSpec"),)),
+        RolloutState.BLOCKED,
+    ),
     "it is late": (
         pod_clique_set(conditions=(condition("Blocked", "True", "ProgressDeadlineExceeded"),)),
-        Verdict.FAILED,
+        RolloutState.FAILED,
     ),
     "pods have to be deleted": (
         pod_clique_set(conditions=(READY, condition("UpdateInProgress", "False", "Outdated")), updatedReplicas=0),
-        Verdict.WAITING,
+        RolloutState.WAITING,
     ),
     "it is paused in the middle": (
         pod_clique_set(annotations={PAUSED: "true"}, rollingUpdateProgress=progress(0)),
-        Verdict.WAITING,
+        RolloutState.WAITING,
     ),
     "it was changed while it is paused": (
         pod_clique_set(annotations={PAUSED: "true"}, observedGeneration=2),
-        Verdict.WAITING,
+        RolloutState.WAITING,
     ),
-    "it is paused, and there is nothing to do": (pod_clique_set(annotations={PAUSED: "true"}), Verdict.COMPLETED),
+    "it is paused, and there is nothing to do": (pod_clique_set(annotations={PAUSED: "true"}), RolloutState.COMPLETED),
 }
 
 
-@pytest.mark.parametrize("case", VERDICTS)
-def test_every_status_comes_to_a_verdict(case: str) -> None:
-    wire, verdict = VERDICTS[case]
-    assert standing(wire).verdict is verdict
+@pytest.mark.parametrize("case", ROLLOUT_STATES)
+def test_every_status_has_one_state(case: str) -> None:
+    wire, state = ROLLOUT_STATES[case]
+    assert standing(wire).state is state
 
 
 STATES: dict[str, tuple[dict[str, Any], bool, int | None, int]] = {
@@ -164,7 +167,7 @@ def test_what_keeps_it_from_going_on_is_told_before_what_it_does() -> None:
 SET = pod_clique_set(
     conditions=(READY, UPDATING), rollingUpdateProgress=progress(1), updatedReplicas=1, availableReplicas=1
 )
-LAYOUT = Layout(scene(SET).object.decode(PodCliqueSet))
+LAYOUT = Layout(observed(SET).object.decode(PodCliqueSet))
 WANTED = {name: hashes.template_hash(template) for name, template in LAYOUT.pod_templates.items()}
 
 
@@ -250,7 +253,7 @@ def pod(
     }
 
 
-WHOLE = scene(
+WHOLE = observed(
     SET,
     *((CLIQUES, made_clique(0, name, ready=2)) for name in ("web",)),
     (CLIQUES, made_clique(1, "web", ready=1, wait="pod x was taken down and what replaces it is not ready")),
@@ -316,14 +319,14 @@ def test_on_a_low_screen_the_replica_that_is_updated_is_the_one_that_is_shown() 
 
 
 def test_a_set_without_any_objects_is_shown_all_the_same() -> None:
-    tree = rollout_gangs.tree(scene(pod_clique_set()), NOW)
+    tree = rollout_gangs.tree(observed(pod_clique_set()), NOW)
     assert [branch.name for branch in tree.branches] == ["replica 0", "replica 1"]
     assert tree.branches[0].why.startswith("it lacks web")
 
 
 def test_pods_of_a_replica_that_is_no_longer_wanted_are_shown_as_leaving() -> None:
     stray = pod("llm-7-web", "zzzzz", "web:2")
-    tree = rollout_gangs.tree(scene(pod_clique_set(), (PODS, stray)), NOW)
+    tree = rollout_gangs.tree(observed(pod_clique_set(), (PODS, stray)), NOW)
     assert [(branch.name, branch.marks) for branch in tree.branches][-1] == ("replica 7", ("leaving",))
 
 
@@ -331,7 +334,7 @@ def test_pods_of_a_replica_that_is_no_longer_wanted_are_shown_as_leaving() -> No
 
 
 def answer(verb: str, wire: dict[str, Any]) -> Answer:
-    return ROLLOUT.answer(verb, Case(object=scene(wire).object, now=NOW))
+    return ROLLOUT.answer(verb, Case(object=observed(wire).object, now=NOW))
 
 
 PAUSES: dict[str, Any] = {"annotations": {PAUSED: "true"}}

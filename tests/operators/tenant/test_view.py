@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.client.resources import PODS, STATEFUL_SETS
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, Scene
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Observed, Refusal
 from holdfast.operators.tenant import view as rollout_tenants
 from holdfast.operators.tenant.observe import TENANTS as RESOURCE
 from holdfast.operators.tenant.render import RESTARTED_AT
@@ -16,7 +16,7 @@ from holdfast.operators.tenant.view import ROLLOUT
 from holdfast.runtime.controllers import PAUSED
 from holdfast.testing.snapshots import Snapshot
 from holdfast.views import rollout_screens, rollouts, spans
-from holdfast.views.rollouts import Standing, Verdict
+from holdfast.views.rollouts import RolloutState, Standing
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
 NOON = "2025-01-01T12:00:00Z"
@@ -119,50 +119,50 @@ def server(ordinal: int, revision: str, *, ready: bool = True, age: int = 60) ->
     }
 
 
-def scene(wire: dict[str, Any], made: dict[str, Any] | None, *servers: dict[str, Any]) -> Scene:
+def observed(wire: dict[str, Any], made: dict[str, Any] | None, *servers: dict[str, Any]) -> Observed:
     view = Snapshot(
         [*((STATEFUL_SETS, each) for each in (made,) if each is not None), *((PODS, each) for each in servers)]
     )
-    return Scene(view.put(RESOURCE, wire), view)
+    return Observed(view.put(RESOURCE, wire), view)
 
 
 def standing(wire: dict[str, Any], made: dict[str, Any] | None) -> Standing:
-    return rollout_tenants.standing(scene(wire, made))
+    return rollout_tenants.standing(observed(wire, made))
 
 
 # What a status comes to.
 
 UPDATING = tenant("Reconciling", "RolloutInProgress", pool=pool_status("PoolUpdating", lastProgressTime=ago(20)))
 
-VERDICTS: dict[str, tuple[dict[str, Any], dict[str, Any] | None, Verdict]] = {
-    "all are there": (tenant(), stateful_set(), Verdict.COMPLETED),
-    "nobody looked at it": (tenant(observed=2), stateful_set(), Verdict.UNSEEN),
-    "servers are replaced": (UPDATING, stateful_set(current="old", updated=1), Verdict.UNDER_WAY),
-    "it has just been told of another image": (tenant(), stateful_set(image=OLD), Verdict.UNDER_WAY),
-    "the StatefulSet has not looked at it": (tenant(), stateful_set(observed=6), Verdict.UNDER_WAY),
-    "the StatefulSet has just begun": (tenant(), stateful_set(current="old", updated=0), Verdict.UNDER_WAY),
-    "a restart has not reached it": (tenant(annotations={RESTARTED_AT: NOON}), stateful_set(), Verdict.UNDER_WAY),
-    "there is no pool yet": (tenant("Reconciling", "RolloutInProgress"), None, Verdict.UNDER_WAY),
-    "servers are ill": (tenant("Degraded", "PoolDegraded"), stateful_set(ready=3), Verdict.UNDER_WAY),
+STATES: dict[str, tuple[dict[str, Any], dict[str, Any] | None, RolloutState]] = {
+    "all are there": (tenant(), stateful_set(), RolloutState.COMPLETED),
+    "nobody looked at it": (tenant(observed=2), stateful_set(), RolloutState.UNSEEN),
+    "servers are replaced": (UPDATING, stateful_set(current="old", updated=1), RolloutState.UNDER_WAY),
+    "it has just been told of another image": (tenant(), stateful_set(image=OLD), RolloutState.UNDER_WAY),
+    "the StatefulSet has not looked at it": (tenant(), stateful_set(observed=6), RolloutState.UNDER_WAY),
+    "the StatefulSet has just begun": (tenant(), stateful_set(current="old", updated=0), RolloutState.UNDER_WAY),
+    "a restart has not reached it": (tenant(annotations={RESTARTED_AT: NOON}), stateful_set(), RolloutState.UNDER_WAY),
+    "there is no pool yet": (tenant("Reconciling", "RolloutInProgress"), None, RolloutState.UNDER_WAY),
+    "servers are ill": (tenant("Degraded", "PoolDegraded"), stateful_set(ready=3), RolloutState.UNDER_WAY),
     "somebody paused it": (
         tenant("Reconciling", "RolloutPaused"),
         stateful_set(current="old", updated=1),
-        Verdict.WAITING,
+        RolloutState.WAITING,
     ),
-    "it is late": (tenant("Degraded", "RolloutFailed"), stateful_set(current="old", updated=1), Verdict.FAILED),
-    "it cannot be had": (tenant("Blocked", "CredentialSecretNotFound"), stateful_set(), Verdict.BLOCKED),
+    "it is late": (tenant("Degraded", "RolloutFailed"), stateful_set(current="old", updated=1), RolloutState.FAILED),
+    "it cannot be had": (tenant("Blocked", "CredentialSecretNotFound"), stateful_set(), RolloutState.BLOCKED),
     "operators leave it alone": (
         tenant("Reconciling", "RolloutInProgress", annotations={PAUSED: "true"}),
         stateful_set(current="old", updated=1),
-        Verdict.WAITING,
+        RolloutState.WAITING,
     ),
 }
 
 
-@pytest.mark.parametrize("case", VERDICTS)
-def test_every_status_comes_to_a_verdict(case: str) -> None:
-    wire, made, verdict = VERDICTS[case]
-    assert standing(wire, made).verdict is verdict
+@pytest.mark.parametrize("case", STATES)
+def test_every_status_has_one_state(case: str) -> None:
+    wire, made, state = STATES[case]
+    assert standing(wire, made).state is state
 
 
 def test_a_pause_says_how_it_ends() -> None:
@@ -194,7 +194,7 @@ def test_the_end_counts_servers() -> None:
 
 
 def test_a_screen_of_80_columns() -> None:
-    whole = scene(
+    whole = observed(
         UPDATING,
         stateful_set(current="old", updated=2, ready=3, partition=2),
         server(0, "old", age=4_000),
@@ -226,7 +226,7 @@ def test_a_screen_of_80_columns() -> None:
 
 def test_a_pool_that_does_not_exist_yet_is_shown_too() -> None:
     (branch,) = rollout_tenants.tree(
-        scene(tenant("Reconciling", "RolloutInProgress", pool=pool_status("PoolNotCreated")), None), NOW
+        observed(tenant("Reconciling", "RolloutInProgress", pool=pool_status("PoolNotCreated")), None), NOW
     ).branches
     assert (branch.name, branch.marks, branch.note) == ("pool-0", ("NotCreated",), "floor 3")
 
@@ -235,7 +235,7 @@ def test_a_pool_that_does_not_exist_yet_is_shown_too() -> None:
 
 
 def answer(verb: str, wire: dict[str, Any]) -> Answer:
-    return ROLLOUT.answer(verb, Case(object=scene(wire, None).object, now=NOW))
+    return ROLLOUT.answer(verb, Case(object=observed(wire, None).object, now=NOW))
 
 
 HELD = tenant(rollout={"paused": True})

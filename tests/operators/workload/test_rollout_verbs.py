@@ -14,14 +14,14 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import CONTROLLER_REVISIONS, Resource
 from holdfast.kinds.cloudless import KINDS, Workload
 from holdfast.meta.patches import merge
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, Scene
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Observed, Refusal, RolloutKind
 from holdfast.operators.workload import verbs
 from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.render import RESTARTED_AT, Template
 from holdfast.operators.workload.view import REVISION
 from holdfast.testing.snapshots import Snapshot
-from holdfast.views.rollouts import Record, Standing, Verdict
+from holdfast.views.rollouts import Record, RolloutState, Standing
 
 RESOURCE = Resource.of(KINDS[0])
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -319,7 +319,7 @@ SEEN: dict[str, tuple[Object, bool]] = {
 @pytest.mark.parametrize("case", SEEN)
 def test_a_status_from_before_a_verb_is_not_taken_for_an_answer(case: str) -> None:
     obj, seen = SEEN[case]
-    assert (standing(obj).verdict is not Verdict.UNSEEN) is seen
+    assert (standing(obj).state is not RolloutState.UNSEEN) is seen
 
 
 def standing(obj: Object) -> Standing:
@@ -329,17 +329,17 @@ def standing(obj: Object) -> Standing:
     for each in HISTORY:
         wire = msgspec.to_builtins(each)
         view.put(CONTROLLER_REVISIONS, wire | {"metadata": wire["metadata"] | {"ownerReferences": [owner]}})
-    return verbs.standing(Scene(obj, view))
+    return verbs.standing(Observed(obj, view))
 
 
 def test_an_object_that_operators_leave_alone_is_shown_with_a_warning() -> None:
     (warning,) = standing(shop(annotations={"holdfast.dev/paused": "true"})).warnings
-    assert "no operator touches it" in warning
+    assert "no operator changes anything" in warning
 
 
 def test_an_object_that_operators_leave_alone_in_the_middle_waits_for_somebody() -> None:
     held = standing(under_way(annotations={"holdfast.dev/paused": "true"}))
-    assert (held.verdict, held.because.code) == (Verdict.WAITING, "LeftAlone")
+    assert (held.state, held.because.code) == (RolloutState.WAITING, "LeftAlone")
 
 
 # Every kind.

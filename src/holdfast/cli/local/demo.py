@@ -23,7 +23,7 @@ from holdfast.cli import logs
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.local import running
 from holdfast.cli.local.demo_subjects import Subject, subject_of
-from holdfast.cli.local.embedded import Embedded, Wish, embedded
+from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
 from holdfast.cli.local.serving import Settings
 from holdfast.cli.manifests import sources
 from holdfast.client.objects import Object
@@ -63,17 +63,17 @@ def command(directory: Path, seed: int) -> None:
     subjects = [subject_of(each.value) for each in sources.read([str(directory)])]
     with running.for_now() as home:
         settings = Settings(data_dir=None, bind="127.0.0.1", port=0, kubeconfig=home / "kubeconfig")
-        wish = Wish(settings=settings, nodes=4, seed=seed, directory=home / "node")
+        options = ClusterOptions(settings=settings, nodes=4, seed=seed, directory=home / "node")
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
-            runner.run(_run(wish, subjects))
+            runner.run(_run(options, subjects))
 
 
-async def _run(wish: Wish, subjects: Sequence[Subject]) -> None:
+async def _run(options: ClusterOptions, subjects: Sequence[Subject]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     began = time.monotonic()
-    async with embedded(wish) as cluster:
+    async with embedded(options) as cluster:
         stage = Stage(cluster, subjects, began=began)
         playing = asyncio.create_task(stage.play())
         stopping = asyncio.create_task(stop.wait())
@@ -83,7 +83,7 @@ async def _run(wish: Wish, subjects: Sequence[Subject]) -> None:
             raise click.Abort
         playing.result()
         if sys.stdout.isatty():
-            click.echo(f"\ncontinue by hand:  export KUBECONFIG={wish.settings.kubeconfig}")
+            click.echo(f"\ncontinue by hand:  export KUBECONFIG={options.settings.kubeconfig}")
             click.echo("the cluster stays until Ctrl-C")
             await stopping
         else:

@@ -1,4 +1,4 @@
-"""A whole cluster in this process, for as long as a command needs it: API server, controllers, nodes, operators."""
+"""A cluster in this process, for as long as a command runs: API server, controllers, nodes, operators."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from holdfast.runtime.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """
-    settings   where the server keeps its state and is reached
-    nodes      how many simulated nodes there are
-    seed       by which simulated pods draw their fates
-    directory  where pods that run as processes have their files
+class ClusterOptions:
+    """How to run an embedded cluster.
+
+    settings   where the server stores its state, and its address
+    nodes      the number of simulated nodes
+    seed       the seed of the random behaviour of simulated pods
+    directory  the directory for the files of pods that run as processes
     """
 
     settings: Settings
@@ -44,7 +45,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A cluster that works, a client of it, and what ends when the cluster cannot go on."""
+    """A running cluster: its address, a client, its manager, and the task that ends when the manager fails."""
 
     url: str
     client: ApiClient
@@ -53,26 +54,26 @@ class Embedded:
 
 
 @contextlib.asynccontextmanager
-async def embedded(wish: Wish) -> AsyncIterator[Embedded]:
+async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
     """Run a cluster until the end of the block."""
-    processes = ProcessNode(wish.directory) if wish.nodes else None
-    async with serving.serving(wish.settings, log_source=_log_source(processes)) as served:
-        with running.announced(wish.settings.data_dir) if wish.settings.data_dir else contextlib.nullcontext():
-            async with _managed(served, wish, processes) as cluster:
-                # What was imported and built by now stays for good.
+    processes = ProcessNode(options.directory) if options.nodes else None
+    async with serving.serving(options.settings, log_source=_log_source(processes)) as served:
+        with running.announced(options.settings.data_dir) if options.settings.data_dir else contextlib.nullcontext():
+            async with _managed(served, options, processes) as cluster:
+                # Everything imported and built so far is never freed, so the garbage collector may skip it.
                 gc.freeze()
                 yield cluster
 
 
 @contextlib.asynccontextmanager
-async def _managed(served: Serving, wish: Wish, processes: ProcessNode | None) -> AsyncIterator[Embedded]:
+async def _managed(served: Serving, options: ClusterOptions, processes: ProcessNode | None) -> AsyncIterator[Embedded]:
     metrics = Metrics()
     client = ApiClient(InProcess(served.server.handle, served.server.identity.admin_token), observed=metrics.called)
     await installing.install(client, kinds.ALL)
     cluster = Cluster(
-        nodes=wish.nodes,
+        nodes=options.nodes,
         processes=processes,
-        seed=wish.seed,
+        seed=options.seed,
         scalable=kinds.ALL,
         suspension=Suspension(datetime.now(UTC)),
     )
@@ -99,7 +100,7 @@ async def _managed(served: Serving, wish: Wish, processes: ProcessNode | None) -
 
 
 def _log_source(processes: ProcessNode | None) -> LogSource:
-    """Logs of processes; a simulated container says that it is one."""
+    """The logs of processes; of a simulated container, one line that says so."""
 
     def logs_of(pod: Mapping[str, Any], request: Request) -> AsyncIterator[bytes] | None:
         written = processes.logs(pod, request) if processes is not None else None
@@ -111,4 +112,4 @@ def _log_source(processes: ProcessNode | None) -> LogSource:
 
 
 async def _simulated() -> AsyncIterator[bytes]:
-    yield b"This container is simulated: nothing runs, so nothing is logged. Pods with runtimeClassName: process run.\n"
+    yield b"This container is simulated, so it has no log. Pods with runtimeClassName: process run as processes.\n"

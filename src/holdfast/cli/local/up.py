@@ -16,7 +16,7 @@ from holdfast.apiserver.http import listener
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs
 from holdfast.cli.local import running, serving
-from holdfast.cli.local.embedded import Wish, embedded
+from holdfast.cli.local.embedded import ClusterOptions, embedded
 from holdfast.cli.local.serving import Settings
 from holdfast.cli.local.summary import watch_summary
 from holdfast.cli.operator import health
@@ -83,17 +83,17 @@ def command(
         settings = Settings(
             data_dir=kept, bind=bind, port=port, kubeconfig=(kubeconfig or home / "kubeconfig").absolute()
         )
-        wish = Wish(settings=settings, nodes=nodes, seed=seed, directory=home / "node")
+        options = ClusterOptions(settings=settings, nodes=nodes, seed=seed, directory=home / "node")
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
-            runner.run(_run(wish, health_port))
+            runner.run(_run(options, health_port))
 
 
-async def _run(wish: Wish, health_port: int | None) -> None:
+async def _run(options: ClusterOptions, health_port: int | None) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with embedded(wish) as cluster, contextlib.AsyncExitStack() as stack:
-        lines = [f"ready: {cluster.url}  export KUBECONFIG={wish.settings.kubeconfig}"]
+    async with embedded(options) as cluster, contextlib.AsyncExitStack() as stack:
+        lines = [f"ready: {cluster.url}  export KUBECONFIG={options.settings.kubeconfig}"]
         if health_port is not None:
             address = await stack.enter_async_context(health.served(cluster.manager, LOOPBACK, port=health_port))
             lines.append(f"health: {address}/readyz  metrics: {address}/metrics")

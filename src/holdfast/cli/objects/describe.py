@@ -1,6 +1,6 @@
-"""``holdfast describe``: all about objects, with what belongs to them and what happened to them.
+"""``holdfast describe``: objects in detail, with the objects that they own and their Events.
 
-Fetches; what is told, and how, is `views.descriptions`'.
+This module reads them; `views.descriptions` makes the text.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import fetching, targets
 from holdfast.cli.objects.targets import Asked, Target
+from holdfast.cli.operator import selection
 from holdfast.client.discovery import Discovery, Served
 from holdfast.client.protocols import Scope
-from holdfast.client.resources import EVENTS, NODES, PODS
+from holdfast.client.resources import EVENTS, NODES, PODS, Resource
 from holdfast.meta.ages import age
 from holdfast.meta.errors import Forbidden, MethodNotAllowed, NotFound, StatusError
 from holdfast.views import tables
-from holdfast.views.descriptions import Surroundings, describe
+from holdfast.views.descriptions import StatusTable, Surroundings, describe
 from holdfast.views.tables import Column, Look, Row, Table
 
 T = TypeVar("T")
@@ -39,9 +40,9 @@ CHILDREN: Final = {
     "jobs.batch": ("pods",),
     "cronjobs.batch": ("jobs.batch",),
 }
-"""What the built-in kinds make; those that are not here make nothing."""
+"""The resources of the objects that built-in kinds own; the other built-in kinds own none."""
 
-MADE: Final = (
+CUSTOM_CHILDREN: Final = (
     "pods",
     "services",
     "configmaps",
@@ -53,12 +54,12 @@ MADE: Final = (
     "poddisruptionbudgets.policy",
     "horizontalpodautoscalers.autoscaling",
 )
-"""What kinds of one's own make of the built-in ones, besides kinds of their own group."""
+"""The built-in resources of objects that a custom kind may own."""
 
 
 @click.command("describe", cls=Verb)
 @targets.options
-@click.option("--show-events/--no-show-events", default=True, help="Whether to tell what happened.  [default: show]")
+@click.option("--show-events/--no-show-events", default=True, help="Whether to show Events.  [default: show]")
 @connecting.options
 def command(
     *,
@@ -66,13 +67,13 @@ def command(
     asked: Asked,
     show_events: bool,
 ) -> None:
-    """Tell all about objects: what they wait for, and why.
+    """Show objects in detail: what they wait for, and why.
 
-    What keeps an object from being as it should stands first; then what is wanted of it, what it
-    is, what belongs to it, and what happened. What is in a Secret is not shown.
+    The metadata and what the object waits for come first, then its spec, its status, the objects
+    that it owns, and its Events. The values in a Secret are not shown.
 
     \b
-    One:                holdfast describe deployment web
+    One object:         holdfast describe deployment web
     A node:             holdfast describe node/node-1
     All with a label:   holdfast describe pods -l app=web
     """
@@ -101,26 +102,37 @@ async def _describe(session: Session, asked: Asked, *, show_events: bool) -> Exi
 
 
 async def _around(session: Session, served: Served, obj: Object, known: Discovery) -> Surroundings:
-    """What there is besides an object: what belongs to it, and what happened to it."""
+    """What is shown beside an object: the objects that it owns, its Events, the tables of its operator."""
     meta = obj["metadata"]
     if served.resource == NODES:
         on_it = Target(known.find(PODS.plural), Scope(fields=f"spec.nodeName={meta['name']}"))
         running = await _seen(fetching.table(session.client, on_it, include="Object")) or Table()
         rows = running.rows or []
         return Surroundings(
-            belongings=_titled("Pods", running.columns, rows, Look(namespaces=True)),
-            # Their kubelets know no other uid of them than the name.
+            children=_titled("Pods", running.columns, rows, Look(namespaces=True)),
+            # A kubelet writes the name of its node as the uid.
             events=await _events(session, f"involvedObject.kind=Node,involvedObject.name={meta['name']}"),
             pods=[row.object or {} for row in rows],
         )
     made = [Target(each, Scope(namespace=meta.get("namespace", ""))) for each in children_of(served, known)]
     found = await asyncio.gather(*(_seen(fetching.table(session.client, each)) for each in made))
-    belongings: list[tuple[str, list[str]]] = []
+    children: list[tuple[str, list[str]]] = []
     for target, table in zip(made, found, strict=True):
         if table is not None:
             rows = [row for row in table.rows or () if _owned(row, meta["uid"])]
-            belongings += _titled(_plural(target.resource.kind), table.columns, rows, Look())
-    return Surroundings(belongings=belongings, events=await _events(session, f"involvedObject.uid={meta['uid']}"))
+            children += _titled(_plural(target.resource.kind), table.columns, rows, Look())
+    return Surroundings(
+        children=children,
+        events=await _events(session, f"involvedObject.uid={meta['uid']}"),
+        tables=_tables(served.resource),
+    )
+
+
+def _tables(resource: Resource) -> tuple[StatusTable, ...]:
+    if not _is_custom(resource.group):
+        return ()
+    kind = selection.rollout_kind(resource.group_resource)
+    return () if kind is None else kind.tables
 
 
 async def _events(session: Session, fields: str) -> list[Object]:
@@ -129,7 +141,7 @@ async def _events(session: Session, fields: str) -> list[Object]:
 
 
 async def _seen(answer: Awaitable[T]) -> T | None:
-    """An answer, or nothing where it is not for everybody's eyes, or not served: the rest is still worth telling."""
+    """An answer, or None where the user may not read the resource, or it is not served."""
     try:
         return await answer
     except (Forbidden, NotFound, MethodNotAllowed):
@@ -137,20 +149,21 @@ async def _seen(answer: Awaitable[T]) -> T | None:
 
 
 def children_of(served: Served, known: Discovery) -> list[Served]:
-    """Resources in which there may be objects that one of this resource owns."""
+    """The resources whose objects one of this resource may own."""
     resource = served.resource
     names = CHILDREN.get(resource.group_resource)
     if names is None and not _is_custom(resource.group):
         return []
     if names is not None:
         return [each for each in known.preferred() if each.resource.group_resource in names]
-    from holdfast import kinds  # hundreds of types, which most descriptions do without
+    from holdfast import kinds  # hundreds of types that built-in kinds do not need
 
     groups = {resource.group, *(kind.group for kind in kinds.ALL)}
     return [
         each
         for each in known.preferred()
-        if each.resource.namespaced and (each.resource.group_resource in MADE or each.resource.group in groups)
+        if each.resource.namespaced
+        and (each.resource.group in groups or each.resource.group_resource in CUSTOM_CHILDREN)
     ]
 
 
@@ -167,7 +180,7 @@ def _plural(kind: str) -> str:
 
 
 def _titled(title: str, columns: Sequence[Column], rows: Sequence[Row], look: Look) -> list[tuple[str, list[str]]]:
-    """A table with its title, if there is anything in it."""
+    """A table with its title; nothing where it has no rows."""
     if not rows:
         return []
     cells = [tables.header(columns, look), *(tables.line(columns, row, look) for row in rows)]

@@ -14,7 +14,7 @@ import holdfast
 from holdfast.apiserver.http.listener import new_event_loop
 from holdfast.cli import logs
 from holdfast.cli.operator import deploying, selection, wait_for
-from holdfast.cli.operator.operating import Wish, operate
+from holdfast.cli.operator.operating import RunOptions, operate
 from holdfast.runtime.health import LOOPBACK
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
@@ -78,7 +78,7 @@ def run(
     """
     if lease_namespace and not leader_elect:
         raise click.UsageError("--lease-namespace says where the lease of --leader-elect is; add that, or leave it out")
-    wish = Wish(
+    options = RunOptions(
         controllers=selection.chosen(names),
         kubeconfig=kubeconfig,
         context=context,
@@ -90,7 +90,7 @@ def run(
     )
     logs.configure(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(operate(wish))
+        runner.run(operate(options))
 
 
 @command.command("list")

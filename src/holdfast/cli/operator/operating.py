@@ -44,8 +44,8 @@ _GRANT: Final = "grant the role that 'holdfast operator manifests' prints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is to run, on which server, and how."""
+class RunOptions:
+    """The options of ``holdfast operator run``."""
 
     controllers: tuple[Controller[Any], ...]
     kubeconfig: Path | None = None
@@ -57,24 +57,24 @@ class Wish:
     installs: bool = True
 
 
-async def operate(wish: Wish) -> None:
+async def operate(options: RunOptions) -> None:
     """Run until a signal comes."""
     stop = _stopped_by_signals()
     metrics = Metrics()
-    connection = _connected(wish, metrics)
+    connection = _connected(options, metrics)
     try:
         manager = build_manager(
             connection.transport,
-            controllers=wish.controllers,
+            controllers=options.controllers,
             now=lambda: datetime.now(UTC),
-            settings=Settings(namespaces=wish.namespaces),
+            settings=Settings(namespaces=options.namespaces),
             metrics=metrics,
-            election=_candidacy(wish, connection),
+            election=_candidacy(options, connection),
         )
-        bind, port = wish.health
+        bind, port = options.health
         async with checkups.served(manager, bind, port=port) as address:
-            _log.info("operator started", extra={"fields": _described(wish, connection) | {"health": address}})
-            if await _done_before(stop, _prepared(wish, connection)):
+            _log.info("operator started", extra={"fields": _described(options, connection) | {"health": address}})
+            if await _done_before(stop, _prepared(options, connection)):
                 await _worked(manager, stop)
     finally:
         await connection.client.close()
@@ -127,38 +127,38 @@ async def _told(manager: Manager) -> None:
 # --- what it stands on
 
 
-def _connected(wish: Wish, metrics: Metrics) -> Connection:
+def _connected(options: RunOptions, metrics: Metrics) -> Connection:
     try:
-        return connect(wish.kubeconfig, context=wish.context, observed=metrics.called)
+        return connect(options.kubeconfig, context=options.context, observed=metrics.called)
     except KubeconfigError as error:
         raise InputError(Complaint(message=str(error))) from None
 
 
-def _candidacy(wish: Wish, connection: Connection) -> LeaderElection | None:
-    return LeaderElection(lease=Key(_lease_namespace(wish, connection), deploying.NAME)) if wish.elects else None
+def _candidacy(options: RunOptions, connection: Connection) -> LeaderElection | None:
+    return LeaderElection(lease=Key(_lease_namespace(options, connection), deploying.NAME)) if options.elects else None
 
 
-def _lease_namespace(wish: Wish, connection: Connection) -> str:
-    return wish.lease_namespace or connection.namespace
+def _lease_namespace(options: RunOptions, connection: Connection) -> str:
+    return options.lease_namespace or connection.namespace
 
 
-def _described(wish: Wish, connection: Connection) -> dict[str, Any]:
+def _described(options: RunOptions, connection: Connection) -> dict[str, Any]:
     return {
         "server": connection.server,
         "found_in": connection.source,
-        "controllers": [controller.name for controller in wish.controllers],
-        "namespaces": list(wish.namespaces) or "all",
+        "controllers": [controller.name for controller in options.controllers],
+        "namespaces": list(options.namespaces) or "all",
     }
 
 
 # --- what comes first
 
 
-async def _prepared(wish: Wish, connection: Connection) -> None:
+async def _prepared(options: RunOptions, connection: Connection) -> None:
     """Prepare the server, however long it is away."""
     for attempt in count(1):
         try:
-            await _prepare(wish, connection)
+            await _prepare(options, connection)
             return
         except (StatusError, Unreachable, TimeoutError) as error:
             if (final := _final(error, connection)) is not None:
@@ -169,16 +169,16 @@ async def _prepared(wish: Wish, connection: Connection) -> None:
         await asyncio.sleep(delay)
 
 
-async def _prepare(wish: Wish, connection: Connection) -> None:
+async def _prepare(options: RunOptions, connection: Connection) -> None:
     """Have the server serve the kinds, and say what we may not do there."""
     client = connection.client
-    if wish.installs:
-        written = await installing.install(client, selection.kinds_of(wish.controllers))
+    if options.installs:
+        written = await installing.install(client, selection.kinds_of(options.controllers))
         if written:
             _log.info("definitions installed", extra={"fields": {"written": written}})
-    lacking = await permissions.missing(client, permissions.needed(wish.controllers), namespaces=wish.namespaces)
-    if wish.elects:
-        place = _lease_namespace(wish, connection)
+    lacking = await permissions.missing(client, permissions.needed(options.controllers), namespaces=options.namespaces)
+    if options.elects:
+        place = _lease_namespace(options, connection)
         lacking += await permissions.missing(client, permissions.to_elect(), namespaces=[place])
     for permission in lacking:
         _log.error("permission missing", extra={"fields": {"permission": str(permission), "hint": _GRANT}})

@@ -1,13 +1,12 @@
-"""The operators there are: one table, and how to choose from it.
+"""The list of operators, and how a user selects controllers from it.
 
-What stands in the table is imported when it is asked for, so that a list of names
-costs nothing.  This module must not know what any of them does.
+The operators are imported when the list is first read.  This module must not know what
+any of them does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 from holdfast import kinds
@@ -19,7 +18,6 @@ from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller
 
 
-@cache
 def operators() -> tuple[Operator, ...]:
     """All operators."""
     return load()
@@ -35,8 +33,13 @@ def rollout_kinds() -> tuple[RolloutKind, ...]:
     return tuple(kind for each in operators() for kind in each.rollouts)
 
 
+def rollout_kind(group_resource: str) -> RolloutKind | None:
+    """The kind of a resource such as ``deployments.apps``, if it rolls out."""
+    return next((kind for kind in rollout_kinds() if kind.name == group_resource), None)
+
+
 def chosen(names: Iterable[str]) -> tuple[Controller[Any], ...]:
-    """The controllers of these names, each of which may be several with commas between; all, if there is none."""
+    """The controllers of these names; a name may be several, separated by commas; without names, all controllers."""
     wanted = dict.fromkeys(each.strip() for name in names for each in name.split(",") if each.strip())
     known = {controller.name: controller for controller in every_controller()}
     for name in wanted:
@@ -48,7 +51,7 @@ def chosen(names: Iterable[str]) -> tuple[Controller[Any], ...]:
 
 
 def kinds_of(controllers: Iterable[Controller[Any]]) -> tuple[Kind, ...]:
-    """The kinds of ours that controllers read or write, each once: what a server must serve for them to work."""
+    """The custom kinds that controllers read or write, each once: the server must serve them."""
     named = ((each.api_version, each.kind) for controller in controllers for each in controller.resources)
     found = (kinds.find(*each) for each in dict.fromkeys(named))
     return tuple(kind for kind in found if kind is not None)

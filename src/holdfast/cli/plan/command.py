@@ -1,7 +1,7 @@
 """``holdfast plan``: what a rollout will do, before it is done.
 
-The answer comes from `views.plans`; here it is asked for and put on paper: for
-people at a terminal, as plain lines for a pipe, as JSON for programs.
+The plan comes from `views.plans`.  This module prints it: as a table with bars on a
+terminal, as plain lines in a pipe, as JSON for programs.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
-from holdfast.cli.plan.options import FLAGS, Wish, rollout_options, wish_of
+from holdfast.cli.plan.options import FLAGS, RolloutOptions, described, rollout_options
 from holdfast.kernel.preview import Action, Phase
 from holdfast.kernel.reasons import count
 from holdfast.meta import durations
@@ -33,47 +33,48 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print the plan.")
 @click.pass_context
 def command(ctx: click.Context, /, output: str, **options: Any) -> None:
-    """Show what a rollout will do, step by step, before it is done.
+    """Show what a rollout will do, step by step, before it starts.
 
-    The rollout is described by a Workload's manifest, by options, or by both: options override the
-    manifest. Without --from, a new revision is assumed; with it, both manifests are compared, and if
-    only the number of replicas differs, the plan only scales.
+    No cluster is needed: a manifest, options, or both describe the rollout; options override the
+    manifest. Without --from, the plan rolls out a new revision; with it, both manifests are compared,
+    and if only the number of replicas differs, the plan only scales.
 
     \b
-    Of a manifest:        holdfast plan -f web.yaml
-    Of a change:          holdfast plan -f new.yaml --from old.yaml
-    Of mere numbers:      holdfast plan --replicas 10 --min-available 9 --max-surge 2
-    What if, in CI:       holdfast plan -f web.yaml --replicas 50 -o json
+    A manifest:           holdfast plan -f web.yaml
+    A change:             holdfast plan -f new.yaml --from old.yaml
+    Numbers alone:        holdfast plan --replicas 10 --min-available 9 --max-surge 2
+    In CI:                holdfast plan -f web.yaml --replicas 50 -o json
 
     Exits with 0 when there is a plan, with 1 when the rollout would be blocked, and with 2 when
-    something that was written has to be changed first.
+    the manifest or an option is invalid.
     """
-    wish = wish_of(**options)
-    for caution in wish.cautions:
+    asked = described(**options)
+    for caution in asked.cautions:
         click.echo(printable(f"note: {caution}"), err=True)
-    view = _view(wish)
-    show(view, output)
+    view = _view(asked)
+    show(view, output, paths=asked.paths)
     if view.blocked:
         ctx.exit(ExitCode.BLOCKED)
 
 
-def show(view: PlanView, output: str) -> None:
-    """Print a plan as a ``table``, for whoever reads it, or as ``json``."""
+def show(view: PlanView, output: str, *, paths: Mapping[str, str]) -> None:
+    """Print a plan as a ``table`` or as ``json``; `paths` are the JSON paths of the kind's settings."""
     if output == "json":
         click.echo(json.dumps(to_json(view), indent=2))
     elif sys.stdout.isatty():
-        click.echo(_painted(view), nl=False)
+        click.echo(_painted(view, paths), nl=False)
     else:
-        click.echo("\n".join(_lines(view)))
+        click.echo("\n".join(_lines(view, paths)))
 
 
-def _view(wish: Wish) -> PlanView:
+def _view(asked: RolloutOptions) -> PlanView:
+    rollout = asked.rollout
     try:
-        return plan_view(wish.spec, current=wish.current, scaling_only=wish.scaling_only, paused=wish.paused)
+        return plan_view(rollout.spec, current=asked.current, scaling_only=asked.scaling_only, paused=rollout.paused)
     except OverflowError:
         message = "the pauses add up to thousands of years"
         hint = "write a shorter pauseDuration, such as 30s, or a larger maxSurge or maxUnavailable"
-        raise InputError(Complaint(message=message, hint=hint, path="spec.rollout.pauseDuration")) from None
+        raise InputError(Complaint(message=message, hint=hint, path=asked.paths["pauseDuration"])) from None
 
 
 # --- in words ----------------------------------------------------------------
@@ -105,23 +106,23 @@ def _ending(view: PlanView) -> tuple[str, str]:
     return "done" if done else "then", view.outcome.message
 
 
-def _fix(fix: Fix) -> tuple[str, str]:
-    """A way out as options, and as it stands in a manifest."""
-    options = " ".join(f"{FLAGS[f'spec.rollout.{field}'][0]} {value}" for field, value in fix.fields)
-    return options, ", ".join(f"spec.rollout.{field}: {value}" for field, value in fix.fields)
+def _fix(fix: Fix, paths: Mapping[str, str]) -> tuple[str, str]:
+    """A fix as options, and as fields of a manifest."""
+    options = " ".join(f"{FLAGS[setting][0]} {value}" for setting, value in fix.fields)
+    return options, ", ".join(f"{paths.get(setting, setting)}: {value}" for setting, value in fix.fields)
 
 
 # --- plain -------------------------------------------------------------------
 
 
-def _lines(view: PlanView) -> Iterator[str]:
+def _lines(view: PlanView, paths: Mapping[str, str]) -> Iterator[str]:
     yield ", ".join(_title(view)).replace(",", ":", 1)
     yield ", ".join(" ".join(fact) for fact in _summary(view))
     for warning in view.warnings:
         yield f"warning: {warning.message} ({warning.code.value})"
     if view.rows:
         yield ""
-        rows = [("ROUND", "TIMES", "PHASE", "ACTION", "READY", "BECAUSE"), *map(_cells, view.rows)]
+        rows = [("ROUND", "TIMES", "PHASE", "ACTION", "READY", "REASON"), *map(_cells, view.rows)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -130,7 +131,7 @@ def _lines(view: PlanView) -> Iterator[str]:
     if view.remedy is not None:
         yield f"remedy: {view.remedy}"
     for fix in view.fixes:
-        yield "fix: {}  ({})".format(*_fix(fix))
+        yield "fix: {}  ({})".format(*_fix(fix, paths))
 
 
 def _cells(row: PlanRow) -> tuple[str, ...]:
@@ -160,19 +161,19 @@ _WIDE: Final = 110
 """Columns from which on there is room for longer bars."""
 
 
-def _painted(view: PlanView) -> str:
+def _painted(view: PlanView, paths: Mapping[str, str]) -> str:
     """The plan for a terminal, as text with its colours; `NO_COLOR` is obeyed by rich."""
     from rich.console import Console  # a tenth of a second that pipes and JSON need not wait for
 
     width = shutil.get_terminal_size().columns
     console = Console(file=StringIO(), force_terminal=True, width=width, highlight=False)
     with console.capture() as captured:
-        for part in _parts(view, width):
+        for part in _parts(view, width, paths):
             console.print(part)
     return _FILLING.sub(lambda end: end[0].replace(" ", ""), captured.get())
 
 
-def _parts(view: PlanView, width: int) -> Iterator[RenderableType]:
+def _parts(view: PlanView, width: int, paths: Mapping[str, str]) -> Iterator[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -189,7 +190,7 @@ def _parts(view: PlanView, width: int) -> Iterator[RenderableType]:
     mark, style = ("✗", "bold red") if view.blocked else ("…", "bold yellow") if word == "then" else ("✓", "bold green")
     yield Padding(Text.assemble((f"{mark} {word}", style), "  ", sentence), (1, 2, 0 if view.blocked else 1, 2))
     if view.remedy is not None:
-        yield Padding(_ways_out(view), (1, 2, 1, 2))
+        yield Padding(_fixes(view, paths), (1, 2, 1, 2))
 
 
 def _fact_style(view: PlanView, label: str) -> str:
@@ -205,7 +206,7 @@ def _table(view: PlanView, bar: int) -> RenderableType:
     table.add_column(justify="right", no_wrap=True)
     for header in ("phase", "action", "ready"):
         table.add_column(header, no_wrap=True)
-    table.add_column("because", overflow="fold")
+    table.add_column("reason", overflow="fold")
     previous: PlanRow | None = None
     for row, following in zip(view.rows, (*view.rows[1:], None), strict=True):
         table.add_row(*_painted_cells(view, row, previous, following, bar))
@@ -263,12 +264,12 @@ def _bar(view: PlanView, ready: int, cells: int) -> Text:
     return text
 
 
-def _ways_out(view: PlanView) -> RenderableType:
+def _fixes(view: PlanView, paths: Mapping[str, str]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, show_header=False, padding=(0, 3, 0, 0), pad_edge=False)
-    for options, manifest in map(_fix, view.fixes):
+    for options, manifest in (_fix(each, paths) for each in view.fixes):
         table.add_row(Text("fix", "green"), Text(options, "bold"), Text(manifest, "dim"))
     if not view.fixes:
         table.add_row(Text("remedy", "green"), Text(view.remedy or ""))

@@ -1,9 +1,9 @@
-"""The options that describe a rollout, and what is asked for by them.
+"""The options that describe a rollout, for ``holdfast plan`` and ``holdfast simulate``.
 
-A rollout is described by a manifest, by options, or by both: options override
-the manifest and are judged by the same schema, so that a mistake is explained
-alike wherever it was made.  What is then done with the rollout is up to the
-command that has these options.
+A manifest, options, or both describe a rollout: options override the manifest and are
+validated by the same schema, so that a mistake is explained alike in both.  Each kind
+declares how its manifests are planned (`OfflinePlanner`); this module must not know any
+kind.
 """
 
 from __future__ import annotations
@@ -19,66 +19,62 @@ from holdfast import kinds
 from holdfast.cli.errors import Complaint, InputError, Place
 from holdfast.cli.manifests import documents
 from holdfast.cli.manifests.documents import Document
-from holdfast.kernel.planning import UnsupportedStrategy, WorkloadSpec, parse_strategy
-from holdfast.kinds.cloudless import Workload
+from holdfast.cli.operator.selection import rollout_kinds
+from holdfast.kernel.planning import UnsupportedStrategy, parse_strategy
 from holdfast.kinds.values import nearest
-from holdfast.operators.workload.controller import revision, rollout_spec
+from holdfast.operators.rollouts import OfflinePlanner, OfflineRollout, RolloutKind
 
 FLAGS: Final = {
-    "spec.replicas": ("--replicas", "N", "How many replicas are desired."),
-    "spec.rollout.strategy": ("--strategy", "NAME", "RollingUpdate, Recreate, BlueGreen, Canary or OnDelete."),
-    "spec.rollout.maxSurge": ("--max-surge", "N|N%", "How many more than the desired replicas may live."),
-    "spec.rollout.maxUnavailable": ("--max-unavailable", "N|N%", "How many of the replicas may be missing."),
-    "spec.rollout.minAvailable": ("--min-available", "N|N%", "How many replicas must stay available."),
-    "spec.rollout.pauseDuration": ("--pause", "DURATION", "How long to wait between batches, such as 30s."),
+    "replicas": ("--replicas", "N", "The desired number of replicas."),
+    "strategy": ("--strategy", "NAME", "RollingUpdate, Recreate, BlueGreen, Canary or OnDelete."),
+    "maxSurge": ("--max-surge", "N|N%", "How many replicas may run above the desired number."),
+    "maxUnavailable": ("--max-unavailable", "N|N%", "How many replicas may be unavailable."),
+    "minAvailable": ("--min-available", "N|N%", "How many replicas must stay available."),
+    "pauseDuration": ("--pause", "DURATION", "How long to wait between batches, such as 30s."),
 }
-"""The options that stand for a field of a Workload: path, option, what it takes, what it means."""
+"""The options that set a field of the manifest, by setting: option, value, help."""
 
 MOST_REPLICAS: Final = 1_000_000
 
-_ONLY_WITH: Final = {"canary": "Canary", "blueGreen": "BlueGreen", "partition": "RollingUpdate"}
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
 _LONGEST: Final = 100
-"""Characters of an option's value."""
+"""The longest value of an option, in characters."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """The rollout that is asked for.
+class RolloutOptions:
+    """The rollout that the options describe.
 
-    scaling_only  the replicas that there are differ from what is desired in number alone
-    cautions      what the manifests say that another reader would take otherwise
+    paths         the JSON paths of the kind's settings
+    current       how many replicas run now
+    scaling_only  the replicas that run now are of the desired revision
+    cautions      places in the manifests that kubectl reads differently
     """
 
-    workload: Workload
-    spec: WorkloadSpec
+    rollout: OfflineRollout
+    paths: Mapping[str, str]
     current: int
     scaling_only: bool
     cautions: tuple[Complaint, ...] = ()
 
-    @property
-    def paused(self) -> bool:
-        rollout = self.workload.spec.rollout
-        return rollout is not None and bool(rollout.paused)
-
 
 def rollout_options(command: Command) -> Command:
-    """Give ``command`` the options from which `wish_of` makes a `Wish`."""
+    """Give ``command`` the options that `described` reads."""
     options = [
-        click.option("-f", "--file", metavar="FILE", help="The manifest of what is desired; - reads standard input."),
-        click.option("--from", "old", metavar="FILE", help="The manifest of what runs now, to compare with."),
+        click.option("-f", "--file", metavar="FILE", help="The manifest to roll out; - reads standard input."),
+        click.option("--from", "old", metavar="FILE", help="The manifest that runs now, to compare with."),
         click.option(
             "--current",
             metavar="N",
             type=click.IntRange(0, MOST_REPLICAS),
             help="How many replicas run now.  [default: as in --from, else as desired]",
         ),
-        click.option("--name", metavar="NAME", help="Which Workload, when a file has several."),
+        click.option("--name", metavar="NAME", help="Which object, when a file has several."),
         *(
-            click.option(flag, path, metavar=metavar, help=text)
-            for path, (flag, metavar, text) in ((_parameter(path), rest) for path, rest in FLAGS.items())
+            click.option(flag, setting.lower(), metavar=metavar, help=text)
+            for setting, (flag, metavar, text) in FLAGS.items()
         ),
     ]
     for option in reversed(options):
@@ -86,103 +82,135 @@ def rollout_options(command: Command) -> Command:
     return command
 
 
-def wish_of(*, file: str | None, old: str | None, current: int | None, name: str | None, **given: str | None) -> Wish:
-    """What the options of `rollout_options` ask for; raises `InputError`, or `click.UsageError`."""
+def described(
+    *, file: str | None, old: str | None, current: int | None, name: str | None, **given: str | None
+) -> RolloutOptions:
+    """The rollout that the options describe; raises `InputError`, or `click.UsageError`."""
     if old is not None and current is not None:
         raise click.UsageError("--from and --current both say what runs now; give one of them")
     if old is not None and file is None:
-        raise click.UsageError("--from is what runs now; give what is desired with -f")
+        raise click.UsageError("--from is the manifest that runs now; give the one to roll out with -f")
     if file == old == documents.STDIN:
         raise click.UsageError("standard input can be read once; give a file to -f or to --from")
-    overrides = {path: _typed(path, text) for path in FLAGS if (text := given.get(_parameter(path))) is not None}
-    if file is None and "spec.replicas" not in overrides:
+    settings = {each: _typed(each, text) for each in FLAGS if (text := given.get(each.lower())) is not None}
+    if file is None and "replicas" not in settings:
         raise click.UsageError(
             "no rollout is described; give a manifest with -f, or numbers such as --replicas 10 --max-surge 2"
         )
-    new = None if file is None else _the_workload(file, name)
-    desired = _decoded(new, overrides)
-    spec = _asked(lambda: rollout_spec(desired), new, overrides)
-    before = None if old is None else _the_workload(old, name, likely=desired.metadata.name)
-    running = None if before is None else _decoded(before, {})
+    new = _Manifest.minimal() if file is None else _Manifest.read(file, name)
+    desired = new.rollout(settings)
+    before = None if old is None else _Manifest.read(old, name, likely=desired.spec.name)
+    running = None if before is None else before.rollout({})
     if current is None:
-        current = spec.replicas if running is None else _asked(lambda: _replicas(running), before, {})
-    return Wish(
-        workload=desired,
-        spec=spec,
+        current = (desired if running is None else running).spec.replicas
+    return RolloutOptions(
+        rollout=desired,
+        paths=new.kind.settings,
         current=current,
-        scaling_only=running is not None and revision(running) == revision(desired),
-        cautions=tuple(caution for document in (new, before) if document is not None for caution in document.cautions),
+        scaling_only=running is not None and running.revision == desired.revision,
+        cautions=(*new.cautions, *(before.cautions if before is not None else ())),
     )
 
 
-def _replicas(workload: Workload) -> int:
-    return rollout_spec(workload).replicas
-
-
-def _parameter(path: str) -> str:
-    return path.rpartition(".")[2].lower()
-
-
-def _typed(path: str, text: str) -> int | str:
-    """The text of an option as YAML would read it; another style of a strategy's name is that strategy."""
+def _typed(setting: str, text: str) -> int | str:
+    """The value of an option as YAML would read it; strategies may be written in other styles."""
     if len(text) > _LONGEST:
-        flag, metavar, _ = FLAGS[path]
+        flag, metavar, _ = FLAGS[setting]
         message = f"a value of {len(text):,} characters"
         raise InputError(Complaint(message=message, hint=f"write {flag} {metavar}", path=flag))
-    if path == "spec.rollout.strategy":
+    if setting == "strategy":
         try:
             return str(parse_strategy(text.replace("-", "")))
         except UnsupportedStrategy:
             return text
-    return int(text) if _INTEGER.fullmatch(text) and path != "spec.rollout.pauseDuration" else text
+    return int(text) if _INTEGER.fullmatch(text) and setting != "pauseDuration" else text
 
 
 # --- the manifest ------------------------------------------------------------
 
 
-def _the_workload(file: str, name: str | None, *, likely: str | None = None) -> Document:
-    """The one Workload that is meant; other objects in the file are none of our business."""
-    found = documents.read(file)
-    workloads = [document for document in found if _kind(document) == "Workload"]
-    named = [document for document in workloads if _name(document) == (name or likely)]
-    if len(named) == 1:
-        return named[0]
-    if len(workloads) == 1 and name is None:
-        return workloads[0]
-    place = Place("<stdin>" if file == documents.STDIN else file)
-    if workloads:
-        names = ", ".join(str(_name(document)) for document in workloads)
-        called = "" if name is None else f" called {name!r}"
-        message = f"there is not exactly one Workload{called} in it, but {names}"
-        raise InputError(Complaint(message=message, hint="choose one with --name", place=place))
-    others = ", ".join(dict.fromkeys(str(document.value["kind"]) for document in found))
-    message = f"there is no Workload in it, only {others}"
-    hint = "only Workloads can be asked about so far; give numbers instead, such as --replicas 3 --max-unavailable 1"
-    raise InputError(Complaint(message=message, hint=hint, place=place))
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """A manifest of a kind that can be planned offline; `document` is None where there is no file."""
+
+    kind: RolloutKind
+    planner: OfflinePlanner
+    document: Document | None
+
+    @classmethod
+    def minimal(cls) -> _Manifest:
+        return cls(*_planned_kinds()[0], None)
+
+    @classmethod
+    def read(cls, file: str, name: str | None, *, likely: str | None = None) -> _Manifest:
+        """The one object of the file that can be planned; objects of other kinds are skipped."""
+        found = documents.read(file)
+        planned = [
+            cls(kind, planner, document)
+            for document in found
+            for kind, planner in _planned_kinds()
+            if _kind(document) == (kind.resource.api_version, kind.resource.kind)
+        ]
+        named = [each for each in planned if each.name == (name or likely)]
+        if len(named) == 1:
+            return named[0]
+        if len(planned) == 1 and name is None:
+            return planned[0]
+        place = Place("<stdin>" if file == documents.STDIN else file)
+        known = " or ".join(kind.resource.kind for kind, _ in _planned_kinds())
+        if planned:
+            names = ", ".join(str(each.name) for each in planned)
+            called = "" if name is None else f" called {name!r}"
+            message = f"it must have exactly one {known}{called}, and it has {names}"
+            raise InputError(Complaint(message=message, hint="choose one with --name", place=place))
+        others = ", ".join(dict.fromkeys(str(document.value["kind"]) for document in found))
+        message = f"it has no {known}, only {others}"
+        hint = f"{known} can be planned from a manifest; or give numbers, such as --replicas 3 --max-unavailable 1"
+        raise InputError(Complaint(message=message, hint=hint, place=place))
+
+    @property
+    def name(self) -> str | None:
+        metadata = None if self.document is None else self.document.value.get("metadata")
+        return metadata.get("name") if isinstance(metadata, dict) else None
+
+    @property
+    def cautions(self) -> tuple[Complaint, ...]:
+        return () if self.document is None else tuple(self.document.cautions)
+
+    def rollout(self, settings: Mapping[str, Any]) -> OfflineRollout:
+        """The rollout that it describes with these settings in place of its own; raises `InputError`."""
+        value = self.planner.minimal if self.document is None else self.document.value
+        fields = {self.kind.settings[each]: setting for each, setting in settings.items()}
+        changed = _with_fields(value, fields)
+        if "strategy" in settings:
+            other = (path for path, owner in self.planner.only_with.items() if owner != settings["strategy"])
+            changed = _without_fields(changed, other)
+        flags = {self.kind.settings[each]: FLAGS[each] for each in settings}
+        return _checked(lambda: self.planner.rollout(changed), self.document, flags)
 
 
-def _name(document: Document) -> str | None:
-    metadata = document.value.get("metadata")
-    return metadata.get("name") if isinstance(metadata, dict) else None
+def _planned_kinds() -> list[tuple[RolloutKind, OfflinePlanner]]:
+    """The kinds that can be planned without a cluster."""
+    return [(kind, kind.offline) for kind in rollout_kinds() if kind.offline is not None]
 
 
-def _kind(document: Document) -> str | None:
-    """The name of the document's kind if it is one of ours; None for other people's objects."""
+def _kind(document: Document) -> tuple[str, str] | None:
+    """The document's apiVersion and kind where Holdfast has the kind; None for other objects; raises `InputError`."""
     value = document.value
     if not isinstance(value, dict):
-        _asked(lambda: kinds.decode(value), document, {})
+        _checked(lambda: kinds.decode(value), document, {})
     api_version, name = value.get("apiVersion"), value.get("kind")
     if isinstance(api_version, str) and isinstance(name, str):
         if kinds.find(api_version, name) is not None:
-            return name
-        if not _meant_for_us(api_version, name):
+            return api_version, name
+        if not _probably_ours(api_version, name):
             return None
-    _asked(lambda: kinds.decode(value), document, {})
+    _checked(lambda: kinds.decode(value), document, {})
     return None
 
 
-def _meant_for_us(api_version: str, name: str) -> bool:
-    """Whether an object that is none of ours was probably meant to be."""
+def _probably_ours(api_version: str, name: str) -> bool:
+    """Whether an unknown apiVersion and kind are probably a misspelling of a kind that Holdfast has."""
     group = api_version.partition("/")[0]
     groups = {kind.group for kind in kinds.ALL}
     return group in groups or (
@@ -193,57 +221,57 @@ def _meant_for_us(api_version: str, name: str) -> bool:
 # --- the options over it -----------------------------------------------------
 
 
-def _decoded(document: Document | None, overrides: Mapping[str, Any]) -> Workload:
-    bare = {
-        "apiVersion": "cloudless.io/v1",
-        "kind": "Workload",
-        "metadata": {"name": "fleet"},
-        "spec": {"image": "any"},
-    }
-    value = bare if document is None else document.value
-    decoded = _asked(lambda: kinds.decode(_overridden(value, overrides)), document, overrides)
-    assert isinstance(decoded, Workload), "only Workloads are chosen"
-    return decoded
+def _with_fields(value: Any, fields: Mapping[str, Any]) -> Any:
+    """``value`` with fields set by JSON path; a parent that is no object is left for the schema to refuse."""
+    for path, setting in fields.items():
+        value = _set(value, path.split("."), setting)
+    return value
 
 
-def _overridden(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """``value`` with the options written into it; what belongs to another strategy goes when the strategy does."""
-    if not overrides:
-        return dict(value)
-    spec = value.get("spec")
-    rollout = (spec.get("rollout") or {}) if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(rollout, dict):
-        return dict(value)
-    rollout = dict(rollout)
-    for path, setting in overrides.items():
-        field = path.rpartition(".")[2]
-        if field == "replicas":
-            spec = {**spec, field: setting}
-        else:
-            rollout[field] = setting
-    strategy = overrides.get("spec.rollout.strategy")
-    if strategy is not None:
-        rollout = {field: held for field, held in rollout.items() if _ONLY_WITH.get(field, strategy) == strategy}
-    return {**value, "spec": {**spec, "rollout": rollout}}
+def _set(value: Any, path: list[str], setting: Any) -> Any:
+    if not path:
+        return setting
+    if value is None:
+        value = {}
+    return {**value, path[0]: _set(value.get(path[0]), path[1:], setting)} if isinstance(value, dict) else value
 
 
-Answer = TypeVar("Answer")
+def _without_fields(value: Any, paths: Iterable[str]) -> Any:
+    for path in paths:
+        value = _removed(value, path.split("."))
+    return value
 
 
-def _asked(ask: Callable[[], Answer], document: Document | None, overrides: Iterable[str]) -> Answer:
-    """What ``ask`` answers; a refusal is told with the option, or the line, that it is about."""
+def _removed(value: Any, path: list[str]) -> Any:
+    first, *rest = path
+    if not isinstance(value, dict) or first not in value:
+        return value
+    if rest:
+        return {**value, first: _removed(value[first], rest)}
+    return {field: held for field, held in value.items() if field != first}
+
+
+Checked = TypeVar("Checked")
+
+
+def _checked(
+    check: Callable[[], Checked], document: Document | None, flags: Mapping[str, tuple[str, str, str]]
+) -> Checked:
+    """The result of ``check``; raises `InputError` with the option, or the line, of each problem."""
     try:
-        return ask()
+        return check()
     except kinds.DocumentError as error:
-        # What else is wrong with a field that is wrong already can wait.
+        # One problem for each field is enough.
         first = {problem.path: problem for problem in reversed(error.problems)}
         ordered = sorted(first.values(), key=error.problems.index)
-        raise InputError(*(_complaint(problem, document, overrides) for problem in ordered)) from None
+        raise InputError(*(_complaint(problem, document, flags) for problem in ordered)) from None
 
 
-def _complaint(problem: kinds.Problem, document: Document | None, overrides: Iterable[str]) -> Complaint:
-    if problem.path in overrides:
-        flag, metavar, _ = FLAGS[problem.path]
+def _complaint(
+    problem: kinds.Problem, document: Document | None, flags: Mapping[str, tuple[str, str, str]]
+) -> Complaint:
+    if problem.path in flags:
+        flag, metavar, _ = flags[problem.path]
         hint = problem.hint or f"write {flag} {metavar}"
         return Complaint(message=problem.message, hint=hint, path=flag)
     place = None if document is None else document.place_of(problem.path)

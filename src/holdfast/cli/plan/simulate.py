@@ -21,9 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
-from holdfast.cli.plan.options import Wish, rollout_options, wish_of
-from holdfast.kernel.rollout import OnFailure
-from holdfast.kinds.cloudless.rollouts import Rollout
+from holdfast.cli.plan.options import RolloutOptions, described, rollout_options
 from holdfast.meta import durations
 from holdfast.simulator import logs
 from holdfast.simulator.frames import Actor, Ending, Frame, InvariantBroken, Run
@@ -47,9 +45,6 @@ FILM: Final = 12.0
 PER_FRAME: Final = 0.4
 """Seconds that a frame of a short film lasts."""
 TICK: Final = 1 / 15
-
-DEADLINE: Final = "10m"
-"""What an API server writes for progressDeadline when it is absent."""
 
 NEVER: Final = "never"
 AT_ONCE: Final = "max"
@@ -152,11 +147,11 @@ def command(
     Exits with 0 when the rollout ends well or waits for somebody, with 1 when it is blocked or stuck,
     and with 2 when something that was written has to be changed first.
     """
-    wish = wish_of(**options)
-    for caution in wish.cautions:
+    asked = described(**options)
+    for caution in asked.cautions:
         click.echo(printable(f"note: {caution}"), err=True)
     neighbours = Neighbours(ready_after=ready_after, slow=slow, crash=crash, broken=frozenset({"v2"} if broken else ()))
-    scenario = _scenario(wish, neighbours=neighbours, script=script, promote_after=promote_after)
+    scenario = _scenario(asked, neighbours=neighbours, script=script, promote_after=promote_after)
     run = _run(scenario, seed)
     if output == "json":
         click.echo(json.dumps(to_json(run), indent=2))
@@ -169,41 +164,34 @@ def command(
 
 
 def _scenario(
-    wish: Wish, *, neighbours: Neighbours, script: Sequence[str], promote_after: timedelta | None
+    asked: RolloutOptions, *, neighbours: Neighbours, script: Sequence[str], promote_after: timedelta | None
 ) -> Scenario:
     try:
         commands = parse_all(script)
     except ScriptError as error:
         raise InputError(Complaint(message=str(error), path="--script")) from None
     scales = (command.number or 0 for command in commands if command.verb is Verb.SCALE)
-    most = max(wish.spec.replicas, wish.current, *scales)
+    rollout = asked.rollout
+    most = max(rollout.spec.replicas, asked.current, *scales)
     if most > MOST_REPLICAS:
-        message = f"{most:,} replicas are more than are simulated one by one"
-        hint = f"write {MOST_REPLICAS:,} or less, or ask 'holdfast plan', which counts any number"
+        message = f"{most:,} replicas are too many: {MOST_REPLICAS:,} can be simulated, each of them separately"
+        hint = f"write {MOST_REPLICAS:,} or less, or use 'holdfast plan', which takes any number"
         raise InputError(Complaint(message=message, hint=hint))
-    if wish.paused:
+    if rollout.paused:
         commands = (Command(timedelta(), Verb.PAUSE), *commands)
-    rollout = wish.workload.spec.rollout or Rollout()
     return Scenario(
-        spec=wish.spec,
-        current=wish.current,
-        target="v1" if wish.scaling_only else "v2",
-        min_ready=timedelta(seconds=rollout.min_ready_seconds or 0),
-        deadline=_deadline(rollout.progress_deadline or DEADLINE),
-        on_failure=OnFailure(rollout.on_failure or OnFailure.HOLD),
-        count_terminating=rollout.replacement == "onTermination",
+        spec=rollout.spec,
+        current=asked.current,
+        target="v1" if asked.scaling_only else "v2",
+        min_ready=rollout.min_ready,
+        deadline=rollout.deadline,
+        on_failure=rollout.on_failure,
+        count_terminating=rollout.count_terminating,
         neighbours=neighbours,
         script=commands,
         promote_after=promote_after,
         limit=LIMIT,
     )
-
-
-def _deadline(text: str) -> timedelta:
-    try:
-        return durations.parse(text)
-    except durations.DurationError as error:
-        raise InputError(Complaint(message=str(error), path="spec.rollout.progressDeadline")) from None
 
 
 def _run(scenario: Scenario, seed: int) -> Run:

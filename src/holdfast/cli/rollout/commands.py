@@ -24,7 +24,7 @@ from holdfast.cli.operator.selection import rollout_kinds
 from holdfast.cli.rollout import following
 from holdfast.cli.rollout import status as rollout_status
 from holdfast.cli.rollout.history import show_history
-from holdfast.cli.rollout.plan import Wish, plan
+from holdfast.cli.rollout.plan import PlanOptions, plan
 from holdfast.client import waiting
 from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType
@@ -314,12 +314,14 @@ def plan_command(
     """
     if bool(words) == bool(file):
         raise click.UsageError("name an object, or give what would be applied with -f FILE")
-    wish = Wish(file=file, image=image, replicas=replicas, output=output)
+    given = {"image": image or None, "replicas": replicas}
+    settings = {setting: value for setting, value in given.items() if value is not None}
+    options = PlanOptions(file=file, settings=settings, output=output)
 
     async def show(session: Session) -> ExitCode | None:
         target = await _one(session, words) if words else None
         if target is not None:
             _rolls(target)
-        return await plan(session, target, wish, kinds=rollout_kinds())
+        return await plan(session, target, options, kinds=rollout_kinds())
 
     connecting.run(where, show)

@@ -1,7 +1,7 @@
-"""The objects of one rollout: as they are, or as they change.
+"""The objects of one rollout: read once, or watched.
 
-What is watched is the object and the parts of it that its kind names, all by one selector.
-What they mean is not known here.
+The command reads the object and the parts that its kind declares, all by one selector.
+This module must not know what the objects mean.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from holdfast.cli.rollout.listed import listed
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import CONTROLLER_REVISIONS
-from holdfast.operators.rollouts import RolloutKind, Scene, records_of
+from holdfast.operators.rollouts import Observed, RolloutKind, records_of
 from holdfast.runtime.caches import Caches
 from holdfast.views.rollouts import Record
 
 
 async def records(session: Session, obj: Object, kind: RolloutKind) -> tuple[Record, ...]:
-    """What is kept of the earlier revisions of an object; nothing, where its kind keeps none."""
+    """The earlier revisions of an object; none where its kind keeps none."""
     if kind.history is None:
         return ()
     listing = await session.client.list(CONTROLLER_REVISIONS, _beside(obj, kind))
     return records_of(listing.objects, obj)
 
 
-async def look(session: Session, target: Target, kind: RolloutKind) -> Scene:
-    """The scene as it is now."""
+async def look(session: Session, target: Target, kind: RolloutKind) -> Observed:
+    """The object and its parts, read once."""
     obj = await session.client.get(target.resource, target.key)
-    # The parts are listed after the object: what its status speaks of was there before.
-    return Scene(obj, await listed(session.client, obj, dict.fromkeys(kind.parts, _beside(obj, kind))))
+    # The parts are listed after the object, so everything that its status mentions is in the lists.
+    return Observed(obj, await listed(session.client, obj, dict.fromkeys(kind.parts, _beside(obj, kind))))
 
 
 class Following:
-    """A scene that is kept as it is on the server."""
+    """The object and its parts, kept up to date by watches."""
 
     def __init__(self, session: Session, target: Target, kind: RolloutKind, obj: Object) -> None:
         self._target = target
@@ -56,7 +56,7 @@ class Following:
         await self._caches.run()
 
     async def ready(self) -> None:
-        """Return when everything was listed once; raises `Refused` if something cannot be."""
+        """Return when every resource was listed once; raises `Refused` if one cannot be listed."""
         synced = asyncio.ensure_future(self._caches.synced())
         try:
             while not synced.done():
@@ -68,13 +68,13 @@ class Following:
 
     @property
     def trouble(self) -> str:
-        """What keeps the scene from being up to date; empty while all is well."""
+        """Why the watches are not up to date; empty while they are."""
         return "; ".join(f"cannot watch {resource}: {why}" for resource, why in self._caches.trouble().items())
 
-    def scene(self) -> Scene | None:
-        """What is known now; None once the object is gone."""
+    def observed(self) -> Observed | None:
+        """The latest objects; None once the object is deleted."""
         obj = self._caches.get(self._target.resource, self._target.key)
-        return None if obj is None or obj.uid != self._first.uid else Scene(obj, self._caches)
+        return None if obj is None or obj.uid != self._first.uid else Observed(obj, self._caches)
 
     async def change(self, *, within: float | None = None) -> bool:
         """Wait for a change; False if none came in so many seconds."""
@@ -88,13 +88,13 @@ class Following:
 
 
 _PATIENCE = 2.0
-"""Seconds after which trouble with the first list is told."""
+"""Seconds after which a list that still fails ends the command."""
 
 
 @contextlib.asynccontextmanager
 async def following(session: Session, target: Target, kind: RolloutKind) -> AsyncGenerator[Following, None]:
     """Follow a rollout until the block ends."""
-    # Trouble with a watch is shown on the screen, and must not be written across it.
+    # Failures of a watch are shown on the screen; log lines would break it.
     logging.getLogger("holdfast").addHandler(logging.NullHandler())
     obj = await session.client.get(target.resource, target.key)
     made = Following(session, target, kind, obj)

@@ -27,10 +27,10 @@ async def show_history(
     kept = kind.history
     if kept is None:
         raise Refused(*kind.unsupported["history"].lines(f"{target.type}/{target.name}"))
-    scene = await following.look(session, target, kind)
-    records = records_of(scene.view.owned(CONTROLLER_REVISIONS, scene.object.uid), scene.object)
-    refused = kept.refused(scene.object)
-    past = rollouts.history(kind.standing(scene), records, label=kept.label, refused=refused)
+    observed = await following.look(session, target, kind)
+    records = records_of(observed.view.owned(CONTROLLER_REVISIONS, observed.object.uid), observed.object)
+    refused = kept.refused(observed.object)
+    past = rollouts.history(kind.standing(observed), records, label=kept.label, refused=refused)
     if number is not None:
         click.echo(printable(_one(past, number, output)), nl=False)
     elif output:

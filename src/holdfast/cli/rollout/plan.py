@@ -1,7 +1,7 @@
-"""``holdfast rollout plan``: what will happen, from what runs now.
+"""``holdfast rollout plan``: what a rollout will do, starting from what runs now.
 
-The server is asked what it would make of a change (a dry run), and the world is read as
-the operator reads it; the plan is the engine's own preview from there.  Nothing is changed.
+A dry run on the server gives the object as it would be.  The command then reads what the
+operator would read, and the engine previews the rollout from there.  Nothing is changed.
 """
 
 from __future__ import annotations
@@ -22,90 +22,100 @@ from holdfast.cli.rollout.listed import listed
 from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType, Scope
 from holdfast.meta.exchange import JSON, Request, encode
-from holdfast.operators.rollouts import Planner, Refusal, RolloutKind
+from holdfast.meta.patches import merge
+from holdfast.operators.rollouts import Refusal, RolloutKind
 from holdfast.runtime.controllers import Controller, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is asked about: a manifest, or an object that exists and what would be changed of it."""
+class PlanOptions:
+    """What to plan: a manifest, or an object that exists and the settings that would change.
+
+    settings  the values of --image and --replicas, by setting
+    """
 
     file: str = ""
-    image: str = ""
-    replicas: int | None = None
+    settings: Mapping[str, Any]
     output: str = "table"
 
-    def changes(self) -> dict[str, Any]:
-        given = {"image": self.image or None, "replicas": self.replicas}
-        spec = {field: value for field, value in given.items() if value is not None}
-        return {"spec": spec} if spec else {}
 
-
-async def plan(session: Session, target: Target | None, wish: Wish, *, kinds: Sequence[RolloutKind]) -> ExitCode | None:
-    """Print the plan of a change, or of what is under way."""
+async def plan(
+    session: Session, target: Target | None, options: PlanOptions, *, kinds: Sequence[RolloutKind]
+) -> ExitCode | None:
+    """Print the plan of a change, or of the rollout that is in progress."""
     manifest: Mapping[str, Any] | None = None
     if target is None:
-        target, manifest = await _described(session, wish, kinds)
-    outlook = _outlook(kinds, target)
-    if manifest is None:
-        obj = await _changed(session, target, wish.changes())
-    else:
-        obj = await _tried(session, target, manifest, type=PatchType.APPLY, force="true")
-    view = outlook.plan(await _world(session, outlook.controller, obj), obj.key, datetime.now(UTC))
-    if isinstance(view, Refusal):
-        raise Refused(f"blocked: {view.message}", f"remedy: {view.hint}")
-    show(view, wish.output)
-    return ExitCode.BLOCKED if view.blocked else None
-
-
-def _outlook(kinds: Sequence[RolloutKind], target: Target) -> Planner:
-    """How the kind of an object is planned; raises `Refused`."""
+        target, manifest = await _described(session, options, kinds)
     kind = next(each for each in kinds if each.name == target.resource.group_resource)
     if kind.planner is None:
         raise Refused(*kind.unsupported["plan"].lines(f"{target.type}/{target.name}"))
-    return kind.planner
+    changes = _changes(kind, options.settings)
+    if manifest is not None:
+        body = merge.apply(manifest, changes)
+        obj = await _dry_run(session, target, body, type=PatchType.APPLY, force="true")
+    elif changes:
+        obj = await _dry_run(session, target, changes, type=PatchType.MERGE)
+    else:
+        obj = await session.client.get(target.resource, target.key)
+    view = kind.planner.plan(await _world(session, kind.planner.controller, obj), obj.key, datetime.now(UTC))
+    if isinstance(view, Refusal):
+        raise Refused(f"blocked: {view.message}", f"remedy: {view.hint}")
+    show(view, options.output, paths=kind.settings)
+    return ExitCode.BLOCKED if view.blocked else None
 
 
-# Asking the server.
+def _changes(kind: RolloutKind, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings as a merge patch; raises `InputError` for one that the kind does not have."""
+    patch: dict[str, Any] = {}
+    for setting, value in settings.items():
+        path = kind.settings.get(setting)
+        if path is None:
+            message = f"{kind.name} has no field that this option sets"
+            raise InputError(Complaint(message=message, hint="write the change in a manifest: -f", path=f"--{setting}"))
+        *parents, last = path.split(".")
+        inner = patch
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[last] = value
+    return patch
 
 
-async def _changed(session: Session, target: Target, changes: Mapping[str, Any]) -> Object:
-    if not changes:
-        return await session.client.get(target.resource, target.key)
-    return await _tried(session, target, changes, type=PatchType.MERGE)
+# The object as it would be.
 
 
-async def _described(session: Session, wish: Wish, kinds: Sequence[RolloutKind]) -> tuple[Target, Mapping[str, Any]]:
-    """The one manifest in the file that rolls out, and which object it is about."""
+async def _described(
+    session: Session, options: PlanOptions, kinds: Sequence[RolloutKind]
+) -> tuple[Target, Mapping[str, Any]]:
+    """The one manifest of the file whose kind rolls out, and the object that it describes."""
     known = await session.discovery()
-    found = [(each, known.kind(each.gvk)) for each in sources.read((wish.file,))]
+    found = [(each, known.kind(each.gvk)) for each in sources.read((options.file,))]
     names = [each.name for each in kinds]
     rolling = [(each, served) for each, served in found if served.resource.group_resource in names]
     if len(rolling) != 1:
         there = ", ".join(each.name for each, _ in rolling) or "none"
-        message = f"exactly one object that rolls out has to be in {wish.file}, and there is {there}"
+        message = f"{options.file} must have exactly one object that rolls out, and it has {there}"
         raise InputError(Complaint(message=message, hint=f"such objects are of {', '.join(names)}"))
     ((manifest, served),) = rolling
     key = manifest.key(served, session.namespace, strict=session.strict)
     target = Target(served, Scope(namespace=key.namespace), key.name)
-    metadata = {**manifest.value["metadata"], "namespace": key.namespace}
-    document = {**manifest.value, "metadata": metadata, "spec": manifest.value["spec"] | wish.changes().get("spec", {})}
-    return target, document
+    return target, {**manifest.value, "metadata": {**manifest.value["metadata"], "namespace": key.namespace}}
 
 
-async def _tried(session: Session, target: Target, body: Mapping[str, Any], *, type: PatchType, **query: str) -> Object:
-    """The object as it would be; the server keeps nothing."""
+async def _dry_run(
+    session: Session, target: Target, body: Mapping[str, Any], *, type: PatchType, **query: str
+) -> Object:
+    """The object as it would be; the server stores nothing."""
     asked = {"dryRun": ("All",), "fieldManager": (MANAGER,), **{name: (value,) for name, value in query.items()}}
     headers = {"accept": JSON, "content-type": type.value}
     answer = await session.ask(Request("PATCH", unquote(target.path), asked, headers, encode(body)))
     return Object(target.resource, answer.body)
 
 
-# The world as the operator sees it.
+# The objects that the operator reads.
 
 
 async def _world(session: Session, controller: Controller[Any], obj: Object) -> View:
-    """Everything that the operator would look at, with the object as it would be."""
+    """Everything that the controller reads, with the object as it would be."""
     resources = {*controller.owns, *(watch.resource for watch in controller.watches), *controller.reads}
     here, everywhere = Scope(namespace=obj.key.namespace), Scope()
     scopes = {resource: here if resource.namespaced else everywhere for resource in sorted(resources)}

@@ -22,9 +22,9 @@ from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import printers
 from holdfast.cli.objects.targets import Target
 from holdfast.cli.rollout.following import Following, following, look
-from holdfast.operators.rollouts import RolloutKind, Scene
+from holdfast.operators.rollouts import Observed, RolloutKind
 from holdfast.views import rollout_screens, rollouts
-from holdfast.views.rollouts import Standing, Verdict
+from holdfast.views.rollouts import RolloutState, Standing
 from holdfast.views.spans import Line, Span, Tone, text
 from holdfast.views.trees import Tree
 
@@ -38,14 +38,14 @@ TICK: Final = 1.0
 """Seconds after which ages are counted on, though nothing has happened."""
 
 CODES: Final = {
-    Verdict.UNSEEN: ExitCode.OK,
-    Verdict.UNDER_WAY: ExitCode.OK,
-    Verdict.COMPLETED: ExitCode.OK,
-    Verdict.RETURNING: ExitCode.BLOCKED,
-    Verdict.REJECTED: ExitCode.BLOCKED,
-    Verdict.FAILED: ExitCode.BLOCKED,
-    Verdict.WAITING: ExitCode.STANDS_STILL,
-    Verdict.BLOCKED: ExitCode.STANDS_STILL,
+    RolloutState.UNSEEN: ExitCode.OK,
+    RolloutState.UNDER_WAY: ExitCode.OK,
+    RolloutState.COMPLETED: ExitCode.OK,
+    RolloutState.RETURNING: ExitCode.BLOCKED,
+    RolloutState.REJECTED: ExitCode.BLOCKED,
+    RolloutState.FAILED: ExitCode.BLOCKED,
+    RolloutState.WAITING: ExitCode.STANDS_STILL,
+    RolloutState.BLOCKED: ExitCode.STANDS_STILL,
 }
 """How the command ends, by what the rollout comes to."""
 
@@ -56,12 +56,12 @@ async def status(
     """Show a rollout; the code to end with."""
     if not watch:
         return _once(await look(session, target, kind), target, kind, output)
-    async with following(session, target, kind) as scenes:
+    async with following(session, target, kind) as followed:
         try:
             async with asyncio.timeout(timeout or None):
-                return await _WAYS[_way(output)](scenes, target, kind)
+                return await _WAYS[_way(output)](followed, target, kind)
         except TimeoutError:
-            told = rollouts.line(_standing(scenes, target, kind))
+            told = rollouts.line(_standing(followed, target, kind))
             raise Refused(f"error: timed out waiting for the rollout of {_called(target)}", printable(told)) from None
 
 
@@ -75,65 +75,65 @@ def _called(target: Target) -> str:
     return f"{target.resource.kind.lower()}/{target.name}"
 
 
-def _present(scene: Scene | None, target: Target) -> Scene:
-    if scene is None:
+def _present(observed: Observed | None, target: Target) -> Observed:
+    if observed is None:
         raise Refused(f"error: {_called(target)} was deleted")
-    return scene
+    return observed
 
 
-def _standing(scenes: Following, target: Target, kind: RolloutKind) -> Standing:
-    return kind.standing(_present(scenes.scene(), target))
+def _standing(followed: Following, target: Target, kind: RolloutKind) -> Standing:
+    return kind.standing(_present(followed.observed(), target))
 
 
-def _once(scene: Scene, target: Target, kind: RolloutKind, output: str | None) -> ExitCode:
-    standing = kind.standing(scene)
+def _once(observed: Observed, target: Target, kind: RolloutKind, output: str | None) -> ExitCode:
+    standing = kind.standing(observed)
     match _way(output):
         case "json":
             click.echo(printers.as_json(rollouts.to_json(standing)), nl=False)
         case "line":
             click.echo(printable(rollouts.ending(standing)))
         case _:
-            _print(_lines(_grown(scene, kind), target, height=None))
-    return CODES[standing.verdict]
+            _print(_lines(_grown(observed, kind), target, height=None))
+    return CODES[standing.state]
 
 
 # Until it is over.
 
 
-async def _as_lines(scenes: Following, target: Target, kind: RolloutKind) -> ExitCode:
+async def _as_lines(followed: Following, target: Target, kind: RolloutKind) -> ExitCode:
     """A line for each change; the last one says how it ended."""
     told = ""
     while True:
-        standing = _standing(scenes, target, kind)
-        line = rollouts.ending(standing) if standing.verdict.final else rollouts.line(standing)
+        standing = _standing(followed, target, kind)
+        line = rollouts.ending(standing) if standing.state.final else rollouts.line(standing)
         if line != told:
             click.echo(printable(line))
             told = line
-        if standing.verdict.final:
-            return CODES[standing.verdict]
-        await scenes.change()
+        if standing.state.final:
+            return CODES[standing.state]
+        await followed.change()
 
 
-async def _as_json(scenes: Following, target: Target, kind: RolloutKind) -> ExitCode:
-    while not (standing := _standing(scenes, target, kind)).verdict.final:
-        await scenes.change()
+async def _as_json(followed: Following, target: Target, kind: RolloutKind) -> ExitCode:
+    while not (standing := _standing(followed, target, kind)).state.final:
+        await followed.change()
     click.echo(printers.as_json(rollouts.to_json(standing)), nl=False)
-    return CODES[standing.verdict]
+    return CODES[standing.state]
 
 
-async def _as_tree(scenes: Following, target: Target, kind: RolloutKind) -> ExitCode:
+async def _as_tree(followed: Following, target: Target, kind: RolloutKind) -> ExitCode:
     """The tree in place, and at the end once more in full, where it stays."""
-    tree = _grown(_present(scenes.scene(), target), kind)
+    tree = _grown(_present(followed.observed(), target), kind)
     async with _live() as paint:
-        while not tree.standing.verdict.final:
+        while not tree.standing.state.final:
             lines = _lines(tree, target, height=shutil.get_terminal_size().lines)
-            trouble = scenes.trouble
+            trouble = followed.trouble
             paint((*lines, *(((Span(f" ! {trouble}", Tone.CARE),),) if trouble else ())))
             await asyncio.sleep(FRAME)
-            await scenes.change(within=TICK)
-            tree = _grown(_present(scenes.scene(), target), kind)
+            await followed.change(within=TICK)
+            tree = _grown(_present(followed.observed(), target), kind)
     _print(_lines(tree, target, height=None))
-    return CODES[tree.standing.verdict]
+    return CODES[tree.standing.state]
 
 
 _WAYS: Final[dict[str, Callable[[Following, Target, RolloutKind], Awaitable[ExitCode]]]] = {
@@ -158,8 +158,8 @@ _STYLES: Final = {
 }
 
 
-def _grown(scene: Scene, kind: RolloutKind) -> Tree:
-    return kind.tree(scene, datetime.now(UTC))
+def _grown(observed: Observed, kind: RolloutKind) -> Tree:
+    return kind.tree(observed, datetime.now(UTC))
 
 
 def _lines(tree: Tree, target: Target, *, height: int | None) -> tuple[Line, ...]:

@@ -31,7 +31,7 @@ from holdfast.operators.podcliqueset.templates import Layout, replicas
 from holdfast.operators.rollouts import (
     Demo,
     Headline,
-    Scene,
+    Observed,
     Wire,
     generation_seen,
     is_current,
@@ -42,7 +42,7 @@ from holdfast.operators.rollouts import (
     with_version,
 )
 from holdfast.runtime.controllers import PAUSED, View
-from holdfast.views.rollouts import Because, Floor, Standing, Verdict, condition, holds, moment, said
+from holdfast.views.rollouts import Because, Floor, RolloutState, Standing, condition, holds, moment, said
 from holdfast.views.trees import NEW, OLD, Branch, Pod, Tree, leaves
 
 _FOR_GOOD: Final = frozenset({Why.INVALID.value, Code.NO_DISRUPTION_BUDGET.value, "ChildConflict", "Invalid"})
@@ -64,9 +64,9 @@ class Gangs:
     replicas: tuple[SetReplica, ...]
 
     @classmethod
-    def of(cls, scene: Scene) -> Gangs:
-        world = sets_observe.observe(scene.view, scene.object.key)
-        decoded = scene.object.decode(PodCliqueSet)
+    def of(cls, observed: Observed) -> Gangs:
+        world = sets_observe.observe(observed.view, observed.object.key)
+        decoded = observed.object.decode(PodCliqueSet)
         return cls(decoded, Layout(decoded), () if world is None else world.replicas)
 
     @property
@@ -86,15 +86,15 @@ def fresh(obj: Object) -> bool:
 # --- where it stands
 
 
-def standing(scene: Scene) -> Standing:
-    gangs = Gangs.of(scene)
+def standing(observed: Observed) -> Standing:
+    gangs = Gangs.of(observed)
     status, progress = gangs.status, gangs.status.rolling_update_progress
     updated, _ = update_progress(gangs.set)
     topology = condition(status, TOPOLOGY)
     made = Standing(
         name=gangs.layout.name,
         strategy="OnDelete" if gangs.layout.on_delete else "RollingRecreate",
-        verdict=_verdict(gangs) if fresh(scene.object) else Verdict.UNSEEN,
+        state=_state(gangs) if fresh(observed.object) else RolloutState.UNSEEN,
         phase=_phase(gangs),
         because=_because(status),
         desired=gangs.layout.replicas,
@@ -110,22 +110,22 @@ def standing(scene: Scene) -> Standing:
         facts=tuple(_facts(gangs)),
         more=_more(gangs),
     )
-    held = left_alone(scene.object, made, because=_PAUSED)
+    held = left_alone(observed.object, made, because=_PAUSED)
     return replace(held, verb="resume") if held.because is _PAUSED else held
 
 
-def _verdict(gangs: Gangs) -> Verdict:
+def _state(gangs: Gangs) -> RolloutState:
     status, blocked = gangs.status, holds(gangs.status, BLOCKED)
     if blocked is not None and blocked.reason == Code.PROGRESS_DEADLINE_EXCEEDED.value:
-        return Verdict.FAILED
+        return RolloutState.FAILED
     if blocked is not None and blocked.reason in _FOR_GOOD:
-        return Verdict.BLOCKED
+        return RolloutState.BLOCKED
     if is_rolling_update_in_progress(gangs.set):
-        return Verdict.UNDER_WAY
+        return RolloutState.UNDER_WAY
     if said(condition(status, UPDATE)).code == Why.OUTDATED.value:
-        return Verdict.WAITING
+        return RolloutState.WAITING
     whole = status.available_replicas == status.updated_replicas == gangs.layout.replicas
-    return Verdict.COMPLETED if whole and holds(status, READY) else Verdict.UNDER_WAY
+    return RolloutState.COMPLETED if whole and holds(status, READY) else RolloutState.UNDER_WAY
 
 
 def _phase(gangs: Gangs) -> str:
@@ -322,13 +322,13 @@ def _images(templates: Sequence[CliqueTemplate], old: Sequence[Pod]) -> tuple[st
     return ()
 
 
-def tree(scene: Scene, now: datetime) -> Tree:
+def tree(observed: Observed, now: datetime) -> Tree:
     """Replicas, in the order of their indices; each with its parts, and they with their pods."""
-    gangs = Gangs.of(scene)
+    gangs = Gangs.of(observed)
     layout = gangs.layout
     grouped: dict[int, dict[Place, list[Pod]]] = {}
     chosen = labels.selector(labels.of_set(layout.name))
-    for each in scene.view.list(PODS, namespace=scene.object.key.namespace, labels=chosen):
+    for each in observed.view.list(PODS, namespace=observed.object.key.namespace, labels=chosen):
         marks = each.meta.labels
         index, template = labels.index(marks, labels.SET_INDEX), marks.get(labels.TEMPLATE, "")
         if index is None:
@@ -338,10 +338,12 @@ def tree(scene: Scene, now: datetime) -> Tree:
         grouped.setdefault(index, {}).setdefault(place, []).append(each.decode(Pod))
     known = {replica.index: replica for replica in gangs.replicas}
     branches = tuple(
-        Replica(gangs, index, known.get(index), _wanted(scene, known.get(index)), grouped.get(index, {}), now).branch()
+        Replica(
+            gangs, index, known.get(index), _wanted(observed, known.get(index)), grouped.get(index, {}), now
+        ).branch()
         for index in sorted(known.keys() | grouped.keys())
     )
-    return Tree(standing=_focused(standing(scene), gangs), branches=branches, now=now, size=_size(gangs))
+    return Tree(standing=_focused(standing(observed), gangs), branches=branches, now=now, size=_size(gangs))
 
 
 def _focused(standing: Standing, gangs: Gangs) -> Standing:
@@ -354,13 +356,13 @@ def _focused(standing: Standing, gangs: Gangs) -> Standing:
     return replace(standing, because=replace(told, message=f"{doing.name}: {told.message}"))
 
 
-def _wanted(scene: Scene, replica: SetReplica | None) -> dict[str, str]:
+def _wanted(observed: Observed, replica: SetReplica | None) -> dict[str, str]:
     """The template hashes that the pods of a replica should have."""
     if replica is None:
         return {}
     found = dict(replica.hashes)
     for group in replica.groups.values():
-        world = groups_observe.observe(scene.view, Key(scene.object.key.namespace, group.name))
+        world = groups_observe.observe(observed.view, Key(observed.object.key.namespace, group.name))
         found |= {} if world is None else world.hashes
     return found
 

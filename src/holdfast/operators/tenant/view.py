@@ -24,9 +24,9 @@ from holdfast.operators.rollouts import (
     Change,
     Demo,
     Headline,
+    Observed,
     Refusal,
     RolloutKind,
-    Scene,
     Wire,
     generation_seen,
     is_current,
@@ -44,7 +44,9 @@ from holdfast.operators.tenant.render import RESTARTED_AT
 from holdfast.operators.tenant.rolling import REVISION
 from holdfast.operators.tenant.validate import deadline, limits
 from holdfast.runtime.controllers import View
-from holdfast.views.rollouts import Floor, Standing, Verdict, condition, holds, moment, said
+from holdfast.views.descriptions import StatusTable
+from holdfast.views.pools import pool_rows
+from holdfast.views.rollouts import Floor, RolloutState, Standing, condition, holds, moment, said
 from holdfast.views.trees import NEW, OLD, OTHER, Branch, Pod, Tree, leaves
 
 _UNDER_WAY: Final = frozenset({PoolState.UPDATING, PoolState.ROLLOUT_FAILED})
@@ -91,12 +93,13 @@ class _Made(msgspec.Struct, frozen=True):
 class Store:
     """A Tenant and the StatefulSets of its pools, by the names of the pools."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.tenant = scene.object.decode(Tenant)
-        self.name = scene.object.key.name
-        self._view = scene.view
+    def __init__(self, observed: Observed) -> None:
+        self.tenant = observed.object.decode(Tenant)
+        self.name = observed.object.key.name
+        self._view = observed.view
         self._objects = {
-            each.meta.labels.get(names.POOL, ""): each for each in scene.view.owned(STATEFUL_SETS, scene.object.uid)
+            each.meta.labels.get(names.POOL, ""): each
+            for each in observed.view.owned(STATEFUL_SETS, observed.object.uid)
         }
         self.sets = {pool: each.decode(StatefulSet) for pool, each in self._objects.items()}
 
@@ -154,8 +157,8 @@ def fresh(obj: Object) -> bool:
 # --- where it stands
 
 
-def standing(scene: Scene) -> Standing:
-    store = Store(scene)
+def standing(observed: Observed) -> Standing:
+    store = Store(observed)
     status, ready = store.status, condition(store.status, "Ready")
     paused = ready is not None and ready.reason == Why.ROLLOUT_PAUSED
     since = holds(status, "Ready")
@@ -164,7 +167,7 @@ def standing(scene: Scene) -> Standing:
         name=store.name,
         unit="server",
         strategy="RollingUpdate",
-        verdict=_verdict(store) if fresh(scene.object) else Verdict.UNSEEN,
+        state=_state(store) if fresh(observed.object) else RolloutState.UNSEEN,
         phase=status.current_state or "New",
         because=said(ready),
         verb="resume" if paused else "",
@@ -179,7 +182,7 @@ def standing(scene: Scene) -> Standing:
         due=_due(store),
         more={"pools": [_pool_json(store, name) for name in store.pools]},
     )
-    return left_alone(scene.object, made)
+    return left_alone(observed.object, made)
 
 
 def _revisions(store: Store) -> tuple[str, str]:
@@ -191,15 +194,15 @@ def _revisions(store: Store) -> tuple[str, str]:
     return found.status.current_revision.removeprefix(own), found.status.update_revision.removeprefix(own)
 
 
-def _verdict(store: Store) -> Verdict:
+def _state(store: Store) -> RolloutState:
     status, ready = store.status, condition(store.status, "Ready")
     if status.current_state == "Blocked":
-        return Verdict.BLOCKED
+        return RolloutState.BLOCKED
     if ready is not None and ready.reason == Why.ROLLOUT_FAILED:
-        return Verdict.FAILED
+        return RolloutState.FAILED
     if ready is not None and ready.reason == Why.ROLLOUT_PAUSED:
-        return Verdict.WAITING
-    return Verdict.COMPLETED if status.current_state == "Ready" and store.settled else Verdict.UNDER_WAY
+        return RolloutState.WAITING
+    return RolloutState.COMPLETED if status.current_state == "Ready" and store.settled else RolloutState.UNDER_WAY
 
 
 def _floors(store: Store) -> Iterator[Floor]:
@@ -254,13 +257,13 @@ def _partition(found: StatefulSet) -> int | None:
 # --- the tree
 
 
-def tree(scene: Scene, now: datetime) -> Tree:
+def tree(observed: Observed, now: datetime) -> Tree:
     """The pools, in the order of the spec, and their servers."""
-    store = Store(scene)
+    store = Store(observed)
     branches = tuple(_branch(store, name, now) for name in store.pools)
     images = tuple(dict.fromkeys(image for branch in branches for image in branch.images))
     return Tree(
-        standing=standing(scene),
+        standing=standing(observed),
         branches=branches,
         now=now,
         images=images,
@@ -376,6 +379,7 @@ ROLLOUT: Final = RolloutKind(
     standing=standing,
     tree=tree,
     headline=headline,
+    tables=(StatusTable(title="Pools", field="pools", rows=pool_rows),),
     demo=DEMO,
     verbs={"pause": pause, "resume": resume, "restart": restart},
     unsupported={

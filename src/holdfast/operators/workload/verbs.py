@@ -25,10 +25,10 @@ from holdfast.operators.rollouts import (
     Case,
     Change,
     History,
+    Observed,
     Planner,
     Refusal,
     RolloutKind,
-    Scene,
     controlled,
     generation_seen,
     left_alone,
@@ -39,10 +39,11 @@ from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.observe import WORKLOADS
+from holdfast.operators.workload.offline import OFFLINE, SETTINGS
 from holdfast.operators.workload.plan import outlook
 from holdfast.operators.workload.render import RESTARTED_AT, Template, labels
 from holdfast.operators.workload.view import REVISION
-from holdfast.views.rollouts import Record, Standing, Verdict
+from holdfast.views.rollouts import Record, RolloutState, Standing
 from holdfast.views.trees import Pod, Tree
 
 _STAYS: Final = ("replicas", "rollout")
@@ -92,20 +93,20 @@ def fresh(obj: Object) -> bool:
     return generation_seen(obj, _status(_workload(obj)).observed_generation)
 
 
-def records(scene: Scene) -> tuple[Record, ...]:
-    return records_of(scene.view.owned(CONTROLLER_REVISIONS, scene.object.uid), scene.object)
+def records(observed: Observed) -> tuple[Record, ...]:
+    return records_of(observed.view.owned(CONTROLLER_REVISIONS, observed.object.uid), observed.object)
 
 
-def standing(scene: Scene) -> Standing:
-    obj, workload = scene.object, _workload(scene.object)
-    made = view.standing(workload, seen=fresh(obj) and seen(workload, records(scene)))
+def standing(observed: Observed) -> Standing:
+    obj, workload = observed.object, _workload(observed.object)
+    made = view.standing(workload, seen=fresh(obj) and seen(workload, records(observed)))
     return left_alone(obj, made)
 
 
-def tree(scene: Scene, now: datetime) -> Tree:
-    obj = scene.object
-    pods = (each.decode(Pod) for each in controlled(scene.view.owned(PODS, obj.uid), obj))
-    return view.tree(_workload(obj), standing(scene), records(scene), pods, now)
+def tree(observed: Observed, now: datetime) -> Tree:
+    obj = observed.object
+    pods = (each.decode(Pod) for each in controlled(observed.view.owned(PODS, obj.uid), obj))
+    return view.tree(_workload(obj), standing(observed), records(observed), pods, now)
 
 
 def seen(workload: Workload, records: Iterable[Record]) -> bool:
@@ -263,7 +264,7 @@ def retry(case: Case) -> Answer:
     if not rejected:
         state = view.standing(workload)
         message = f"nothing to retry: no revision was rejected{_doing(workload)}"
-        if state.verdict is Verdict.FAILED:
+        if state.state is RolloutState.FAILED:
             return Refusal(message, "it goes on by itself once its replicas get ready; 'restart' starts them anew")
         return Refusal(message, "'retry' is for what was aborted, undone or rolled back")
     patch = _annotated(**{REJECTED: None})
@@ -368,5 +369,7 @@ ROLLOUT: Final = RolloutKind(
         "restart": restart,
     },
     history=History(label=REVISION, refused=refused),
+    settings=SETTINGS,
     planner=Planner(controller=CONTROLLERS[0], plan=outlook),
+    offline=OFFLINE,
 )

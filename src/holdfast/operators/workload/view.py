@@ -28,8 +28,8 @@ from holdfast.views.rollouts import (
     Because,
     Floor,
     Record,
+    RolloutState,
     Standing,
-    Verdict,
     holds,
     marks,
     moment,
@@ -63,7 +63,7 @@ def standing(workload: Workload, *, seen: bool = True) -> Standing:
     return Standing(
         name=workload.metadata.name or "",
         strategy=str(wish.strategy or "RollingUpdate"),
-        verdict=_verdict(status) if seen else Verdict.UNSEEN,
+        state=_state(status) if seen else RolloutState.UNSEEN,
         phase=status.phase or "New",
         because=_because(status),
         remedy=_remedy(status),
@@ -103,19 +103,19 @@ def _floor(workload: Workload) -> Floor:
     )
 
 
-def _verdict(status: WorkloadStatus) -> Verdict:
+def _state(status: WorkloadStatus) -> RolloutState:
     code, blocked = _because(status).code, holds(status, "Blocked")
     if status.phase is None:
-        return Verdict.UNSEEN
+        return RolloutState.UNSEEN
     if status.rejected_revision is not None or code in _GOING_BACK:
-        return Verdict.REJECTED if code == _REJECTED else Verdict.RETURNING
+        return RolloutState.REJECTED if code == _REJECTED else RolloutState.RETURNING
     if status.phase == "Failed" or code == Code.PROGRESS_DEADLINE_EXCEEDED.value:
-        return Verdict.FAILED
+        return RolloutState.FAILED
     if blocked is not None and blocked.reason not in _PASSES:
-        return Verdict.BLOCKED
+        return RolloutState.BLOCKED
     if code in _FOR_SOMEBODY:
-        return Verdict.WAITING
-    return Verdict.COMPLETED if status.phase == "Completed" else Verdict.UNDER_WAY
+        return RolloutState.WAITING
+    return RolloutState.COMPLETED if status.phase == "Completed" else RolloutState.UNDER_WAY
 
 
 def _because(status: WorkloadStatus) -> Because:
