@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from holdfast.apiserver.http import listener as serve
 from holdfast.apiserver.http.gate import close
+from holdfast.apiserver.http.listener import listen
 from holdfast.apiserver.resources import ResourceType
 from holdfast.apiserver.server import Server
 from holdfast.meta.exchange import Request, Response
@@ -388,7 +388,7 @@ def loopback(directory: Path, **options: Any) -> Iterator[Loopback]:
     async def main() -> None:
         held["loop"], held["stop"] = asyncio.get_running_loop(), asyncio.Event()
         server = await Server.open(None, **options)
-        listener = await serve.listen(server.handle, "127.0.0.1", tls=server.identity.tls())
+        listener = await listen(server.handle, "127.0.0.1", tls=server.identity.tls())
         host, port = listener.address
         held["server"], held["url"] = server, f"https://{host}:{port}"
         ready.set()

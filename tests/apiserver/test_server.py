@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.apiserver.servers import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS, Api, configmap, deployment, seen
 
+from holdfast.apiserver.auth.tokens import ISSUER, Issuer
 from holdfast.apiserver.http.fairness import Bounds
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -41,6 +42,14 @@ def rule(verbs: str, resources: str, *, groups: str = "", names: str = "") -> di
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/etcd", "/version"])
 def test_health_and_version_are_open_to_all(api: Api, path: str) -> None:
     assert api.get(path, token="").status == 200
+
+
+def test_others_find_the_key_of_tokens_through_openid_discovery(api: Api) -> None:
+    found = api.get("/.well-known/openid-configuration").ok
+    assert found["issuer"] == ISSUER
+    assert found["jwks_uri"].removeprefix(ISSUER) == "/openid/v1/jwks"
+    assert api.get("/openid/v1/jwks").ok == Issuer(api.server.identity.token_key).jwks()
+    assert api.get("/openid/v1/jwks", token="").refusal == (403, "Forbidden")
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/apis", "/openapi/v3", "/metrics", CONFIGMAPS, "/healthzz", "/nothing"])

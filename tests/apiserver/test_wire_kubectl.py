@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.apiserver.http import listener as serve
 from holdfast.apiserver.http import protobuf
+from holdfast.apiserver.http.listener import listen
 from holdfast.apiserver.server import Server
 from holdfast.meta.exchange import Request, Response
 
@@ -96,7 +96,7 @@ def running(told: Callable[[str], None]) -> Iterator[str]:
                 told(request.headers.get("content-type", ""))
             return await server.handle(request)
 
-        listener = await serve.listen(handle, "127.0.0.1", tls=server.identity.tls())
+        listener = await listen(handle, "127.0.0.1", tls=server.identity.tls())
         host, port = listener.address
         kubeconfigs.append(server.identity.kubeconfig(f"https://{host}:{port}"))
         ready.set()

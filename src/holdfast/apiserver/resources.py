@@ -177,6 +177,3 @@ class Registry:
 
     def __iter__(self) -> Iterator[ResourceType]:
         return iter(self._by_path.values())
-
-    def by_kind(self, gvk: GVK) -> ResourceType | None:
-        return next((each for each in self if each.gvk == gvk), None)

@@ -22,8 +22,7 @@ from holdfast.apiserver.auth.rbac import Authorizer
 from holdfast.apiserver.auth.tokens import Issuer
 from holdfast.apiserver.builtins import BUILTINS
 from holdfast.apiserver.crd import resource_types
-from holdfast.apiserver.crd.registry import KEY as DEFINITIONS
-from holdfast.apiserver.crd.registry import Definitions
+from holdfast.apiserver.crd.registry import DEFINITIONS, Definitions
 from holdfast.apiserver.http import bodies
 from holdfast.apiserver.http.fairness import Bounds, Limits
 from holdfast.apiserver.http.gate import Handle, guarded
@@ -38,13 +37,15 @@ from holdfast.apiserver.verbs.handlers import Handlers
 from holdfast.apiserver.verbs.subresources import LogSource
 from holdfast.apiserver.verbs.versions import shown
 from holdfast.meta.errors import AlreadyExists, NotFound
-from holdfast.meta.exchange import Request, Response
+from holdfast.meta.exchange import Request, Response, encode
 
 RBAC: Final = tuple(
     f"rbac.authorization.k8s.io/{plural}" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 )
 """The keys of what permissions are read from."""
 
+OPENID_KEYS: Final = "/openid/v1/jwks"
+OPENID: Final = ("/.well-known/openid-configuration", OPENID_KEYS)
 HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
@@ -159,6 +160,8 @@ class Server:
         path = request.path.rstrip("/") or "/"
         if path in HEALTH or path.startswith(tuple(f"{each}/" for each in HEALTH)):
             return self._health(path)
+        if path in OPENID:
+            return self._openid(path)
         response = discovery.serve(request, self.registry) or v3.serve(request, self.registry)
         if response is None:
             raise NotFound.of_path()
@@ -168,6 +171,13 @@ class Server:
         """Alive, unless the store is in trouble; ready, unless it is going."""
         trouble = self.store.trouble or ("draining" if self.draining and path.startswith("/readyz") else "")
         return Response(500 if trouble else 200, (trouble or "ok").encode(), content_type="text/plain")
+
+    def _openid(self, path: str) -> Response:
+        """How others verify the tokens of service accounts."""
+        issuer = self.authenticator.issuer
+        if path == OPENID_KEYS:
+            return Response(200, encode(issuer.jwks()), content_type="application/jwk-set+json")
+        return Response.of(issuer.discovery())
 
     # Questions that are asked by creating an object.
 

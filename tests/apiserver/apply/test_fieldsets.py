@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from holdfast.apiserver.apply import fieldsets
 from holdfast.apiserver.apply.fieldsets import (
     Tree,
-    contains,
     difference,
     intersection,
     ordered,
@@ -69,14 +68,6 @@ def test_a_difference_takes_members_and_not_what_is_below_them(left: Tree, right
 def test_an_intersection_has_what_is_in_both(left: Tree, right: Tree, expected: Tree) -> None:
     assert intersection(left, right) == expected
     assert intersection(right, left) == expected
-
-
-def test_a_set_contains_its_parts_alone() -> None:
-    assert contains(BOTH, A)
-    assert contains(BOTH, BELOW)
-    assert contains(A, {})
-    assert not contains(A, BELOW)
-    assert not contains(BELOW, A)
 
 
 def test_members_are_written_level_by_level_fields_before_items() -> None:
@@ -159,7 +150,6 @@ def test_the_algebra_is_that_of_sets_of_paths(left: Tree, right: Tree) -> None:
     assert set(paths(union(left, right))) == ours | theirs
     assert set(paths(difference(left, right))) == ours - theirs
     assert set(paths(intersection(left, right))) == ours & theirs
-    assert contains(left, right) == (theirs <= ours)
 
 
 @given(sets, sets)

@@ -34,9 +34,7 @@ def schema_of(kind: ResourceType) -> walk.Schema:
 
 @functools.cache
 def _compiled(gvk: GVK) -> walk.Schema:
-    kind = REGISTRY.by_kind(gvk)
-    assert kind is not None
-    return walk.compile(kind.schema)
+    return walk.compile(next(kind.schema for kind in REGISTRY if kind.gvk == gvk))
 
 
 def defaulted(kind: ResourceType, obj: Object) -> Object:

@@ -9,7 +9,7 @@ import pytest
 from tests.kinds.cases import Case, cases
 
 from holdfast import kinds
-from holdfast.apiserver.cel import rules as cel
+from holdfast.apiserver.cel.rules import Rules, compile_rules, rule_problems
 from holdfast.apiserver.cel.types import escaped
 from holdfast.kinds.crds import schema_of
 from holdfast.meta.schemas import walk
@@ -26,7 +26,7 @@ def record(*rules: str | dict[str, Any], **properties: Any) -> dict[str, Any]:
 
 
 def said(schema: dict[str, Any], obj: Any, old: Any = None) -> list[str]:
-    return [str(problem) for problem in cel.compile_rules(schema).check(obj, old)]
+    return [str(problem) for problem in compile_rules(schema).check(obj, old)]
 
 
 # --- expressions -------------------------------------------------------------
@@ -117,7 +117,7 @@ TRUE = [
 @pytest.mark.parametrize("rule", TRUE)
 def test_the_functions_of_kubernetes_are_there_when_rules_are_checked_and_when_they_run(rule: str) -> None:
     schema = {**SELF_SCHEMA, RULES: [{"rule": rule}]}
-    assert [str(problem) for problem in cel.rule_problems(schema, "s")] == []
+    assert [str(problem) for problem in rule_problems(schema, "s")] == []
     assert said(schema, SELF) == []
 
 
@@ -138,13 +138,13 @@ REFUSED = [
 @pytest.mark.parametrize(("rule", "why"), REFUSED)
 def test_a_rule_that_makes_no_sense_of_its_schema_is_refused_with_the_definition(rule: str, why: str) -> None:
     schema = {"type": "object", "properties": {"spec": {**SELF_SCHEMA, RULES: [{"rule": rule}]}}}
-    (problem,) = cel.rule_problems(schema, "s")
+    (problem,) = rule_problems(schema, "s")
     assert problem.field == f"s.properties[spec].{RULES}[0].rule"
     assert why in problem.detail
 
 
 def test_the_message_of_a_rule_may_be_an_expression_and_must_be_a_text() -> None:
-    (problem,) = cel.rule_problems(record({"rule": "true", "messageExpression": "self.n"}, n=NUMBER), "s")
+    (problem,) = rule_problems(record({"rule": "true", "messageExpression": "self.n"}, n=NUMBER), "s")
     assert problem.field == f"s.{RULES}[0].messageExpression"
     assert problem.detail == "messageExpression must evaluate to a string"
 
@@ -163,7 +163,7 @@ OLD_SELF: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("schema", "why"), OLD_SELF)
 def test_old_self_is_for_places_where_it_can_be_found(schema: dict[str, Any], why: str) -> None:
-    (problem,) = cel.rule_problems(record(a=schema), "s")
+    (problem,) = rule_problems(record(a=schema), "s")
     assert problem.detail == why
 
 
@@ -196,7 +196,7 @@ def test_a_rule_says_its_reason_and_its_place() -> None:
         {"rule": "false", "message": "no", "reason": reason, "fieldPath": ".a"}
         for reason in ("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
     ]
-    causes = [problem.to_cause() for problem in cel.compile_rules(record(*rules, a=TEXT)).check({"a": "x"})]
+    causes = [problem.to_cause() for problem in compile_rules(record(*rules, a=TEXT)).check({"a": "x"})]
     assert [(cause.reason, cause.field, cause.message) for cause in causes] == [
         ("FieldValueInvalid", "a", "Invalid value: no"),
         ("FieldValueForbidden", "a", "Forbidden: no"),
@@ -296,7 +296,7 @@ UPDATES: list[tuple[dict[str, Any], Any, Any, list[str]]] = [
 
 @pytest.mark.parametrize(("schema", "new", "old", "problems"), UPDATES)
 def test_updates_are_held_to_what_was(schema: dict[str, Any], new: Any, old: Any, problems: list[str]) -> None:
-    assert cel.rule_problems(schema, "s") == []
+    assert rule_problems(schema, "s") == []
     assert said(schema, new, old) == problems
 
 
@@ -312,7 +312,7 @@ def test_a_rule_that_loops_too_long_is_cut_off() -> None:
 def test_rules_share_the_time_that_an_object_gets() -> None:
     schema = record(l={"type": "array", "items": {**NUMBER, RULES: [{"rule": "self >= 0"}]}})
     clock = itertools.count()
-    problems = cel.compile_rules(schema).check({"l": list(range(1000))}, seconds=10, clock=lambda: float(next(clock)))
+    problems = compile_rules(schema).check({"l": list(range(1000))}, seconds=10, clock=lambda: float(next(clock)))
     assert [problem.field for problem in problems] == ["l[10]"]
 
 
@@ -321,21 +321,21 @@ def test_rules_share_the_time_that_an_object_gets() -> None:
 
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
 def test_every_rule_of_our_kinds_is_accepted(kind: Any) -> None:
-    assert [str(problem) for problem in cel.rule_problems(schema_of(kind.model), "s")] == []
+    assert [str(problem) for problem in rule_problems(schema_of(kind.model), "s")] == []
 
 
 @pytest.fixture(scope="module")
-def judges() -> dict[str, tuple[walk.Schema, cel.Rules]]:
+def judges() -> dict[str, tuple[walk.Schema, Rules]]:
     found = {}
     for kind in kinds.ALL:
         schema = schema_of(kind.model)
-        found[kind.name] = (walk.compile(schema), cel.compile_rules(schema))
+        found[kind.name] = (walk.compile(schema), compile_rules(schema))
     return found
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_the_rules_of_our_kinds_say_what_their_cases_say(
-    case: Case, judges: dict[str, tuple[walk.Schema, cel.Rules]]
+    case: Case, judges: dict[str, tuple[walk.Schema, Rules]]
 ) -> None:
     schema, rules = judges[case.kind.name]
     for obj in (case.new, case.old):

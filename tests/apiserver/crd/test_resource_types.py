@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from datetime import UTC, datetime
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from tests.places import ROOT
 
 from holdfast import kinds
+from holdfast.apiserver.builtins.extensions import DEFINITION
 from holdfast.apiserver.crd import resource_types
+from holdfast.apiserver.http.refusals import Undecodable
 from holdfast.apiserver.resources import Column, ResourceType, Scale
 from holdfast.kinds.crds import crd_of
 from holdfast.meta.errors import Invalid
@@ -73,7 +76,9 @@ def definition(**changes: Any) -> dict[str, Any]:
             del place[key]
         else:
             place[key] = value
-    resource_types.set_defaults(crd)
+    # The checks must also work on a definition without required fields or with values of wrong types.
+    with contextlib.suppress(Undecodable, KeyError):
+        DEFINITION.default(crd)
     return crd
 
 
@@ -409,7 +414,7 @@ def test_the_numbers_of_a_scale_must_be_numbers() -> None:
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
 def test_the_definitions_of_our_kinds_are_accepted(kind: Any) -> None:
     crd = json.loads(json.dumps(crd_of(kind)))
-    resource_types.set_defaults(crd)
+    DEFINITION.default(crd)
     assert [str(problem) for problem in resource_types.problems(crd, None)] == []
     assert resource_types.types_of(with_status(crd))
 
@@ -448,7 +453,7 @@ def refusal(kind: str, group: str, name: str, problems: list[Any]) -> dict[str, 
 
 def widgets() -> ResourceType:
     crd = copy.deepcopy(stages()["install, discover"][0]["request"]["body"])
-    resource_types.set_defaults(crd)
+    DEFINITION.default(crd)
     assert resource_types.problems(crd, None) == []
     (kind,) = resource_types.types_of(with_status(crd))
     return kind
@@ -458,7 +463,7 @@ def widgets() -> ResourceType:
 @pytest.mark.parametrize("step", stages().get("bad definitions", []))
 def test_bad_definitions_are_answered_as_by_a_real_api_server(step: dict[str, Any]) -> None:
     crd = copy.deepcopy(step["request"]["body"])
-    resource_types.set_defaults(crd)
+    DEFINITION.default(crd)
     answer = refusal(
         "CustomResourceDefinition", "apiextensions.k8s.io", crd["metadata"]["name"], resource_types.problems(crd, None)
     )

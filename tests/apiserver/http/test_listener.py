@@ -16,9 +16,8 @@ import pytest
 
 from holdfast.apiserver.auth import certificates
 from holdfast.apiserver.auth.identity import Identity, write_private
-from holdfast.apiserver.http import listener as serve
 from holdfast.apiserver.http.gate import PEER
-from holdfast.apiserver.http.listener import Bounds, Listener
+from holdfast.apiserver.http.listener import Bounds, Listener, listen
 from holdfast.meta.errors import NotFound, TooManyRequests
 from holdfast.meta.exchange import Request, Response
 
@@ -119,7 +118,7 @@ def served(
     """Run a scenario against a handler on a real socket."""
 
     async def run() -> None:
-        bench = Bench(await serve.listen(handler, "127.0.0.1", tls=TLS, bounds=bounds))
+        bench = Bench(await listen(handler, "127.0.0.1", tls=TLS, bounds=bounds))
         try:
             async with asyncio.timeout(10):
                 await scenario(bench)
@@ -229,7 +228,7 @@ def test_a_certificate_that_ends_while_its_connection_lasts_is_refused(tmp_path:
 
     async def run() -> None:
         later = datetime.now(UTC) + timedelta(days=400)
-        listener = await serve.listen(echo, "127.0.0.1", tls=TLS, now=lambda: later)
+        listener = await listen(echo, "127.0.0.1", tls=TLS, now=lambda: later)
         bench = Bench(listener)
         context = client_context()
         context.load_cert_chain(path)
@@ -450,7 +449,7 @@ class Ticker(AsyncIterator[bytes]):
 def test_a_stream_is_sent_chunk_by_chunk_and_its_head_at_once() -> None:
     async def run() -> None:
         ticker = Ticker()
-        bench = Bench(await serve.listen(ticker.handle, "127.0.0.1", tls=TLS))
+        bench = Bench(await listen(ticker.handle, "127.0.0.1", tls=TLS))
         client = await bench.connect()
         await client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         status, _ = await client.answer_head()
@@ -470,7 +469,7 @@ def test_a_stream_is_sent_chunk_by_chunk_and_its_head_at_once() -> None:
 def test_a_client_that_goes_away_closes_its_stream() -> None:
     async def run() -> None:
         ticker = Ticker()
-        bench = Bench(await serve.listen(ticker.handle, "127.0.0.1", tls=TLS))
+        bench = Bench(await listen(ticker.handle, "127.0.0.1", tls=TLS))
         client = await bench.connect()
         await client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         await client.answer_head()
@@ -484,7 +483,7 @@ def test_a_client_that_goes_away_closes_its_stream() -> None:
 def test_a_client_that_does_not_read_its_stream_is_cut_off() -> None:
     async def run() -> None:
         ticker = Ticker()
-        bench = Bench(await serve.listen(ticker.handle, "127.0.0.1", tls=TLS, bounds=Bounds(write_seconds=0.1)))
+        bench = Bench(await listen(ticker.handle, "127.0.0.1", tls=TLS, bounds=Bounds(write_seconds=0.1)))
         client = await bench.connect()
         client.stop_reading()
         await client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -543,7 +542,7 @@ def test_draining_ends_streams_in_order_and_lets_work_finish() -> None:
                 await release.wait()
             return Response.of({"path": request.path})
 
-        bench = Bench(await serve.listen(handler, "127.0.0.1", tls=TLS))
+        bench = Bench(await listen(handler, "127.0.0.1", tls=TLS))
         watcher, worker, other = [await bench.connect() for _ in range(3)]
         await other.ask("GET", "/")
         await watcher.send(b"GET /watch HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.apiserver.builtins.common.columns import AGE
 from holdfast.apiserver.builtins.events import EVENT
 from holdfast.apiserver.resources import Column, ResourceType
 from holdfast.apiserver.verbs import tables
@@ -79,9 +80,14 @@ def test_spans_are_printed_in_two_or_three_figures(seconds: float, text: str) ->
     assert ages.human_duration(seconds) == text
 
 
+def age_cell(obj: dict[str, Any], now: float) -> Any:
+    assert callable(AGE.value)
+    return AGE.value(obj, now)
+
+
 def test_an_age_that_cannot_be_told_says_so() -> None:
-    assert tables.age_of(WIDGET, NOW) == "5m"
-    assert tables.age_of({"metadata": {"creationTimestamp": None}}, NOW) == "<unknown>"
+    assert age_cell(WIDGET, NOW) == "5m"
+    assert age_cell({"metadata": {"creationTimestamp": None}}, NOW) == "<unknown>"
     assert ages.age("yesterday", NOW) == "<invalid>"
 
 
@@ -137,7 +143,7 @@ def test_cells_are_of_their_columns_type_or_empty(type_: str, value: Any, cell: 
 
 
 def test_cells_may_be_functions_of_object_and_time() -> None:
-    assert rows_of(Column(name="Name", value=lambda obj, now: "own"), Column(name="Age", value=tables.age_of)) == [
+    assert rows_of(Column(name="Name", value=lambda obj, now: "own"), Column(name="Age", value=age_cell)) == [
         "own",
         "5m",
     ]

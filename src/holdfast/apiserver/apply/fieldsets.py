@@ -73,11 +73,6 @@ def intersection(left: Tree, right: Tree) -> Tree:
     }
 
 
-def contains(whole: Tree, part: Tree) -> bool:
-    """Whether all of `part` is in `whole`."""
-    return not difference(part, whole)
-
-
 def paths(tree: Tree) -> Iterator[Path]:
     """The members, in canonical order: those of a level before those below it."""
     yield from _paths(tree, ())

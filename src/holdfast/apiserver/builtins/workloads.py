@@ -6,8 +6,17 @@ from typing import Any, Final
 
 from holdfast.apiserver.builtins.common import checks
 from holdfast.apiserver.builtins.common.checks import Problems
-from holdfast.apiserver.builtins.common.columns import AGE, NAME, NONE, column, field, get, number, selector_text
-from holdfast.apiserver.builtins.common.columns import template_columns as template_columns_of
+from holdfast.apiserver.builtins.common.columns import (
+    AGE,
+    NAME,
+    NONE,
+    column,
+    field,
+    get,
+    number,
+    selector_text,
+    template_columns,
+)
 from holdfast.apiserver.builtins.common.kinds import builtin
 from holdfast.apiserver.builtins.pods.checks import template_problems
 from holdfast.apiserver.builtins.pods.defaults import default_template
@@ -252,7 +261,7 @@ def _controller(obj: Object) -> str:
     return f"{kind}.{group}/{owner.get('name')}" if group else f"{kind}/{owner.get('name')}"
 
 
-_WIDE: Final = template_columns_of(*_TEMPLATE, selector=_SELECTOR)
+_WIDE: Final = template_columns(*_TEMPLATE, selector=_SELECTOR)
 _REPLICA_COLUMNS: Final = (
     NAME,
     number("Desired", "spec", "replicas"),
@@ -300,7 +309,7 @@ STATEFUL_SET: Final = builtin(
     categories=("all",),
     status=True,
     scale=SCALE,
-    columns=(NAME, column("Ready", _ready), AGE, *template_columns_of(*_TEMPLATE)),
+    columns=(NAME, column("Ready", _ready), AGE, *template_columns(*_TEMPLATE)),
     default=_default_stateful_set,
     validate=_validate_stateful_set,
 )

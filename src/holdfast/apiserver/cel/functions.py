@@ -150,6 +150,10 @@ def whole(box: Any) -> int:
     return int(_unboxed(box).nanos // NANO)
 
 
+def approximately(amount: Quantity) -> float:
+    return amount.nanos / NANO
+
+
 def succeeds(make: Callable[..., Any]) -> Callable[..., bool]:
     def attempt(*arguments: Any) -> bool:
         try:
@@ -212,6 +216,10 @@ def distinct(values: list[Any]) -> list[Any]:
         if value not in kept:
             kept.append(value)
     return [returned(value) for value in kept]
+
+
+def sort(values: list[Any]) -> list[Any]:
+    return [returned(value) for value in sorted(values)]
 
 
 def slice_of(values: list[Any], start: int, end: int) -> list[Any]:

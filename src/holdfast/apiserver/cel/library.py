@@ -2,7 +2,7 @@
 
 Each function is declared once, with the types that Kubernetes gives it; rules
 are checked against these.  When rules run, values of types that the engine does
-not know are maps (see `cel_functions`), and the declarations say so.
+not know are maps (see `functions`), and the declarations say so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from cel_expr_python import cel
 
-from holdfast.apiserver.cel import functions as do
+from holdfast.apiserver.cel import functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,87 +38,87 @@ _PERHAPS_FORMAT: Final = "optional_type<Format>"
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("isSorted", "bool", ("list<dyn>",), lambda values: all(map(lambda a, b: a <= b, values, values[1:]))),
-    Function("sum", "dyn", ("list<dyn>",), do.sum_of),
-    Function("min", "dyn", ("list<dyn>",), do.least),
-    Function("max", "dyn", ("list<dyn>",), do.greatest),
-    Function("indexOf", "int", ("list<dyn>", "any"), do.first_index),
-    Function("lastIndexOf", "int", ("list<dyn>", "any"), do.last_index),
-    Function("distinct", "list<dyn>", ("list<dyn>",), do.distinct),
-    Function("sort", "list<dyn>", ("list<dyn>",), lambda values: [do.returned(value) for value in sorted(values)]),
-    Function("slice", "list<dyn>", ("list<dyn>", "int", "int"), do.slice_of),
-    Function("flatten", "list<dyn>", ("list<dyn>",), do.flattened),
+    Function("sum", "dyn", ("list<dyn>",), functions.sum_of),
+    Function("min", "dyn", ("list<dyn>",), functions.least),
+    Function("max", "dyn", ("list<dyn>",), functions.greatest),
+    Function("indexOf", "int", ("list<dyn>", "any"), functions.first_index),
+    Function("lastIndexOf", "int", ("list<dyn>", "any"), functions.last_index),
+    Function("distinct", "list<dyn>", ("list<dyn>",), functions.distinct),
+    Function("sort", "list<dyn>", ("list<dyn>",), functions.sort),
+    Function("slice", "list<dyn>", ("list<dyn>", "int", "int"), functions.slice_of),
+    Function("flatten", "list<dyn>", ("list<dyn>",), functions.flattened),
     Function("sets.contains", "bool", ("list<dyn>", "list<dyn>"), lambda a, b: all(x in a for x in b), member=False),
     Function("sets.intersects", "bool", ("list<dyn>", "list<dyn>"), lambda a, b: any(x in a for x in b), member=False),
     Function(
         "sets.equivalent", "bool", ("list<dyn>", "list<dyn>"),
         lambda a, b: all(x in a for x in b) and all(x in b for x in a), member=False,
     ),
-    Function("find", "string", ("string", "string"), do.find_in),
-    Function("findAll", "list<string>", ("string", "string"), do.find_all_in),
-    Function("findAll", "list<string>", ("string", "string", "int"), do.find_all_in),
-    Function("url", "URL", ("string",), do.url, member=False),
-    Function("isURL", "bool", ("string",), do.succeeds(do.url), member=False),
-    Function("getScheme", "string", ("URL",), do.unboxing(lambda url: url.scheme)),
-    Function("getHost", "string", ("URL",), do.unboxing(lambda url: url.netloc.rpartition("@")[2])),
-    Function("getHostname", "string", ("URL",), do.unboxing(lambda url: url.hostname or "")),
-    Function("getPort", "string", ("URL",), do.unboxing(lambda url: str(url.port or ""))),
-    Function("getEscapedPath", "string", ("URL",), do.unboxing(lambda url: url.path)),
-    Function("getQuery", "map<string, list<string>>", ("URL",), do.unboxing(do.query_of)),
-    Function("quantity", "Quantity", ("string",), do.quantity, member=False),
-    Function("isQuantity", "bool", ("string",), do.succeeds(do.quantity), member=False),
-    Function("sign", "int", ("Quantity",), do.unboxing(lambda amount: (amount.nanos > 0) - (amount.nanos < 0))),
-    Function("isInteger", "bool", ("Quantity",), do.is_whole),
-    Function("asInteger", "int", ("Quantity",), do.whole),
-    Function("asApproximateFloat", "double", ("Quantity",), do.unboxing(lambda amount: amount.nanos / do.NANO)),
-    Function("add", "Quantity", ("Quantity", "Quantity"), do.total),
-    Function("add", "Quantity", ("Quantity", "int"), do.total),
-    Function("sub", "Quantity", ("Quantity", "Quantity"), do.difference),
-    Function("sub", "Quantity", ("Quantity", "int"), do.difference),
+    Function("find", "string", ("string", "string"), functions.find_in),
+    Function("findAll", "list<string>", ("string", "string"), functions.find_all_in),
+    Function("findAll", "list<string>", ("string", "string", "int"), functions.find_all_in),
+    Function("url", "URL", ("string",), functions.url, member=False),
+    Function("isURL", "bool", ("string",), functions.succeeds(functions.url), member=False),
+    Function("getScheme", "string", ("URL",), functions.unboxing(lambda url: url.scheme)),
+    Function("getHost", "string", ("URL",), functions.unboxing(lambda url: url.netloc.rpartition("@")[2])),
+    Function("getHostname", "string", ("URL",), functions.unboxing(lambda url: url.hostname or "")),
+    Function("getPort", "string", ("URL",), functions.unboxing(lambda url: str(url.port or ""))),
+    Function("getEscapedPath", "string", ("URL",), functions.unboxing(lambda url: url.path)),
+    Function("getQuery", "map<string, list<string>>", ("URL",), functions.unboxing(functions.query_of)),
+    Function("quantity", "Quantity", ("string",), functions.quantity, member=False),
+    Function("isQuantity", "bool", ("string",), functions.succeeds(functions.quantity), member=False),
+    Function("sign", "int", ("Quantity",), functions.unboxing(lambda amount: (amount.nanos > 0) - (amount.nanos < 0))),
+    Function("isInteger", "bool", ("Quantity",), functions.is_whole),
+    Function("asInteger", "int", ("Quantity",), functions.whole),
+    Function("asApproximateFloat", "double", ("Quantity",), functions.unboxing(functions.approximately)),
+    Function("add", "Quantity", ("Quantity", "Quantity"), functions.total),
+    Function("add", "Quantity", ("Quantity", "int"), functions.total),
+    Function("sub", "Quantity", ("Quantity", "Quantity"), functions.difference),
+    Function("sub", "Quantity", ("Quantity", "int"), functions.difference),
     *(
         function
         for kind in ("Quantity", "Semver")
         for function in (
-            Function("compareTo", "int", (kind, kind), do.compared),
-            Function("isLessThan", "bool", (kind, kind), lambda a, b: do.compared(a, b) < 0),
-            Function("isGreaterThan", "bool", (kind, kind), lambda a, b: do.compared(a, b) > 0),
+            Function("compareTo", "int", (kind, kind), functions.compared),
+            Function("isLessThan", "bool", (kind, kind), lambda a, b: functions.compared(a, b) < 0),
+            Function("isGreaterThan", "bool", (kind, kind), lambda a, b: functions.compared(a, b) > 0),
         )
     ),
-    Function("semver", "Semver", ("string",), do.semver, member=False),
-    Function("semver", "Semver", ("string", "bool"), do.semver, member=False),
-    Function("isSemver", "bool", ("string",), do.succeeds(do.semver), member=False),
-    Function("isSemver", "bool", ("string", "bool"), do.succeeds(do.semver), member=False),
-    Function("major", "int", ("Semver",), do.unboxing(lambda version: version.major)),
-    Function("minor", "int", ("Semver",), do.unboxing(lambda version: version.minor)),
-    Function("patch", "int", ("Semver",), do.unboxing(lambda version: version.patch)),
-    Function("ip", "IP", ("string",), do.ip, member=False),
-    Function("isIP", "bool", ("string",), do.succeeds(do.ip), member=False),
-    Function("ip.isCanonical", "bool", ("string",), do.is_canonical, member=False),
-    Function("family", "int", ("IP",), do.unboxing(lambda address: address.version)),
-    Function("isUnspecified", "bool", ("IP",), do.unboxing(lambda address: address.is_unspecified)),
-    Function("isLoopback", "bool", ("IP",), do.unboxing(lambda address: address.is_loopback)),
-    Function("isLinkLocalMulticast", "bool", ("IP",), do.unboxing(do.is_link_local_multicast)),
-    Function("isLinkLocalUnicast", "bool", ("IP",), do.unboxing(do.is_link_local_unicast)),
-    Function("isGlobalUnicast", "bool", ("IP",), do.unboxing(do.is_global_unicast)),
-    Function("cidr", "CIDR", ("string",), do.cidr, member=False),
-    Function("isCIDR", "bool", ("string",), do.succeeds(do.cidr), member=False),
-    Function("containsIP", "bool", ("CIDR", "IP"), do.contains_ip),
-    Function("containsIP", "bool", ("CIDR", "string"), do.contains_ip),
-    Function("containsCIDR", "bool", ("CIDR", "CIDR"), do.contains_cidr),
-    Function("containsCIDR", "bool", ("CIDR", "string"), do.contains_cidr),
-    Function("ip", "IP", ("CIDR",), do.unboxing(lambda network: do.boxed("ip", str(network.ip)))),
-    Function("masked", "CIDR", ("CIDR",), do.masked),
-    Function("prefixLength", "int", ("CIDR",), do.unboxing(lambda network: network.network.prefixlen)),
-    Function("format.named", _PERHAPS_FORMAT, ("string",), do.named, member=False),
+    Function("semver", "Semver", ("string",), functions.semver, member=False),
+    Function("semver", "Semver", ("string", "bool"), functions.semver, member=False),
+    Function("isSemver", "bool", ("string",), functions.succeeds(functions.semver), member=False),
+    Function("isSemver", "bool", ("string", "bool"), functions.succeeds(functions.semver), member=False),
+    Function("major", "int", ("Semver",), functions.unboxing(lambda version: version.major)),
+    Function("minor", "int", ("Semver",), functions.unboxing(lambda version: version.minor)),
+    Function("patch", "int", ("Semver",), functions.unboxing(lambda version: version.patch)),
+    Function("ip", "IP", ("string",), functions.ip, member=False),
+    Function("isIP", "bool", ("string",), functions.succeeds(functions.ip), member=False),
+    Function("ip.isCanonical", "bool", ("string",), functions.is_canonical, member=False),
+    Function("family", "int", ("IP",), functions.unboxing(lambda address: address.version)),
+    Function("isUnspecified", "bool", ("IP",), functions.unboxing(lambda address: address.is_unspecified)),
+    Function("isLoopback", "bool", ("IP",), functions.unboxing(lambda address: address.is_loopback)),
+    Function("isLinkLocalMulticast", "bool", ("IP",), functions.unboxing(functions.is_link_local_multicast)),
+    Function("isLinkLocalUnicast", "bool", ("IP",), functions.unboxing(functions.is_link_local_unicast)),
+    Function("isGlobalUnicast", "bool", ("IP",), functions.unboxing(functions.is_global_unicast)),
+    Function("cidr", "CIDR", ("string",), functions.cidr, member=False),
+    Function("isCIDR", "bool", ("string",), functions.succeeds(functions.cidr), member=False),
+    Function("containsIP", "bool", ("CIDR", "IP"), functions.contains_ip),
+    Function("containsIP", "bool", ("CIDR", "string"), functions.contains_ip),
+    Function("containsCIDR", "bool", ("CIDR", "CIDR"), functions.contains_cidr),
+    Function("containsCIDR", "bool", ("CIDR", "string"), functions.contains_cidr),
+    Function("ip", "IP", ("CIDR",), functions.unboxing(lambda network: functions.boxed("ip", str(network.ip)))),
+    Function("masked", "CIDR", ("CIDR",), functions.masked),
+    Function("prefixLength", "int", ("CIDR",), functions.unboxing(lambda network: network.network.prefixlen)),
+    Function("format.named", _PERHAPS_FORMAT, ("string",), functions.named, member=False),
     *(
-        Function(f"format.{name}", "Format", (), lambda name=name: do.boxed("format", name), member=False)
-        for name in do.FORMATS
+        Function(f"format.{name}", "Format", (), lambda name=name: functions.boxed("format", name), member=False)
+        for name in functions.FORMATS
     ),
-    Function("validate", _PROBLEMS, ("Format", "string"), do.validated),
+    Function("validate", _PROBLEMS, ("Format", "string"), functions.validated),
 )  # fmt: skip
 
 _OPTIONAL_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("hasValue", "bool", ("map<dyn, dyn>",), lambda box: bool(box["optional()"])),
-    Function("value", "dyn", ("map<dyn, dyn>",), do.value_of),
+    Function("value", "dyn", ("map<dyn, dyn>",), functions.value_of),
 )
 """What optional values offer, for those that our own functions return."""
 

@@ -28,7 +28,7 @@ from cel_expr_python.ext.ext_math import ExtMath
 from cel_expr_python.ext.ext_optional import ExtOptional
 from cel_expr_python.ext.ext_strings import ExtStrings
 
-from holdfast.apiserver.cel import library as cel_library
+from holdfast.apiserver.cel import library
 from holdfast.apiserver.cel.types import Convert, Types, converter
 from holdfast.meta.errors import OMITTED, FieldError
 from holdfast.meta.fieldpaths import find
@@ -50,8 +50,8 @@ _OVER_BUDGET: Final = "validation failed due to running out of cost budget, no f
 
 @cache
 def _extensions(*, checking: bool) -> list[Any]:
-    library = cel_library.for_checking() if checking else cel_library.for_running()
-    return [ExtStrings(), ExtMath(), ExtOptional(), ExtBindings(), ExtEncoders(), library]
+    kubernetes = library.for_checking() if checking else library.for_running()
+    return [ExtStrings(), ExtMath(), ExtOptional(), ExtBindings(), ExtEncoders(), kubernetes]
 
 
 @cache

@@ -23,7 +23,7 @@ from holdfast.meta.errors import NotFound
 
 _log: Final = logging.getLogger("holdfast.apiserver")
 
-KEY: Final = "apiextensions.k8s.io/customresourcedefinitions"
+DEFINITIONS: Final = "apiextensions.k8s.io/customresourcedefinitions"
 
 
 class Definitions:
@@ -41,7 +41,7 @@ class Definitions:
 
     def load(self) -> None:
         """Serve what was defined before the server was started, and go on with what was being deleted."""
-        for entry in self.handlers.store.list(KEY):
+        for entry in self.handlers.store.list(DEFINITIONS):
             definition = shown(entry, self.kind)
             self._serve(definition)
             if "deletionTimestamp" in definition["metadata"]:
@@ -49,7 +49,7 @@ class Definitions:
 
     async def written(self, name: str) -> None:
         """Answer a write of the definition `name`."""
-        entry = self.handlers.store.get(KEY, "", name)
+        entry = self.handlers.store.get(DEFINITIONS, "", name)
         if entry is None:
             return
         definition = shown(entry, self.kind)
@@ -64,7 +64,7 @@ class Definitions:
         self._serve({**definition, "status": status})
 
     def _all(self) -> list[Object]:
-        return [shown(entry, self.kind) for entry in self.handlers.store.list(KEY)]
+        return [shown(entry, self.kind) for entry in self.handlers.store.list(DEFINITIONS)]
 
     def _serve(self, definition: Object) -> None:
         spec, registry = definition["spec"], self.handlers.registry

@@ -2,7 +2,6 @@
 
 ::
 
-    set_defaults(crd)              what the author left out
     problems(crd, old)             why it is refused
     accept(crd, others, now=...)   its status: names, conditions, stored versions
     types_of(crd)                  what it serves
@@ -54,19 +53,6 @@ _GO_TYPES: Final = {
     str: "string", int: "int64", float: "float64", bool: "bool", dict: "map[string]interface {}",
     list: "[]interface {}", type(None): "<nil>",
 }  # fmt: skip
-
-
-def set_defaults(crd: Object) -> None:
-    """Writes what the author left out; owns its argument."""
-    spec = crd.get("spec")
-    if not isinstance(spec, dict):
-        return
-    names = spec.get("names")
-    if isinstance(names, dict) and isinstance(names.get("kind"), str) and names["kind"]:
-        names.setdefault("singular", names["kind"].lower())
-        names.setdefault("listKind", f"{names['kind']}List")
-    if not spec.get("conversion"):
-        spec["conversion"] = {"strategy": "None"}
 
 
 def problems(crd: Object, old: Object | None) -> list[FieldError]:

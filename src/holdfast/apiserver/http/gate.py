@@ -17,9 +17,8 @@ from typing import Any, Final
 
 from holdfast.apiserver.auth.authentication import MASTERS, Authenticator, impersonation, is_open
 from holdfast.apiserver.auth.rbac import Authorizer
-from holdfast.apiserver.http import metrics as counting
 from holdfast.apiserver.http.fairness import Limits
-from holdfast.apiserver.http.metrics import Metrics
+from holdfast.apiserver.http.metrics import CONTENT_TYPE, Metrics
 from holdfast.apiserver.http.refusals import refusal
 from holdfast.apiserver.routes import RequestInfo, parse
 from holdfast.meta.errors import InternalError, StatusError
@@ -104,7 +103,7 @@ class _Gate:
             return await self._handle(request)  # health must be seen however busy the server is
         self._authorizer.check(request.user, info)
         if info.path == "/metrics" and request.method == "GET":
-            return Response(200, self._metrics.render(), content_type=counting.CONTENT_TYPE)
+            return Response(200, self._metrics.render(), content_type=CONTENT_TYPE)
         return await (self._watched(request) if info.verb == "watch" else self._seated(request))
 
     async def _watched(self, request: Request) -> Response:

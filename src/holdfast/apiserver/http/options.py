@@ -31,10 +31,6 @@ class WriteOptions:
     def strict(self) -> bool:
         return self.field_validation == "Strict"
 
-    @property
-    def warns(self) -> bool:
-        return self.field_validation == "Warn"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from holdfast.meta.exchange import encode as json
+from holdfast.meta import exchange
 
 MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 ASKED_AS: Final = MEDIA_TYPE.replace(".v1.0", "@v1.0")
@@ -80,7 +80,7 @@ _yaml: Final = _bytes(2)
 
 
 def _any(value: Any) -> bytes:
-    return _yaml(json(value))
+    return _yaml(exchange.encode(value))
 
 
 def _named(number: int, inner: Field) -> Field:

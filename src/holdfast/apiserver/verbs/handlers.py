@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.apiserver.admission import checks
-from holdfast.apiserver.apply import server_side as applying
+from holdfast.apiserver.apply import server_side
 from holdfast.apiserver.http import bodies, negotiation
 from holdfast.apiserver.http.options import (
     DeleteOptions,
@@ -27,8 +27,8 @@ from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.storage.store import Draft, Entry, Put, Remove, Stale, Store
 from holdfast.apiserver.verbs import deletion, metadata, patches, reads, served_paths, tables, versions
-from holdfast.apiserver.verbs import watch as streams
 from holdfast.apiserver.verbs.versions import shown, wire
+from holdfast.apiserver.verbs.watch import Stream
 from holdfast.apiserver.verbs.writes import ATTEMPTS, SERVER, Admit, Judge, Writer, Writing, Written, nobody_objects
 from holdfast.meta import times
 from holdfast.meta.errors import BadRequest, Conflict, NotFound
@@ -140,7 +140,7 @@ class Handlers:
         content_type = form.stream_content_type
         render = tables.watch_renderer(kind, form.kind, tables.include_of(request), now=lambda: self.now().timestamp())
         clock = asyncio.get_running_loop().time
-        stream = streams.Stream(self.store, kind, info.namespace or None, options, render=render, clock=clock)
+        stream = Stream(self.store, kind, info.namespace or None, options, render=render, clock=clock)
         return Response(200, stream=stream, content_type=content_type)
 
     def entry(self, info: RequestInfo, kind: ResourceType) -> Entry:
@@ -188,10 +188,10 @@ class Handlers:
     async def _apply(self, request: Request, info: RequestInfo, writing: Writing) -> Written:
         kind, now = writing.kind, self.now()
         config = patches.applied(request, kind, info.name)
-        applying.check_declared(config, self.writer.prune(kind, config), api_version=kind.api_version)
+        server_side.check_declared(config, self.writer.prune(kind, config), api_version=kind.api_version)
 
         def merged(live: Object | None) -> Object:
-            return applying.apply(
+            return server_side.apply(
                 live,
                 config,
                 manager=writing.manager,
@@ -236,7 +236,7 @@ class Handlers:
             namespace=info.namespace,
             user=request.user,
             options=parsed,
-            manager=parsed.field_manager or applying.manager_of(request.headers.get("user-agent", "")),
+            manager=parsed.field_manager or server_side.manager_of(request.headers.get("user-agent", "")),
             subresource=info.subresource,
             body=request.body if bodies.media_type(request) in bodies.JSON_TYPES else b"",
         )

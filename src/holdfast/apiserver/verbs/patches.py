@@ -20,7 +20,6 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_YAML: Final = "application/apply-patch+yaml"
-APPLY_CBOR: Final = "application/apply-patch+cbor"
 
 LONGEST_SHOWN: Final = 500
 REJECTED: Final = "the server rejected our request due to an error in our request"

@@ -40,11 +40,6 @@ def created(obj: Object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def age_of(obj: Object, now: float) -> str:
-    """The cell of an Age column."""
-    return age(created(obj), now)
-
-
 # --- Tables ---
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.apiserver.apply import server_side as applying
+from holdfast.apiserver.apply import server_side
 from holdfast.apiserver.crd import patterns
 from holdfast.apiserver.http import bodies
 from holdfast.apiserver.http.options import DeleteOptions, WriteOptions
@@ -300,7 +300,7 @@ class Writer:
 
     @staticmethod
     def _track(writing: Writing, old: Object | None, obj: Object, now: datetime) -> None:
-        managed = applying.track(
+        managed = server_side.track(
             old,
             obj,
             manager=writing.manager,
