@@ -26,7 +26,7 @@ from holdfast.kernel.conditions import (
     mirror,
     summary,
 )
-from holdfast.kernel.reasons import Reason, described
+from holdfast.kernel.reasons import Reason
 from holdfast.meta.times import TimeError
 
 NOW = datetime(2025, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -82,23 +82,6 @@ def test_a_code_that_the_api_would_refuse_cannot_be_declared_or_given(code: str)
 
     with pytest.raises(ValueError, match="would be refused"):
         Verdict.true(code, "A sentence.")
-
-
-def test_described_lists_every_code_with_its_sentence() -> None:
-    class Extra(Reason):
-        SERVING = "Serving", "Every pod passes its probe."
-
-    listed = described(Common, Extra)
-    assert listed["Serving"] == "Every pod passes its probe."
-    assert set(listed) == {*Common, "Serving"}
-
-
-def test_one_code_must_not_have_two_meanings() -> None:
-    class Other(Reason):
-        ALL_MET = "AllMet", "Something else entirely."
-
-    with pytest.raises(ValueError, match="AllMet has two meanings"):
-        described(Common, Other)
 
 
 # --- the wire

@@ -134,15 +134,3 @@ def test_the_table_cannot_change_after_it_was_checked() -> None:
 
 def test_ladder_and_table_can_be_compared() -> None:
     assert set(LADDER.phases) == set(TRANSITIONS.phases)
-
-
-def test_the_table_draws_itself() -> None:
-    assert TRANSITIONS.mermaid() == (
-        "stateDiagram-v2\n"
-        "    [*] --> Red\n"
-        "    Red --> Broken\n"
-        "    Red --> Green\n"
-        "    Green --> Broken\n"
-        "    Green --> Red\n"
-        "    Broken --> [*]\n"
-    )

@@ -1,50 +1,46 @@
 """The 29 cases of the seed (CLD-REQ-023) and the 6 further ones of its workload suite.
 
-The seed writes 0 for "not set"; here that is None, and 0 means 0.  Where the
-seed contradicts itself, its first invariant wins: in every phase, ready minus
-stopped is at least the minimum.
+A case is the plan of the engine for the fields that it names; what is said of a
+state, or of the replicas that may be stopped in it, is what the floor's
+condition and the engine's guard say.  The seed writes 0 for "not set"; here
+that is None, and 0 means 0.  Where the seed contradicts itself, its first
+invariant wins: in every phase, ready minus stopped is at least the minimum.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from holdfast.kernel.planning import (
-    FloorViolation,
-    ImpossibleState,
-    RolloutPlan,
-    RolloutState,
-    RolloutStrategy,
-    UnsupportedStrategy,
-    WorkloadSpec,
-    max_replicas_to_stop,
-    plan_rollout,
-    validate_rollout,
-)
-from holdfast.kernel.preview import Action, Phase
-from holdfast.kernel.reasons import Code
+from holdfast.kernel.conditions import Status
+from holdfast.kernel.fleet import Fleet, Pool, Side
+from holdfast.kernel.floors import FLOOR_HELD, observed, verdicts
+from holdfast.kernel.guard import guard
+from holdfast.kernel.limits import resolve
+from holdfast.kernel.planning import RolloutStrategy, UnsupportedStrategy, WorkloadSpec, rollout_of
+from holdfast.kernel.preview import Action, Phase, Plan, preview
+from holdfast.kernel.reasons import Because, Code
+from holdfast.kernel.rollout import Kind, Shape, Stop
 
 
-def plan(current: int, desired: int, **rollout: object) -> RolloutPlan:
-    pause = timedelta(seconds=float(str(rollout.pop("pause", 0))))
-    strategy = RolloutStrategy(pause_duration=pause, **rollout)  # type: ignore[arg-type]
-    return plan_rollout(RolloutState(total_replicas=current), WorkloadSpec(replicas=desired, rollout=strategy))
+def plan(current: int, desired: int, **rollout: Any) -> Plan:
+    """The plan from `current` available replicas of the old revision to `desired` of the new one."""
+    pause = timedelta(seconds=rollout.pop("pause", 0))
+    spec = WorkloadSpec(replicas=desired, rollout=RolloutStrategy(pause_duration=pause, **rollout))
+    traffic = 0 if spec.rollout.strategy in ("BlueGreen", "BLUE_GREEN") and current else None
+    return preview(rollout_of(spec), Fleet(old=Pool(available=current), stable=current > 0, traffic=traffic))
 
 
-def counts(plan: RolloutPlan, phase: Phase, action: Action) -> list[int]:
+def counts(plan: Plan, phase: Phase, action: Action) -> list[int]:
     return [
-        step.replica_count
-        for step in plan.phases
-        if step.phase is phase and step.action is action
-        for _ in range(step.repeat)
+        step.count for step in plan.steps if step.phase is phase and step.action is action for _ in range(step.repeat)
     ]
 
 
-def ends_at(plan: RolloutPlan) -> tuple[int, int]:
-    final = plan.plan.final
-    return final.new.available, final.old.live
+def ends_at(plan: Plan) -> tuple[int, int]:
+    return plan.final.new.available, plan.final.old.live
 
 
 # TC-001: enforcement. (RollingUpdate, surge 1, pause 1 s)
@@ -66,11 +62,11 @@ def test_enforcement(name: str) -> None:
     current, desired, minimum, unavailable, resolved, batch = ENFORCEMENT[name]
     made = plan(current, desired, min_available=minimum, max_unavailable=unavailable, max_surge=1, pause=1)
     assert made.blocked is None
-    assert made.min_available == resolved
+    assert made.limits.min_available == resolved
     stops = counts(made, Phase.UPDATING, Action.STOP)
     assert stops
     assert max(stops) <= batch
-    assert made.plan.lowest_ready >= min(resolved, current)
+    assert made.lowest_ready >= min(resolved, current)
     assert ends_at(made) == (desired, 0)
 
 
@@ -78,8 +74,8 @@ def test_enforcement(name: str) -> None:
 def test_a_fleet_at_its_minimum_surges_first_where_the_seed_would_stop_one(name: str) -> None:
     current, desired, minimum, unavailable, _, _ = ENFORCEMENT[name]
     made = plan(current, desired, min_available=minimum, max_unavailable=unavailable, max_surge=1, pause=1)
-    assert [made.phases[0].action, made.phases[1].action] == [Action.START, Action.WAIT]
-    assert made.plan.lowest_ready == 3
+    assert [made.steps[0].action, made.steps[1].action] == [Action.START, Action.WAIT]
+    assert made.lowest_ready == 3
 
 
 @pytest.mark.parametrize("name", ["2 min_available_equals_replicas", "7 min_available_exceeds_replicas_clamped"])
@@ -89,7 +85,7 @@ def test_a_fleet_at_its_minimum_is_blocked_when_surge_is_zero(name: str) -> None
     assert made.blocked is not None
     assert made.blocked.because.code is Code.NO_DISRUPTION_BUDGET
     assert "maxSurge" in made.blocked.remedy
-    assert made.phases == ()
+    assert made.steps == ()
 
 
 # TC-002: validation.
@@ -106,21 +102,16 @@ VALIDATION = {
 @pytest.mark.parametrize("name", VALIDATION)
 def test_validation(name: str) -> None:
     total, ready, minimum, valid = VALIDATION[name]
-    state = RolloutState(
-        total_replicas=total,
-        ready_replicas=ready,
-        strategy=RolloutStrategy(min_available=minimum, max_unavailable=total),
-    )
-    if valid:
-        validate_rollout(state)
-    else:
-        with pytest.raises(FloorViolation) as error:
-            validate_rollout(state)
-        assert str(error.value) == f"rollout violates minAvailable constraint: ready={ready}, min={minimum}"
+    limits = resolve(total, min_available=minimum, max_unavailable=total)
+    said = verdicts(observed(observed(None, limits=limits, available=total), limits=limits, available=ready), limits)
+    assert said[FLOOR_HELD].status is (Status.TRUE if valid else Status.FALSE)
+    assert f"{ready} available, the floor is {minimum}" in said[FLOOR_HELD].message
 
 
 def test_validation_clamps_the_minimum_as_planning_does() -> None:
-    validate_rollout(RolloutState(total_replicas=3, ready_replicas=3, strategy=RolloutStrategy(min_available=5)))
+    limits = resolve(3, min_available=5)
+    said = verdicts(observed(None, limits=limits, available=3), limits)
+    assert said[FLOOR_HELD].status is Status.TRUE
 
 
 # TC-003: how many can be stopped.
@@ -135,12 +126,18 @@ STOPPABLE = {
 }
 
 
+def stoppable(total: int, ready: int, minimum: int) -> int:
+    """How many of all replicas the engine lets go at once."""
+    fleet = Fleet(old=Pool(available=ready, unready=total - ready))
+    everything = Stop(Side.OLD, Kind.READY, total, Because(Code.STOPPING_OLD, "all of them"))
+    left = guard(everything, fleet, shape=Shape(new=total, old=0, floor=minimum, ceiling=total))
+    return left.count if isinstance(left, Stop) else 0
+
+
 @pytest.mark.parametrize("name", STOPPABLE)
-def test_max_replicas_to_stop(name: str) -> None:
+def test_how_many_replicas_may_be_stopped(name: str) -> None:
     total, ready, minimum, expected = STOPPABLE[name]
-    assert max_replicas_to_stop(total, ready, minimum) == expected
-    if minimum > 0 and ready >= minimum:
-        assert ready - max_replicas_to_stop(total, ready, minimum) >= minimum
+    assert stoppable(total, ready, minimum) == expected
 
 
 # TC-004 and TC-005: Recreate and BlueGreen.
@@ -151,11 +148,10 @@ def test_max_replicas_to_stop(name: str) -> None:
 )
 def test_recreate_stops_all_first_and_warns(minimum: int | None) -> None:
     made = plan(3, 3, strategy="Recreate", min_available=minimum, pause=1)
-    assert made.strategy == "Recreate"
-    assert made.min_available == 2
-    assert made.phases[0].action is Action.STOP
-    assert made.phases[0].replica_count == 3
-    assert Code.FLOOR_NOT_GUARANTEED in [warning.code for warning in made.warnings]
+    assert made.limits.min_available == 2
+    assert made.steps[0].action is Action.STOP
+    assert made.steps[0].count == 3
+    assert Code.FLOOR_NOT_GUARANTEED in [warning.code for warning in made.limits.warnings]
     assert ends_at(made) == (3, 0)
 
 
@@ -164,14 +160,14 @@ def test_recreate_stops_all_first_and_warns(minimum: int | None) -> None:
 )
 def test_blue_green_starts_a_whole_set_before_it_stops_one(current: int, desired: int) -> None:
     made = plan(current, desired, strategy="BlueGreen", min_available=2, max_surge=desired, pause=5)
-    first, *rest = made.phases
-    assert (first.phase, first.action, first.replica_count) == (Phase.SCALING_UP, Action.START, desired)
-    stops = [index for index, step in enumerate(made.phases) if step.action is Action.STOP]
+    first, *rest = made.steps
+    assert (first.phase, first.action, first.count) == (Phase.SCALING_UP, Action.START, desired)
+    stops = [index for index, step in enumerate(made.steps) if step.action is Action.STOP]
     assert stops
     assert min(stops) >= 2
-    assert made.phases[stops[0]].replica_count == current
-    assert (Phase.PAUSED, timedelta(seconds=5)) in [(step.phase, step.wait_duration) for step in rest]
-    assert made.plan.lowest_ready >= current
+    assert made.steps[stops[0]].count == current
+    assert (Phase.PAUSED, timedelta(seconds=5)) in [(step.phase, step.wait) for step in rest]
+    assert made.lowest_ready >= current
     assert ends_at(made) == (desired, 0)
 
 
@@ -189,7 +185,7 @@ DEFAULTS = {
 def test_default_minimum(name: str) -> None:
     desired, unavailable, minimum, expected = DEFAULTS[name]
     made = plan(0, desired, max_unavailable=unavailable, min_available=minimum, max_surge=1)
-    assert made.min_available == expected
+    assert made.limits.min_available == expected
     # The seed's plan stops at one replica; a plan ends at the desired size.
     assert ends_at(made) == (desired, 0)
 
@@ -199,18 +195,19 @@ def test_default_minimum(name: str) -> None:
 
 def test_27_scale_up_with_min_available() -> None:
     made = plan(2, 5, min_available=2, max_unavailable=2, max_surge=2, pause=1)
-    assert made.min_available == 2
-    starts = counts(made, Phase.SCALING_UP, Action.START)
-    assert starts
-    assert max(starts) <= 2
+    assert made.limits.min_available == 2
+    assert counts(made, Phase.SCALING_UP, Action.START)
+    # The surge bounds how many live at once; what is missing of the desired number starts together.
+    assert made.most_live <= 5 + 2
+    assert made.lowest_ready >= 2
     assert ends_at(made) == (5, 0)
 
 
 def test_28_scale_down_with_min_available() -> None:
     made = plan(5, 2, min_available=2, max_unavailable=2, max_surge=1, pause=1)
-    assert made.min_available == 2
+    assert made.limits.min_available == 2
     assert counts(made, Phase.SCALING_DOWN, Action.STOP)
-    assert made.plan.lowest_ready >= 2
+    assert made.lowest_ready >= 2
     # Survivors alone are updated: the seed starts five replicas to keep two.
     assert sum(counts(made, Phase.UPDATING, Action.START)) == 2
     assert ends_at(made) == (2, 0)
@@ -218,7 +215,7 @@ def test_28_scale_down_with_min_available() -> None:
 
 def test_29_no_scale_same_replicas() -> None:
     made = plan(3, 3, min_available=2, max_unavailable=2, max_surge=1, pause=1)
-    assert made.min_available == 2
+    assert made.limits.min_available == 2
     assert ends_at(made) == (3, 0)
 
 
@@ -227,8 +224,8 @@ def test_29_no_scale_same_replicas() -> None:
 
 def test_rolling_update_respects_min_available() -> None:
     made = plan(3, 3, max_surge=1, max_unavailable=1, min_available=2)
-    assert sum(1 for step in made.phases if step.phase is Phase.UPDATING) >= 2
-    assert made.plan.lowest_ready >= 2
+    assert sum(1 for step in made.steps if step.phase is Phase.UPDATING) >= 2
+    assert made.lowest_ready >= 2
 
 
 def test_scale_up_with_max_surge() -> None:
@@ -239,13 +236,13 @@ def test_scale_up_with_max_surge() -> None:
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "Recreate", "BlueGreen", "ROLLING_UPDATE", "BLUE_GREEN"])
 def test_each_strategy_makes_a_plan_that_ends_at_the_desired_size(strategy: str) -> None:
     made = plan(3, 3, strategy=strategy, max_surge=1, max_unavailable=1)
-    assert made.phases
+    assert made.steps
     assert ends_at(made) == (3, 0)
 
 
 def test_full_workload_spec_from_nothing() -> None:
     made = plan(0, 2, min_available=1, max_surge=1, max_unavailable=1)
-    assert made.min_available == 1
+    assert made.limits.min_available == 1
     assert ends_at(made) == (2, 0)
 
 
@@ -255,11 +252,10 @@ def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
 
 
 def test_a_blue_green_workload_that_only_scales_switches_nothing() -> None:
-    rollout = RolloutStrategy(strategy="BlueGreen", min_available=2)
-    state = RolloutState(total_replicas=3, updated_replicas=3)
-    made = plan_rollout(state, WorkloadSpec(replicas=5, rollout=rollout))
-    assert [step.action for step in made.phases] == [Action.START, Action.WAIT]
-    assert made.plan.lowest_ready == 3
+    spec = WorkloadSpec(replicas=5, rollout=RolloutStrategy(strategy="BlueGreen", min_available=2))
+    made = preview(rollout_of(spec), Fleet(new=Pool(available=3), stable=False, traffic=100))
+    assert [step.action for step in made.steps] == [Action.START, Action.WAIT]
+    assert made.lowest_ready == 3
 
 
 # The seed's invariants, over a grid.
@@ -272,17 +268,11 @@ def test_every_plan_keeps_the_first_invariant_and_ends_at_its_size_or_is_blocked
             for unavailable in (None, 0, 1, 3):
                 for surge in (None, 0, 1, 3):
                     made = plan(current, desired, min_available=minimum, max_unavailable=unavailable, max_surge=surge)
-                    floor = made.plan.limits.floor
-                    assert 0 <= made.min_available <= desired
-                    assert made.plan.lowest_ready >= min(floor, current)
+                    floor = made.limits.floor
+                    assert 0 <= made.limits.min_available <= desired
+                    assert made.lowest_ready >= min(floor, current)
                     if made.blocked is None:
                         assert ends_at(made) == (desired, 0)
                     else:
                         assert surge == 0
                         assert floor == desired
-
-
-@pytest.mark.parametrize("counts", [{"ready_replicas": 4}, {"updated_replicas": 4}, {"ready_replicas": -1}])
-def test_counts_that_contradict_each_other_are_refused(counts: dict[str, int]) -> None:
-    with pytest.raises(ImpossibleState, match="between 0 and the total"):
-        plan_rollout(RolloutState(total_replicas=3, **counts), WorkloadSpec(replicas=3))

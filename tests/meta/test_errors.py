@@ -124,7 +124,6 @@ FIELD_WORDS = [
     (FieldError.too_long("spec", 5), "Too long: may not be more than 5 bytes"),
     (FieldError.too_many("spec", 3, max_items=2), "Too many: 3: must have at most 2 items"),
     (FieldError.too_many("spec", 3, max_items=1), "Too many: 3: must have at most 1 item"),
-    (FieldError.internal("spec", "no schema"), "Internal error: no schema"),
 ]
 
 

@@ -80,16 +80,9 @@ def test_times_are_written_in_utc() -> None:
 
 def test_a_datetime_without_a_zone_is_refused() -> None:
     naive = TEN.replace(tzinfo=None)
-    for use in (times.format, times.format_micro, times.truncate, lambda t: times.seconds_between(TEN, t)):
+    for use in (times.format, times.format_micro, times.truncate):
         with pytest.raises(TimeError, match="no time zone"):
             use(naive)
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "seconds"), [(0, 0), (999, 0), (1000, 1), (90_500, 90), (-1, -1), (-1000, -1)]
-)
-def test_seconds_between_are_whole_and_rounded_down(milliseconds: int, seconds: int) -> None:
-    assert times.seconds_between(TEN, TEN + timedelta(milliseconds=milliseconds)) == seconds
 
 
 zones = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

@@ -97,14 +97,6 @@ class Transitions(Generic[Phase]):
         """Every phase of the table, in its order."""
         return tuple(self.table)
 
-    def mermaid(self) -> str:
-        """The table as a Mermaid state diagram, for documentation."""
-        lines = ["stateDiagram-v2"]
-        lines += [f"    [*] --> {phase}" for phase in self.start]
-        for phase, following in self.table.items():
-            lines += [f"    {phase} --> {after}" for after in sorted(following) or ("[*]",)]
-        return "\n".join(lines) + "\n"
-
     def _reachable(self) -> set[Phase]:
         seen: set[Phase] = set()
         frontier = list(self.start)

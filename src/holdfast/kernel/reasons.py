@@ -47,18 +47,6 @@ class Reason(StrEnum):
         return member
 
 
-def described(*families: type[Reason]) -> dict[str, str]:
-    """Every code of the families with its sentence, for documentation; one code must not have two meanings."""
-    meanings: dict[str, str] = {}
-    for family in families:
-        for reason in family:
-            if meanings.setdefault(reason.value, reason.meaning) != reason.meaning:
-                raise ValueError(
-                    f"reason {reason.value} has two meanings; rename it in {family.__name__} or agree on one"
-                )
-    return meanings
-
-
 class Code(Reason):
     """A machine-readable reason of the engine; ``Code.X.meaning`` explains it in a sentence."""
 

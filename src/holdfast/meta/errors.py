@@ -330,7 +330,6 @@ class FieldProblem(Enum):
     FORBIDDEN = ("FieldValueForbidden", "Forbidden")
     TOO_LONG = ("FieldValueTooLong", "Too long")
     TOO_MANY = ("FieldValueTooMany", "Too many")
-    INTERNAL = ("InternalError", "Internal error")
 
     @property
     def reason(self) -> str:
@@ -396,10 +395,6 @@ class FieldError:
     @classmethod
     def too_many(cls, field: str, actual: int, *, max_items: int) -> FieldError:
         return cls(FieldProblem.TOO_MANY, field, actual, f"must have at most {_counted(max_items, 'item')}")
-
-    @classmethod
-    def internal(cls, field: str, detail: str) -> FieldError:
-        return cls(FieldProblem.INTERNAL, field, detail=detail)
 
     @property
     def message(self) -> str:

@@ -1,4 +1,4 @@
-"""How objects are named and who owns them: GVK, GVR, keys, references, owner references.
+"""How objects are named and who owns them: GVK, keys, references, owner references.
 
 Objects on the wire are plain mappings; this module reads the few fields that all of them share. It must not know
 any kind, nor whether a kind is namespaced: a key without a namespace simply has an empty one.
@@ -41,36 +41,15 @@ class GVK:
 
     @property
     def api_version(self) -> str:
-        return _api_version(self.group, self.version)
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_kind(self) -> str:
         """``Workload.cloudless.io``, or ``Pod``: the kind regardless of version, as error messages name it."""
-        return _qualified(self.kind, self.group)
+        return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def __str__(self) -> str:
         return f"{self.api_version} {self.kind}"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class GVR:
-    """Group, version and resource, the plural by which URLs name a kind."""
-
-    group: str
-    version: str
-    resource: str
-
-    @property
-    def api_version(self) -> str:
-        return _api_version(self.group, self.version)
-
-    @property
-    def group_resource(self) -> str:
-        """``workloads.cloudless.io``, or ``pods``: also how a CRD is named."""
-        return _qualified(self.resource, self.group)
-
-    def __str__(self) -> str:
-        return f"{self.api_version} {self.resource}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -140,11 +119,6 @@ def controller_of(obj: Mapping[str, Any]) -> dict[str, Any] | None:
     return next((reference for reference in _owner_references(obj) if reference.get("controller") is True), None)
 
 
-def is_owned_by(obj: Mapping[str, Any], uid: str) -> bool:
-    """Whether the object with `uid` is among the owners of `obj`, as its controller or not."""
-    return any(reference.get("uid") == uid for reference in _owner_references(obj))
-
-
 def _owner_references(obj: Mapping[str, Any]) -> list[dict[str, Any]]:
     return _metadata(obj).get("ownerReferences") or []
 
@@ -169,11 +143,3 @@ def _required(fields: Mapping[str, Any], field: str, *, at: str) -> str:
         hint = "; it is given by the API server, so create the object first" if field == "uid" else ""
         raise ObjectError(f"{at}{field}: is missing{hint}")
     return value
-
-
-def _api_version(group: str, version: str) -> str:
-    return f"{group}/{version}" if group else version
-
-
-def _qualified(name: str, group: str) -> str:
-    return f"{name}.{group}" if group else name

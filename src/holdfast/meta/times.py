@@ -62,11 +62,6 @@ def truncate(instant: datetime) -> datetime:
     return _utc(instant).replace(microsecond=0)
 
 
-def seconds_between(earlier: datetime, later: datetime) -> int:
-    """Whole seconds elapsed, rounded down; negative if `later` is the earlier one."""
-    return (_utc(later) - _utc(earlier)) // timedelta(seconds=1)
-
-
 def _written(instant: datetime, timespec: str) -> str:
     return _utc(instant).replace(tzinfo=None).isoformat(timespec=timespec) + "Z"
 

@@ -1,4 +1,4 @@
-"""JSON Patch (RFC 6902) and JSON Pointer (RFC 6901): apply a list of operations, and find one that leads from a to b.
+"""JSON Patch (RFC 6902) and JSON Pointer (RFC 6901): apply a list of operations.
 
 A document is never changed: `apply` returns a new one that shares every untouched part with the old, so a patch that
 fails half way has done nothing. Where the RFC leaves room, or the Kubernetes API server differs from it, we answer as
@@ -10,7 +10,7 @@ This module knows JSON values. It must not know objects, kinds or media types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +24,6 @@ __all__ = [
     "TargetMissing",
     "TestFailed",
     "apply",
-    "diff",
     "format_pointer",
     "json_equal",
     "parse_pointer",
@@ -277,53 +276,3 @@ def _describe(value: Any) -> str:
 def _excerpt(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-# --- Finding a patch ---
-
-
-def diff(before: Any, after: Any) -> list[dict[str, Any]]:
-    """Return operations that lead from `before` to `after`; none if they are equal.
-
-    Objects are compared member by member. Of arrays the common head and tail are kept and the rest is compared
-    pairwise, so one insertion or removal is one operation. That is short, not provably shortest.
-    """
-    return list(_diff(before, after, ()))
-
-
-def _diff(before: Any, after: Any, tokens: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    # Two objects without a common member have nothing to keep: one replacement is shorter.
-    if isinstance(before, dict) and isinstance(after, dict) and (before.keys() & after.keys() or not before):
-        yield from _diff_objects(before, after, tokens)
-    elif isinstance(before, list) and isinstance(after, list):
-        yield from _diff_arrays(before, after, tokens)
-    elif not json_equal(before, after):
-        yield {"op": "replace", "path": format_pointer(tokens), "value": after}
-
-
-def _diff_objects(before: dict[str, Any], after: dict[str, Any], tokens: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    for key, member in before.items():
-        if key in after:
-            yield from _diff(member, after[key], (*tokens, key))
-        else:
-            yield {"op": "remove", "path": format_pointer((*tokens, key))}
-    for key, member in after.items():
-        if key not in before:
-            yield {"op": "add", "path": format_pointer((*tokens, key)), "value": member}
-
-
-def _diff_arrays(before: list[Any], after: list[Any], tokens: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    shorter = min(len(before), len(after))
-    head = 0
-    while head < shorter and json_equal(before[head], after[head]):
-        head += 1
-    tail = 0
-    while tail < shorter - head and json_equal(before[-1 - tail], after[-1 - tail]):
-        tail += 1
-    for index in range(head, shorter - tail):
-        yield from _diff(before[index], after[index], (*tokens, str(index)))
-    # From the last to the first, so that no removal moves the next one.
-    for index in range(len(before) - tail - 1, shorter - tail - 1, -1):
-        yield {"op": "remove", "path": format_pointer((*tokens, str(index)))}
-    for index in range(shorter - tail, len(after) - tail):
-        yield {"op": "add", "path": format_pointer((*tokens, str(index))), "value": after[index]}

@@ -22,16 +22,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from holdfast.meta.patches.json import json_equal
-
 __all__ = [
     "MalformedDirective",
     "MissingMergeKey",
     "Schema",
     "StrategicPatchError",
     "apply",
-    "create_three_way",
-    "diff",
 ]
 
 # StrategicPatchError       .path of the field in the patch
@@ -78,16 +74,9 @@ class Schema:
         return "replace" in self._strategies
 
     @property
-    def retain_keys(self) -> bool:
-        """Of an object, or the items of a list: a patch lists the fields that stay, because one excludes the others."""
-        return "retainKeys" in self._strategies
-
-    @property
     def _strategies(self) -> list[str]:
         return str(self.openapi.get("x-kubernetes-patch-strategy", "")).split(",")
 
-
-# --- Applying ---
 
 _PATCH: Final = "$patch"
 _RETAIN_KEYS: Final = "$retainKeys"
@@ -267,67 +256,3 @@ def _key_of(item: Any, schema: Schema) -> Any:
 
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-# --- Finding a patch ---
-
-
-def diff(original: Mapping[str, Any], modified: Mapping[str, Any], *, schema: Schema) -> dict[str, Any]:
-    """Return the patch that leads from `original` to `modified`; null members of `modified` are taken as absent."""
-    return _diff_objects(original, modified, original, schema)
-
-
-def create_three_way(
-    last_applied: Mapping[str, Any], modified: Mapping[str, Any], *, current: Mapping[str, Any], schema: Schema
-) -> dict[str, Any]:
-    """Return the patch for `current` that makes it say what `modified` says, as `kubectl apply` does.
-
-    Only what is in `last_applied` and no longer in `modified` is removed; fields and items of others stay.
-    """
-    return _diff_objects(last_applied, modified, current, schema)
-
-
-def _diff_objects(
-    previous: Mapping[str, Any], wanted: Mapping[str, Any], live: Mapping[str, Any], schema: Schema
-) -> dict[str, Any]:
-    """Find the patch for `live`: remove what `previous` has over `wanted`, set what `wanted` has over `live`."""
-    patch: dict[str, Any] = {name: None for name in previous if wanted.get(name) is None}
-    for name, value in wanted.items():
-        old, now, below = previous.get(name), live.get(name), schema.child(name)
-        if value is None:
-            if now is not None:
-                patch[name] = None
-        elif isinstance(value, dict) and isinstance(now, dict) and not below.replace:
-            if nested := _diff_objects(old if isinstance(old, dict) else {}, value, now, below):
-                patch[name] = nested
-        elif isinstance(value, list) and isinstance(now, list) and below.merge_key is not None:
-            for prefix, items in _diff_lists(old if isinstance(old, list) else [], value, now, below).items():
-                patch[prefix + name] = items
-        elif not json_equal(now, value):
-            patch[name] = value
-    if patch and schema.retain_keys:
-        patch[_RETAIN_KEYS] = sorted(name for name, value in wanted.items() if value is not None)
-    return patch
-
-
-def _diff_lists(previous: list[Any], wanted: list[Any], live: list[Any], schema: Schema) -> dict[str, list[Any]]:
-    """Find the patch of a set or keyed list: the items by the prefix of the member that they belong in."""
-    old, new, now = ({_key_of(item, schema): item for item in items} for items in (previous, wanted, live))
-    removed = [key for key in old if key not in new and key is not None]
-    lists: dict[str, list[Any]]
-    if not schema.merge_key:
-        lists = {"": [key for key in new if key not in now], _DELETE: removed}
-    elif None in new or len(new) < len(wanted) or len(now) < len(live):
-        # The keys do not tell the items apart (port 53 of two protocols): only the whole list says what is meant.
-        return {} if json_equal(live, wanted) else {"": [{_PATCH: "replace"}, *wanted]}
-    else:
-        lists = {"": [{_PATCH: "delete", schema.merge_key: key} for key in removed]}
-        for key, item in new.items():
-            if key not in now:
-                lists[""].append(item)
-            elif change := _diff_objects(old.get(key, {}), item, now[key], schema):
-                lists[""].append({schema.merge_key: key, **change})
-    # New items would come first, unless the patch says where they belong.
-    if new.keys() - now.keys() or list(new) != [key for key in now if key in new]:
-        lists[_ORDER] = [{schema.merge_key: key} if schema.merge_key else key for key in new]
-    return {prefix: items for prefix, items in lists.items() if items}
