@@ -1,7 +1,7 @@
-"""Resource types: what the server knows of a kind, built in or defined by a CRD.
+"""Resource types: what the server knows about a kind, built in or defined by a CustomResourceDefinition.
 
-A built-in kind and a custom one are the same value: an OpenAPI schema, a few
-pure functions, and how it is shown.  The verbs work on these values alone.
+A built-in kind and a custom one are the same value: an OpenAPI schema, a few pure functions, and table columns.  The
+verbs work on these values alone.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Registry:
         self._changed()
 
     def _changed(self) -> None:
-        # History, for every request asks whether its version is served.
+        # Kept as a set, because every request looks up whether its version is served.
         self._versions = frozenset((group, version) for group, version, _ in self._by_path)
         self.revision += 1
 

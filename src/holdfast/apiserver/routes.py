@@ -1,8 +1,7 @@
-"""What a request is about, read from its method, path and query alone.
+"""Request paths: parses method, path and query of a request into a `RequestInfo`.
 
-Authorization, limits, metrics and the verbs all ask this one reading, so that
-none of them can take a path for something else than the others do.  Nothing
-here knows which resources exist.
+Authorization, fairness, metrics and the verbs all use this one parser, so that they cannot read a path in different
+ways.  It does not know which resources exist.
 """
 
 from __future__ import annotations

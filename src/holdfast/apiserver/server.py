@@ -1,7 +1,7 @@
-"""The server: every part put together once, in one visible place.
+"""The server: assembles the store, the registry, authentication, admission and the verbs.
 
-`Server.handle` is the whole API: it takes a `Request` and gives a `Response`.
-Sockets and TLS are `serve`'s; the in-process client calls `handle` itself.
+`Server.handle` is the whole API: it takes a `Request` and returns a `Response`.  Sockets and TLS are in
+`http.listener`; the in-process client calls `handle` directly.
 """
 
 from __future__ import annotations

@@ -1,1 +1,6 @@
-"""What is checked or filled in before an object is stored, by the server and by admission webhooks."""
+"""Admission: checks and completes an object before it is stored.
+
+checks              the namespace exists; no privilege escalation
+service_addresses   cluster IPs and node ports
+webhooks/           admission webhooks
+"""

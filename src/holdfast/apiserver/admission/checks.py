@@ -1,7 +1,6 @@
-"""Admission: what must be so around an object before it is written.
+"""Admission by the server: the namespace of an object must exist and not be terminating; grants must not escalate.
 
-The namespace must exist and live on; then whoever else wants to be asked is
-asked, one after another.
+`in_order` combines these checks and the webhooks into one.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def in_order(*each: Admit) -> Admit:
 
 
 def no_escalation(authorizer: Authorizer) -> Admit:
-    """Nobody grants what they do not have."""
+    """Refuse to grant permissions that the user does not have."""
 
     async def admit(
         writing: Writing, obj: Object, old: Object | None, operation: str

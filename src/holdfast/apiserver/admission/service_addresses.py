@@ -1,7 +1,7 @@
-"""Addresses of services: each gets one of its own, and node ports where its type has them.
+"""Addresses of Services: allocates a cluster IP for each, and node ports where its type has them.
 
-Free is what no stored service has and nobody was just given: between asking and
-writing there is a moment in which another may ask.
+An address is free if no stored Service has it and it was not just allocated: another request may come between the
+allocation and the write.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WITH_NODE_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 
 
 def services(store: Store) -> Admit:
-    """Give a service the address and the ports that it asks for by leaving them out."""
+    """Allocate the address and the ports that a Service leaves out."""
     given: deque[str | int] = deque(maxlen=256)
 
     async def admit(

@@ -1,4 +1,4 @@
-"""Sets of fields, in the notation of managedFields: who owns what of an object.
+"""Sets of fields, in the notation of managedFields (FieldsV1).
 
 A set is kept as it is written, a tree of path elements (`FieldsV1`)::
 
@@ -127,7 +127,7 @@ def _node(kept: Tree) -> Tree | None:
 
 
 def parse(value: Any) -> Tree:
-    """Read a tree that someone else wrote: every element in its one spelling."""
+    """Parse a tree that a client wrote, with every element in canonical form."""
     if not isinstance(value, Mapping):
         raise FieldSetError(f"fieldsV1: must be an object, not {value!r}")
     tree = {element: node for element, node in _parsed(value).items() if element != SELF}

@@ -2,7 +2,7 @@
 
 Objects and maps are merged field by field, sets and keyed lists item by item, all else is replaced.  What the
 configuration has stands in its order; what only the live object has stays where it stood among it.  This module must
-not know managers: whose a field is, is said by whoever calls.
+not know managers: the caller says which fields to remove.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from holdfast.meta.errors import MalformedError
 
 
 class UnmergeableError(MalformedError):
-    """A configuration with an item that cannot be told from others."""
+    """A configuration with two items of the same key."""
 
 
 def check(config: Mapping[str, Any], structure: Structure) -> None:
-    """Refuse lists whose items have no name of their own, for nobody could say what their fields are."""
+    """Refuse lists with duplicate items, because their fields could not be identified."""
     _check_fields(config, structure, "")
 
 

@@ -1,4 +1,4 @@
-"""What a schema says of ownership: which values are divided into fields, and which are owned as a whole.
+"""Ownership by schema: which values are divided into fields, and which are owned as a whole.
 
 Objects are divided into their fields and maps into their keys, unless they are atomic; lists are owned as a whole,
 unless they are sets or keyed.  From this follow the fields that a configuration speaks of, and those in which two
@@ -37,7 +37,7 @@ _OBJECT_META: Final[Mapping[str, Any]] = {
 
 
 class Structure:
-    """What a schema says of ownership: which values are divided into fields, and which are owned as a whole.
+    """Ownership by schema: which values are divided into fields, and which are owned as a whole.
 
     Children are read when they are first met, so that schemas may be large, shared and circular.
     """
@@ -164,7 +164,7 @@ _UNOWNED_METADATA: Final = frozenset(
 
 
 def ownable(obj: Mapping[str, Any]) -> Object:
-    """An object without what nobody owns: its identity, and what only the server writes."""
+    """An object without the fields that have no owner: its identity, and what only the server writes."""
     metadata = obj.get("metadata") or {}
     owned = {name: value for name, value in metadata.items() if name not in _UNOWNED_METADATA}
     return {**{name: value for name, value in obj.items() if name not in _UNOWNED}, "metadata": owned}

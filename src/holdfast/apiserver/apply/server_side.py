@@ -73,7 +73,7 @@ def track(
     """The managed fields of `new`, which takes the place of `old`; None if it is to have none.
 
     What changed is the manager's alone from now on.  A client may write managedFields too, and resets them with an
-    empty list or ``[{}]``; from then on they are not tracked until someone applies.
+    empty list or ``[{}]``; from then on they are not tracked until the next apply.
     """
     entries = _starting_point(old, new, subresource)
     if old is not None and not entries:
@@ -216,7 +216,7 @@ def _checked(config: Object, structure: Structure, api_version: str) -> Object:
 
 
 def check_declared(config: Object, unknown: Iterable[str], *, api_version: str) -> None:
-    """Refuse a configuration with fields that its kind does not have: nobody could own them."""
+    """Refuse a configuration with fields that its kind does not have."""
     problems = [f".{path}: field not declared in schema" for path in unknown]
     if problems:
         said = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
@@ -243,13 +243,13 @@ def _scoped(config: Object, *, subresource: str, status: bool) -> Object:
 
 
 def _first_entries(live: Object, structure: Structure, api_version: str, time: str, *, custom: bool) -> list[Entry]:
-    """Before anything was applied nothing was tracked: all there is belongs to whoever was there before."""
+    """Before the first apply nothing was tracked: all existing fields get one manager."""
     fields = compare(_before(None, structure, custom=custom), live, structure).changed
     return [_filled(_entry(_BEFORE_FIRST_APPLY, "Update", api_version), fields, time)] if fields else []
 
 
 def _given_up(merged: Object, last: Tree, applied: Tree, others: list[Entry], structure: Structure) -> Object:
-    """The object without what the manager applied last time, does not apply now, and nobody else owns."""
+    """The object without the fields that the manager applied before, applies no more, and no other manager owns."""
     claimed = [applied, *(entry["fieldsV1"] for entry in others if entry["operation"] == "Apply")]
     kept: Tree = reduce(union, claimed)
     owned = reduce(union, (entry["fieldsV1"] for entry in others), union(applied, {"f:metadata": LEAF}))
@@ -285,7 +285,7 @@ def _conflict_message(found: list[tuple[str, str]]) -> str:
 
 
 def _applied_by_client(live: Object, structure: Structure, api_version: str) -> Tree:
-    """What ``kubectl apply`` set from the client's side and nobody changed since: kubectl may take it over."""
+    """Fields that client-side ``kubectl apply`` set and that have not changed since: kubectl may take them over."""
     try:
         config = msgspec.json.decode((live["metadata"].get("annotations") or {}).get(LAST_APPLIED, ""))
     except msgspec.DecodeError:

@@ -1,8 +1,7 @@
-"""Authentication: who asks, found out from what the connection and the request prove.
+"""Authentication: determines the user of a request from its client certificate or bearer token.
 
-A client certificate, the admin's token or a service account's token names a
-user; a request without any of them is anonymous, and one whose token is not
-accepted is refused.  What users may do is not known here.
+A client certificate, the admin token or a service account token names a user.  A request without any of them is
+anonymous, one with a token that is not accepted is refused.  What users may do is decided in `rbac`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ UidOf = Callable[[str, str, str], str | None]
 
 
 def is_open(path: str) -> bool:
-    """Whether anybody at all may read a path: health and version."""
+    """Whether a path may be read without authentication: health and version."""
     return path in OPEN_PATHS or path.startswith(_OPEN_TREES)
 
 
@@ -55,7 +54,7 @@ class Authenticator:
         self.issuer = issuer
 
     def user(self, request: Request, now: datetime) -> User:
-        """Who asks; `Unauthorized` for a token that is not accepted."""
+        """The user of a request; raises `Unauthorized` for a token that is not accepted."""
         if request.user.name != ANONYMOUS.name:
             return request.user  # the connection proved it
         scheme, _, token = request.headers.get("authorization", "").strip().partition(" ")
@@ -68,7 +67,7 @@ class Authenticator:
             raise Unauthorized.of() from None
 
     def verify(self, token: str, *, now: datetime, audiences: tuple[str, ...] = ()) -> Verified:
-        """Whose token it is, for any of `audiences` or for this server; `TokenError` if it is nobody's."""
+        """The user of a token for any of `audiences` or for this server; raises `TokenError` if it is not valid."""
         wanted = audiences or self.issuer.audiences
         # Bytes, since comparing text takes ASCII alone; and first, so that it takes the same time for any token.
         if hmac.compare_digest(token.encode(errors="replace"), self._admin_token):
@@ -128,7 +127,7 @@ def account_of(user: str) -> tuple[str, str] | None:
 
 
 def certificate_user(certificate: Mapping[str, Any], now: datetime) -> User | None:
-    """Whom a verified client certificate names, in the form that `ssl` gives it.
+    """The user that a verified client certificate names, in the form that `ssl` returns it.
 
     A connection outlives the moment at which its certificate was verified, so the end is looked at again.
     """
@@ -148,7 +147,7 @@ _EXTRA: Final = "impersonate-extra-"
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """As whom a user wants to act, and what has to be allowed for it."""
+    """The user that a request impersonates, and the permissions that this requires."""
 
     user: User
     needs: tuple[RequestInfo, ...]

@@ -1,8 +1,7 @@
-"""Certificates: an authority of our own, and what it signs for the server and its users.
+"""Certificates: the server's own certificate authority, and what it signs for the server and for users.
 
-Pure but for the random numbers that keys are made of: nothing here reads a file
-or a clock.  Elliptic curve P-256 throughout, since a key then takes well under
-a millisecond to make.
+Pure apart from the random numbers of keys: this module reads no file and no clock.  All keys are on the elliptic
+curve P-256, which takes well under a millisecond to generate.
 """
 
 from __future__ import annotations

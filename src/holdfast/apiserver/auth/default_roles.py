@@ -1,7 +1,6 @@
-"""The roles and bindings that every cluster starts with, as objects to be created where they are absent.
+"""The roles and role bindings of a new cluster, created where they are absent.
 
-Data, in the names and with the contents that Kubernetes' users expect.  A
-cluster's administrators may change them, so nothing here is ever enforced.
+Data, with the names and contents of Kubernetes.  Administrators may change them; the server does not restore them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Nobody gives away more than they have: the check before a role or a binding is written.
+"""Privilege escalation: refuses a role or binding that grants permissions which its author does not have.
 
-``escalate`` on a role, and ``bind`` on the role that a binding refers to, lift
-it, as in Kubernetes.
+The verb ``escalate`` on a role, and ``bind`` on the role that a binding refers to, permit it, as in Kubernetes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What a server is known by: its authority, its certificate, the key of its tokens and the admin's token.
+"""The identity of a server: its certificate authority, serving certificate, token key and admin token.
 
-Made on the first start and kept, since every kubeconfig that was handed out
-depends on it.  In a data directory they are files that only their owner can
-read; an ephemeral server keeps them in memory.  Nothing here knows HTTP or the
-store.
+Created on the first start and kept, since every kubeconfig depends on it.  In a data directory these are files that
+only their owner can read; an ephemeral server keeps them in memory.  This module does not know HTTP or the store.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Who may do what: roles and bindings, read as Kubernetes reads them.
+"""RBAC: decides requests by Roles, ClusterRoles and their bindings, with the semantics of Kubernetes.
 
-Pure: a `Policy` is made of the objects once and asked many times.  `Authorizer`
-remakes it when the objects have changed.  Nothing here knows where they are
-stored, nor how a user was found out.
+A `Policy` is computed from the objects once and evaluated for many requests; `Authorizer` computes a new one when the
+objects have changed.  This module does not know where objects are stored or how a user was authenticated.
 """
 
 from __future__ import annotations
@@ -174,7 +173,7 @@ class Policy:
 
 
 class Authorizer:
-    """Asks the policy of the moment.  `revision` tells whether `snapshot` would give other objects than before."""
+    """Evaluates the current policy.  `revision` changes whenever `snapshot` would return other objects."""
 
     def __init__(self, snapshot: Callable[[], Iterable[Object]], *, revision: Callable[[], int]) -> None:
         self._snapshot = snapshot

@@ -1,7 +1,6 @@
-"""Reviews: questions about users and permissions, asked by creating an object that is never stored.
+"""Reviews: requests about users and permissions that are created, answered and never stored.
 
-Each function takes what was sent and gives it back with its answer.  Nothing
-here knows how the answer travels.
+Each function takes the posted object and returns it with its status.
 """
 
 from __future__ import annotations

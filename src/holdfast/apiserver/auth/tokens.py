@@ -1,8 +1,7 @@
-"""Tokens of service accounts: signed statements of who a pod is, that expire.
+"""Service account tokens: JSON Web Tokens with an expiry, issued and verified by this server.
 
-JSON Web Tokens signed with ES256, with the claims that Kubernetes writes, so
-that whatever reads its tokens reads ours.  Nothing here knows whether an account
-still exists, how tokens travel, or what they allow.
+They are signed with ES256 and have the claims that Kubernetes writes, so that other programs can read them.  This
+module does not know whether an account still exists, how tokens are sent, or what they allow.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _COORDINATE: Final = 32
 
 
 class TokenError(Exception):
-    """A token that is not accepted, and why; the reason is for the token's issuer, not for whoever presents it."""
+    """A token that is not accepted, and why; the reason is for TokenReviews and logs, not for the client."""
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -95,7 +94,7 @@ class Issuer:
         self._public = key.public_key()
         self.url = url
         self.audiences = audiences
-        """Whom a token is for unless it says otherwise: this server."""
+        """The audiences of a token that names none: this server."""
         point = self._public.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
         self._key_id = _encoded(hashlib.sha256(point).digest())
         self._point = point
@@ -140,13 +139,13 @@ class Issuer:
         return claims
 
     def jwks(self) -> dict[str, Any]:
-        """The public key, for others who want to verify tokens."""
+        """The public key (JWKS), with which other programs verify tokens."""
         x, y = self._point[1 : 1 + _COORDINATE], self._point[1 + _COORDINATE :]
         key = {"use": "sig", "kty": "EC", "kid": self._key_id, "crv": "P-256", "alg": "ES256"}
         return {"keys": [key | {"x": _encoded(x), "y": _encoded(y)}]}
 
     def discovery(self) -> dict[str, Any]:
-        """The OpenID document that says where the key is."""
+        """The OpenID discovery document, which points to the public key."""
         return {
             "issuer": self.url,
             "jwks_uri": f"{self.url}/openid/v1/jwks",

@@ -1,6 +1,6 @@
-"""Autoscalers in both their versions, and budgets for disruption.
+"""HorizontalPodAutoscaler (v1 and v2) and PodDisruptionBudget.
 
-Autoscalers are stored as v2; `to_v2` and `to_v1` are the way between the two.
+Autoscalers are stored as v2; `to_v2` and `to_v1` convert between the two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jobs, and what makes them by a schedule."""
+"""Job and CronJob."""
 
 from __future__ import annotations
 

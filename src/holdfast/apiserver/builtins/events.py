@@ -1,6 +1,6 @@
-"""Events: one thing under two groups, with other names for the same fields.
+"""Event, in the groups ``""`` and ``events.k8s.io``, with different names for the same fields.
 
-They are stored as the core group's; `to_core` and `from_core` are the way between the two.
+Stored as the core group's; `to_core` and `from_core` convert between the two.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What extends the API: custom resource definitions, webhooks, API services.
+"""CustomResourceDefinition, the webhook configurations and APIService.
 
-What a definition means is checked where definitions are carried out; here is what it looks like.
+The meaning of a definition is validated in ``apiserver/crd``; this module has its type, defaults and columns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Namespaces, and what is kept in them for others to read: ConfigMaps, Secrets, ServiceAccounts, limits, quotas."""
+"""Namespace, and what configures the pods of one: ConfigMap, Secret, ServiceAccount, LimitRange, ResourceQuota."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes, and classes that say how pods run on them: Lease, PriorityClass, RuntimeClass."""
+"""Node, and Lease, PriorityClass and RuntimeClass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles and who has them."""
+"""Role, RoleBinding, ClusterRole and ClusterRoleBinding."""
 
 from __future__ import annotations
 

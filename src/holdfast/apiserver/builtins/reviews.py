@@ -1,4 +1,4 @@
-"""Questions that are answered and not kept: who the asker is, and what anybody may do."""
+"""Reviews: TokenReview, SelfSubjectReview and the access reviews, which are answered and not stored."""
 
 from __future__ import annotations
 

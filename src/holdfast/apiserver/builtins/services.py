@@ -1,4 +1,4 @@
-"""How pods are reached: Service, Endpoints, EndpointSlice, Ingress, IngressClass, NetworkPolicy."""
+"""Service, Endpoints, EndpointSlice, Ingress, IngressClass and NetworkPolicy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes of storage, and what is known of its drivers."""
+"""StorageClass, CSIDriver, CSINode and VolumeAttachment."""
 
 from __future__ import annotations
 

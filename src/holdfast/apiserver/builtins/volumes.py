@@ -1,4 +1,4 @@
-"""Claims for storage, and the volumes that meet them."""
+"""PersistentVolume and PersistentVolumeClaim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps pods running: Deployment, ReplicaSet, StatefulSet, DaemonSet and what belongs to them."""
+"""Workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, ControllerRevision."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SELECTOR: Final = ("spec", "selector")
 
 
 def _rolling(strategy: Object, bounds: str) -> None:
-    """A rolling update has bounds even if nobody said any."""
+    """A rolling update has bounds even if the object sets none."""
     if strategy.get("type") == "RollingUpdate":
         strategy.setdefault("rollingUpdate", TYPES.blank(bounds))
 

@@ -1,1 +1,7 @@
-"""CEL rules of schemas and webhooks: types, Kubernetes' function libraries, evaluation."""
+"""CEL expressions in schemas and webhooks.
+
+rules       compiles and evaluates ``x-kubernetes-validations``
+types       OpenAPI schemas as CEL types
+library     declarations of Kubernetes' CEL functions
+functions   their implementations
+"""

@@ -1,9 +1,8 @@
-"""What Kubernetes' functions for CEL do, on plain values.
+"""Implementations of Kubernetes' CEL functions, on plain values.
 
-The engine carries no values of types that are not its own, so a quantity, an
-address, a URL or a version is a map with one entry, ``{"quantity()": ...}``, in
-a form that makes equal values equal.  A function that cannot answer raises
-ValueError, which the engine makes an error of the rule.
+The engine cannot carry values of foreign types, so a quantity, an address, a URL or a version is a map with one
+entry, ``{"quantity()": ...}``, in a form that makes equal values equal.  A function that fails raises ValueError,
+which the engine reports as an error of the rule.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Kubernetes' functions for CEL, beside those that the engine brings, as declarations.
+"""Declarations of Kubernetes' CEL functions, in addition to those of the engine.
 
-Each function is declared once, with the types that Kubernetes gives it; rules
-are checked against these.  When rules run, values of types that the engine does
-not know are maps (see `functions`), and the declarations say so.
+Each function is declared once, with the types that Kubernetes gives it; rules are checked against these.  When rules
+run, values of types that the engine does not know are maps (see `functions`), and the declarations say so.
 """
 
 from __future__ import annotations
@@ -144,7 +143,7 @@ def _extension(functions: Iterable[Function], types: Mapping[str, str]) -> Any:
         declared = overloads.setdefault(function.name, {})
         result = types.get(function.result) or _renamed(function.result, types)
         for parameters in _expanded(tuple(types.get(kind, kind) for kind in function.parameters)):
-            # Two kinds of box in the same place are one signature; the function itself tells them apart.
+            # Boxed values of two kinds have one signature; the function distinguishes them.
             declared.setdefault(
                 (function.member, parameters),
                 cel.Overload(

@@ -1,4 +1,4 @@
-"""The rules of schemas (``x-kubernetes-validations``): checked when a kind is defined, run when an object is written.
+"""Validation rules of schemas (``x-kubernetes-validations``): checked when a kind is defined, evaluated on every write.
 
 ::
 
@@ -6,10 +6,8 @@
     rules = compile_rules(schema) once for each kind
     rules.check(obj, old)         what the rules refuse
 
-Rules are checked with the types of the schema and run on plain values.  What
-one run of a rule may cost is bounded by the engine, which gives up after some
-ten thousand steps of loops; what all rules may cost an object is bounded by the
-time given to `check`.
+Rules are checked with the types of the schema and evaluated on plain values.  The engine bounds the cost of one
+evaluation to some ten thousand loop steps; the time given to `check` bounds the cost of all rules for one object.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Schemas as the types that rules are checked with.
+"""OpenAPI schemas as CEL types.
 
-The engine's checker knows structs by protobuf descriptors, so an object with
-fields becomes a message, made up on the spot.  Nothing is ever encoded as such a
-message: rules run on plain values, with the names and types that `Converter`
-gives them.
+The engine's checker knows structs by protobuf descriptors, so an object with fields becomes a message descriptor that
+is generated here.  Nothing is ever encoded as such a message: rules are evaluated on plain values, with the names and
+types that `Converter` gives them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an API server refuses of a CustomResourceDefinition, in its own words.
+"""Validation of CustomResourceDefinitions, with the error messages of Kubernetes.
 
-A server keeps what all versions have in common once, so a schema that they
-share is named ``spec.validation`` in its messages, subresources
+Kubernetes stores what all versions have in common once, so a shared schema is
+named ``spec.validation`` in its messages, subresources
 ``spec.subresources`` and columns ``spec.additionalPrinterColumns``.
 """
 

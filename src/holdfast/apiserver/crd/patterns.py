@@ -1,7 +1,6 @@
-"""Regular expressions of strangers: RE2's language, in time that grows with the text and never faster.
+"""Regular expressions of schemas and rules: the syntax of RE2, in time linear in the text.
 
-Schemas and rules bring patterns; an engine that backtracks could be stalled by
-one of them.
+Patterns come from clients; one of them could stall a backtracking engine.
 """
 
 from __future__ import annotations

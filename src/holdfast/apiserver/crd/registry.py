@@ -1,8 +1,7 @@
-"""Custom resource definitions at work: what is served follows what is defined.
+"""The registry of custom kinds: updates the served resource types on every write of a definition.
 
-Each write of a definition is answered at once: its names are accepted or not,
-its resource types appear in the registry or go.  A definition that is deleted
-takes its objects with it, and stays until the last one has gone.
+The names of a definition are accepted or not, and its resource types are added or removed, before the write is
+answered.  The deletion of a definition deletes its objects, and completes when the last one is gone.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class Definitions:
             self._cleanups[name].add_done_callback(_tell_failure)
 
     async def _end(self, definition: Object) -> None:
-        """Delete every object of a definition, then let it go, and its names to whoever waits for them."""
+        """Delete every object of a definition, then the definition; a definition that waits for its names gets them."""
         spec, name = definition["spec"], definition["metadata"]["name"]
         types = resource_types.types_of(definition)
         kind = next((each for each in types if each.version == each.storage_version), types[0] if types else None)

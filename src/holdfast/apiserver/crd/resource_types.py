@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: what is wrong with one, what it is taken for, and the resource types that it makes.
+"""CustomResourceDefinitions as values: validation, status, and the resource types that they define.
 
 ::
 
@@ -6,8 +6,7 @@
     accept(crd, others, now=...)   its status: names, conditions, stored versions
     types_of(crd)                  what it serves
 
-Everything here is a function of definitions; who keeps and serves them is
-another matter.
+All functions are pure; `registry` stores and serves the results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bodies: bytes into objects, with the words a real API server has for bytes that are none."""
+"""Request bodies: decodes bytes into objects, with the error messages of Kubernetes for bytes that are not valid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JSON_TYPES: Final = ("application/json", "")
 YAML_TYPES: Final = ("application/yaml",)
 ACCEPTED: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 ACCEPTED_CUSTOM: Final = ("application/json", "application/yaml")
-"""Custom kinds have no messages, since nobody numbered their fields."""
+"""Custom kinds have no messages, since their fields have no numbers."""
 
 MAX_NODES: Final = 200_000
 """How many values a YAML body with aliases may stand for."""

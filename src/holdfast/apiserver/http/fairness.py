@@ -1,10 +1,8 @@
-"""How much is done at once, and whose turn it is.
+"""Fairness: limits how many requests run at once, and shares the seats among users.
 
-`Seats` is the pure core: a number of seats, and for each flow (a user) a queue
-of those who wait.  A free seat goes to the flow that occupies the fewest, so
-that one user's thousand requests delay another's one by a single request.
-`Limits` puts it to work on the event loop.  Nothing here knows what a request
-does.
+`Seats` is the pure core: a number of seats, and a queue of waiting requests for each flow (a user).  A free seat goes
+to the flow that occupies the fewest, so that a thousand requests of one user delay a request of another user by a
+single request.  `Limits` applies it on the event loop.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ WHY: Final = "too many requests, please try again later"
 
 
 class Place(Enum):
-    """Where someone who asks ends up."""
+    """The result of asking for a seat."""
 
     SEATED = auto()
     QUEUED = auto()
@@ -49,14 +47,14 @@ class Seats(Generic[T]):
         self._queues = queues
         self._flows: dict[str, _Flow[T]] = {}
         self._waiting: dict[str, None] = {}
-        """Flows with someone waiting, the one that was served longest ago first."""
+        """Flows with waiting requests, the one that was served longest ago first."""
         self.seated = 0
         self.queued = 0
 
     def ask(self, flow: str, ticket: Callable[[], T]) -> tuple[Place, T | None]:
         """Take a seat if one is free, else a place in the queue with a new ticket, if there is one."""
         if self._free:
-            # Whoever waits was given the seats that became free, so nobody is overtaken.
+            # Waiting requests were given the seats that became free, so no request is overtaken.
             self._free -= 1
             self._sit(self._flows.setdefault(flow, _Flow()))
             return Place.SEATED, None
@@ -71,7 +69,7 @@ class Seats(Generic[T]):
         return Place.QUEUED, mine
 
     def leave(self, flow: str) -> T | None:
-        """Give a seat back; the ticket of whoever has it now, if anybody waited."""
+        """Give a seat back; returns the ticket of the waiting request that gets it, if there is one."""
         own = self._flows[flow]
         own.seated -= 1
         self.seated -= 1

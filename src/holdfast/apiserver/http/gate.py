@@ -1,7 +1,6 @@
-"""The gate before the verbs: authenticate, impersonate, authorise, wait for a seat; and count and log the answer.
+"""The gate before the verbs: authenticates, impersonates, authorizes, waits for a seat; counts and logs the response.
 
-`guarded` wraps a handler into one that anybody may call.  What a request does
-is not known here, nor how it came.
+`guarded` wraps a handler so that untrusted clients can call it.  It does not know what a request does.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class _Gate:
         except StatusError as error:
             response = refusal(error)
         except Exception:
-            # The one place that catches a defect: whoever asked must learn of it, and nobody else be harmed.
+            # The one place that catches a defect: its client gets a 500, and other requests are not affected.
             _log.exception("request failed", extra={"fields": {"audit_id": audit_id, "path": request.path}})
             response = refusal(InternalError.of("an unexpected error; the server's log has it under this Audit-Id"))
         response.headers.setdefault(AUDIT_ID, audit_id)
@@ -89,7 +88,7 @@ class _Gate:
         return response
 
     def _user(self, request: Request) -> User:
-        """Who asks, or as whom they may act."""
+        """The user of a request, or the user that it impersonates."""
         user = self._authenticator.user(request, self._now())
         wanted = impersonation(request.headers)
         if wanted is None:
@@ -127,7 +126,7 @@ class _Gate:
 
 
 class Following(AsyncIterator[bytes]):
-    """A stream that tells when it is over, whether it was read to its end, closed, or never begun.
+    """A stream that calls back when it is over, whether it was read to its end, closed, or never begun.
 
     A generator would not do: one that was never begun does not run its ``finally``.
     """

@@ -1,8 +1,7 @@
-"""The server on a socket: HTTP/1.1 over TLS in, `exchange` values out, and back.
+"""The listener: serves HTTP/1.1 over TLS on a socket, and converts requests and responses to `exchange` values.
 
-The only module that serves with aiohttp.  It bounds what a client can make the server
-hold: sizes of everything that is read, and the time for heads, bodies and writes.
-It must not know what requests mean.
+The only module that serves with aiohttp.  It bounds what a client can make the server hold: the size of everything
+that is read, and the time for headers, bodies and writes.  It must not know what requests mean.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _MANY_HEADERS: Final = 1024
 _SLICE: Final = 256 * 1024
 """What is written of an answer at a time."""
 
-_FAREWELL: Final = 0.1
+_CLOSE_SECONDS: Final = 0.1
 """Seconds in which a client may answer that TLS ends; many never do, and their sockets would stay open."""
 
 
@@ -102,9 +101,9 @@ class Listener:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._quiet.wait(), seconds)
         self._web.pre_shutdown()
-        await self._web.shutdown(_FAREWELL)
+        await self._web.shutdown(_CLOSE_SECONDS)
         if self._transports:
-            await asyncio.sleep(_FAREWELL)
+            await asyncio.sleep(_CLOSE_SECONDS)
         for transport in tuple(self._transports):
             transport.abort()
         # The loop closes what was aborted on its next turn.
@@ -248,7 +247,7 @@ class Listener:
             pass  # the client is gone, as clients do
         except Exception:
             _log.exception("stream failed")
-            _abort(incoming)  # an orderly end would tell the client that this was all
+            _abort(incoming)  # an orderly end would mean to the client that the response is complete
         finally:
             self._streams.discard(task)
             await close(stream)
@@ -328,7 +327,7 @@ class _Connection(web.RequestHandler):
 
     def _refusal(self, status: int, exc: BaseException | None) -> StatusError:
         if isinstance(exc, LineTooLong):
-            # The parser's error tells its two cases apart by their limits alone.
+            # The parser's two errors differ in their limits alone.
             if exc.args[1] == self.max_line_size:
                 return BadRequest(f"the URL is too long: limit is {self.max_line_size}", code=414)
             return BadRequest(f"a header is too large: limit is {self.max_field_size}", code=431)
@@ -344,7 +343,7 @@ def _abort(incoming: web.BaseRequest) -> None:
 
 
 _CLOSING: Final = frozenset({408, 413, 431})
-"""Answers to requests whose rest nobody wants to read."""
+"""Responses to requests whose remaining body is not read."""
 
 
 def _target(raw: str, most: int) -> tuple[str, Mapping[str, tuple[str, ...]]]:

@@ -1,7 +1,7 @@
-"""Bodies in protocol buffers: which messages clients may send, by apiVersion and kind.
+"""Protocol buffer bodies: decodes the messages that clients send, by apiVersion and kind.
 
-Puts the built-in types together with the numbers of their fields.  Custom kinds
-are not here: they have no numbers, on this server as on any.
+Combines the built-in types with the numbers of their fields.  Custom kinds have no numbers and cannot be sent as
+messages, as on any API server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What the server counts, in the names that dashboards for Kubernetes know.
+"""Prometheus metrics of the server, with the names that Kubernetes uses.
 
-A registry of its own, so that two servers in one process do not share numbers.
-Nothing here knows how requests are answered.
+Each server has a registry of its own, so that two servers in one process do not share numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LABELS: Final = ("verb", "group", "version", "resource", "subresource")
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 Known = Callable[[RequestInfo], bool]
-"""Whether a resource and its subresource are served: names that clients make up must not become labels."""
+"""Whether a resource and its subresource are served: names that clients invent must not become labels."""
 
 
 class Metrics:
@@ -94,7 +93,7 @@ class Metrics:
 
 
 class _Gauges(Collector):
-    """Numbers that are asked for when somebody looks, and cost nothing otherwise."""
+    """Gauges that are computed when the metrics are scraped."""
 
     def __init__(self, counts: Callable[[], Mapping[str, int]], in_flight: Callable[[], Mapping[str, int]]) -> None:
         self._families = (

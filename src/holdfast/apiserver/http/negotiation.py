@@ -1,8 +1,8 @@
-"""Content negotiation: in which form an answer is written, by what the client says it accepts.
+"""Content negotiation: chooses the form of a response by the Accept header.
 
-Answers are JSON or YAML; objects may be asked for as a Table or as PartialObjectMetadata.  Of several alternatives the
-first that can be served is taken, in the client's order of preference; protobuf cannot, so that clients which prefer
-it get their next choice.  This module must not know what an answer is about.
+Responses are JSON or YAML; objects can also be requested as a Table or as PartialObjectMetadata.  The first
+alternative that can be served is taken, in the client's order of preference.  Protocol buffers cannot be served, so
+clients that prefer them get their next choice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The options of a request: what its query and its DeleteOptions say, checked as Kubernetes checks it."""
+"""The options of a request: query parameters and DeleteOptions, validated as Kubernetes validates them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Preconditions(msgspec.Struct, rename="camel"):
 
 
 class _DeleteBody(msgspec.Struct, rename="camel"):
-    """A DeleteOptions object; fields that nobody knows are let be."""
+    """A DeleteOptions object; unknown fields are ignored."""
 
     kind: Literal["DeleteOptions", ""] | None = None
     dry_run: list[str] | None = None

@@ -2,8 +2,8 @@
 
 Typed clients send what they create in this form.  Here are the wire format, the
 envelope that Kubernetes puts around every message, and how the scalars of
-`notation` travel.  Types and the numbers of their fields are told from outside:
-nothing here knows any particular type.
+`notation` travel.  Types and the numbers of their fields are arguments;
+this module knows no particular type.
 
 A zero is left out where JSON would leave it out; an unknown field is skipped;
 bytes that are no message raise `Malformed`, whatever they are.
@@ -323,7 +323,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _instant(value: memoryview) -> datetime | None:
-    """The time in a Timestamp; one without content is a time that nobody set."""
+    """The time in a Timestamp; an empty message is an unset time."""
     if not value:
         return None
     seconds, nanos = parts(value, VARINT, VARINT)

@@ -1,4 +1,4 @@
-"""Refusals: as responses, and those that mean something else to some of the verbs."""
+"""Errors as responses, and the error for an object that cannot be decoded."""
 
 from __future__ import annotations
 

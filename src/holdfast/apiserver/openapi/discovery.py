@@ -1,8 +1,7 @@
-"""Discovery: which groups, versions and resources there are, as clients ask before anything else.
+"""Discovery: which groups, versions and resources are served.
 
-Two forms of the same facts: the old one, a document per group and version, and
-the aggregated one, everything in one answer.  Nothing here knows any kind; it
-tells what the registry holds.
+Two forms of the same facts: one document per group and version, and one aggregated document.  All of it comes from
+the registry; this module knows no particular kind.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _PRIORITY: Final = (
 """Kubernetes' order of its groups.  Where two groups have a resource of one name, clients take the first."""
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""The order in which Kubernetes tells the verbs of custom resources; of others it is the alphabet's."""
+"""The order in which Kubernetes lists the verbs of custom resources; those of others are in alphabetical order."""
 
 _PART_VERBS: Final = ("get", "patch", "update")
 _VERSION: Final = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
@@ -110,7 +109,7 @@ CONNECTIONS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 
 
 def subresources(each: ResourceType) -> Iterator[Subresource]:
-    """The subresources of a resource, in the order in which Kubernetes tells them."""
+    """The subresources of a resource, in the order in which Kubernetes lists them."""
     for name in sorted(each.parts, reverse=each.custom):  # custom kinds: status, then scale
         if name in CONNECTIONS:
             options, verbs = CONNECTIONS[name]
@@ -121,7 +120,7 @@ def subresources(each: ResourceType) -> Iterator[Subresource]:
 
 
 def verbs(each: ResourceType) -> list[str]:
-    """The verbs of a resource, in the order in which Kubernetes tells them."""
+    """The verbs of a resource, in the order in which Kubernetes lists them."""
     return [verb for verb in _CUSTOM_VERBS if verb in each.verbs] if each.custom else sorted(each.verbs)
 
 

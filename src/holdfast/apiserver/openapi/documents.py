@@ -1,7 +1,6 @@
-"""Documents about the server itself: made from the registry, kept until it changes, served with an ETag.
+"""Documents about the server: computed from the registry, kept until it changes, served with an ETag.
 
-Discovery and OpenAPI are read by every client before its first request, so
-they are bytes that are made once.  Nothing here knows what a document says.
+Discovery and OpenAPI are read by every client before its first request, so their bytes are computed once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The paths of OpenAPI documents: what can be asked of each resource, and with which parameters.
+"""The paths of OpenAPI documents: the operations of each resource, with their parameters.
 
-Clients read here whether the server understands dry runs, field validation
-and strategic patches.  Written for OpenAPI v3; nothing here knows schemas
-beyond their names.
+Clients read here whether the server supports dry runs, field validation and strategic merge patches.  Written for
+OpenAPI v3; this module knows schemas by name only.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _LIST: Final = (
     _query("resourceVersionMatch", "string", "NotOlderThan or Exact: how resourceVersion is meant."),
     _query("sendInitialEvents", "boolean", "Begin a watch with the objects that there are."),
     _query("timeoutSeconds", "integer", "End a watch after so many seconds."),
-    _query("watch", "boolean", "Tell changes as they come, instead of a list."),
+    _query("watch", "boolean", "Watch for changes, instead of a list."),
 )
 _PRETTY: Final = _query("pretty", "string", "Whether JSON is to be indented.")
 
@@ -195,8 +194,8 @@ def _content(schema: dict[str, Any], types: Iterable[str]) -> dict[str, Any]:
 
 def _responses(schema: dict[str, Any] | None, *, created: bool = False) -> dict[str, Any]:
     content = _content({"type": "string"}, ["text/plain"]) if schema is None else _content(schema, _MEDIA_TYPES)
-    told = {"200": "OK"} | ({"201": "Created"} if created else {})
-    return {code: {"description": text, **content} for code, text in told.items()} | {
+    answers = {"200": "OK"} | ({"201": "Created"} if created else {})
+    return {code: {"description": text, **content} for code, text in answers.items()} | {
         "401": {"description": "Unauthorized"}
     }
 

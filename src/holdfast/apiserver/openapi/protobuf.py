@@ -1,9 +1,8 @@
-"""OpenAPI v2 in protocol buffers, the only form that older clients of Kubernetes ask for.
+"""OpenAPI v2 in protocol buffers, the only form that older clients of Kubernetes request.
 
-The messages are those of the ``openapi.v2`` package that Kubernetes' clients
-decode: maps are lists of named values, and what has no type of its own travels
-as YAML, of which JSON is a part.  Only what our documents say is written down
-here; a key that no table names is left out.
+The messages are those of the ``openapi.v2`` package that Kubernetes' clients decode: maps are lists of named values,
+and what has no type of its own is sent as YAML, of which JSON is a subset.  The tables have the keys that our
+documents use; other keys are left out.
 """
 
 from __future__ import annotations

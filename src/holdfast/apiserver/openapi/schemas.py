@@ -1,9 +1,7 @@
-"""The components of OpenAPI documents: what each kind is, with the types that several kinds use told once.
+"""The components of OpenAPI documents: the schema of each kind, with shared types as components of their own.
 
-Built-in schemas share the values of the types that they are made of, so a type
-is known by the identity of its properties and becomes a reference.  The schema
-of a custom kind is published as its definition wrote it.  Nothing here knows
-paths or requests.
+Built-in schemas share the values of the types that they are made of, so a type is recognized by the identity of its
+properties and becomes a reference.  The schema of a custom kind is published as its definition wrote it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""OpenAPI v2 (Swagger) from v3: the same document as older clients read it.
+"""OpenAPI v2 (Swagger), converted from v3.
 
-Version 2 has no alternatives and no null, and its readers check objects before
-they send them.  So where it cannot say exactly what is allowed it says nothing,
-as Kubernetes does: a client that refuses a good object is worse than one that
-leaves a bad one to the server.
+Version 2 has neither alternatives nor null, and its readers validate objects before they send them.  Where v2 cannot
+express exactly what is allowed, it therefore says nothing, as Kubernetes does: a client that refuses a valid object is
+worse than one that leaves an invalid object to the server.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""OpenAPI: the schemas of everything that is served, for clients that check, explain and merge objects.
+"""OpenAPI: the schemas of all served kinds, for clients that validate, explain and merge objects.
 
-One document per group and version (v3), and one of everything (v2, as JSON and
-protocol buffers).  Documents are made when they are first asked for and kept
-until their kinds change, so neither the start of the server nor a new custom
-kind waits for those of others.
+One document per group and version (v3), and one of everything (v2, as JSON and protocol buffers).  A document is
+computed on its first request and kept until its kinds change, so that neither the start of the server nor a new
+custom kind waits for the documents of other kinds.
 """
 
 from __future__ import annotations

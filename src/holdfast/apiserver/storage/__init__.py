@@ -1,1 +1,8 @@
-"""The store: committed objects in memory, a log of them in SQLite, and the history that watches read."""
+"""The store.
+
+store        reads, writes and watches; group commit
+entries      the values: objects, changes, events
+memory       committed objects in memory, and the stage on which a batch of changes is decided
+sqlite_log   the log on disk
+history      the window of recent events that watches read
+"""

@@ -164,7 +164,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     entry      the object after it; for DELETED its final state, at the version of the deletion
     previous   the object before it
     at         when it was staged, in whole seconds since the epoch
-    encoded    for whoever sends it: its bytes by form, so that it is encoded once for all watchers
+    encoded    its bytes by form, so that it is encoded once for all watches
     """
 
     type: EventType

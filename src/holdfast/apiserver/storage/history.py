@@ -1,13 +1,13 @@
-"""Recent history and those who follow it: a bounded window of committed events, shared by all watches.
+"""The history: a bounded window of recent committed events, shared by all watches.
 
-A watch is a position in the events of one resource (in one namespace, if it asks for one), not a buffer: a slow
-one costs nothing but its place, and is cut off when the window has moved past it.  Nothing here writes, blocks or
+A watch is a position in the events of one resource (or of one namespace of it), not a buffer: a slow
+watch holds no events back, and ends when the window has moved past it.  Nothing here writes, blocks or
 knows where events are kept; all of it belongs to the event loop's thread.
 
 ::
 
     Expired        a version older than the window was asked for: list again
-    └── Ahead      a version that was never reached: whoever asks knows another history
+    └── Ahead      a version that was never reached: the client knows another history
     Ended          the watch gives no more events
     └── Overflow   because it fell out of the window: list again
 """
@@ -33,7 +33,7 @@ FORGOTTEN_AT_ONCE: Final = 1024
 """The most events that one commit removes, so that none is slow."""
 
 WARM: Final = 256
-"""The newest events may keep their encoded forms; whoever is further behind encodes again."""
+"""The newest events may keep their encoded forms; a watch that is further behind encodes again."""
 
 
 class Expired(Exception):

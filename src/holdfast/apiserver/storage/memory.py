@@ -1,6 +1,6 @@
 """Committed objects in memory, in order, and the stage on which changes to them are decided.
 
-Pure data structures: nothing here waits, writes to disk or tells anyone.
+Pure data structures: this module does not wait, write to disk or notify watches.
 """
 
 from __future__ import annotations

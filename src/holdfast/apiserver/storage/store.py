@@ -3,7 +3,7 @@
 All decisions are taken on the event loop's thread; the one writer thread only appends to the log.  Writes that
 wait are decided together, in order, against the committed state and each other; they are given their versions and
 appended in one transaction (group commit); and only when that is durable do they become visible, to readers, then
-to watches, then to whoever asked.  One batch is under way at a time, so the state that a batch is decided on is
+to watches, then to the callers.  One batch is under way at a time, so the state that a batch is decided on is
 the state that it is committed to, and a batch that fails leaves no trace, not even a gap in the versions.
 
 The store must not know kinds, verbs, users or what is in an object.
@@ -78,7 +78,7 @@ class _Write(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Writes that are decided: what each is told once the events are durable, and what is forgotten with them."""
+    """Writes that are decided: the result of each once the events are durable, and the events that leave the window."""
 
     outcomes: list[tuple[_Write, tuple[Entry, ...] | Stale]]
     events: list[Event]
@@ -235,19 +235,19 @@ class Store:
             try:
                 outcomes.append((write, stage.take(write.changes)))
             except Stale as stale:
-                # Told only after the commit, for what it has found may be part of this batch.
+                # Answered only after the commit, because what it has found may be part of this batch.
                 outcomes.append((write, stale))
         forgotten = self._history.overdue(stage.events, now=now, floor=self._floor)
         return _Batch(outcomes, stage.events, forgotten)
 
     def _settle(self, loop: asyncio.AbstractEventLoop, batch: _Batch, failure: BaseException | None) -> None:
-        """Make a durable batch visible and tell everyone; then go on with what has come meanwhile."""
+        """Make a durable batch visible and notify watches and callers; then start the next batch."""
         if failure is None:
             self._publish(batch)
         else:
             self._fail(batch, failure)
         if self._waiting:
-            # After those who were told just now, who may have more to write.
+            # After the callers that were just resumed, which may have more to write.
             loop.call_soon(self._commit, loop)
         else:
             self._busy = False
@@ -269,7 +269,7 @@ class Store:
         self.trouble = str(error)
         failed = [write for write, _ in batch.outcomes]
         if not isinstance(error, Full):
-            # After a failed flush nobody knows what the device holds: only reading it anew tells.
+            # After a failed flush the content of the device is unknown until it is read again.
             self._broken = True
             failed += self._waiting
             self._waiting.clear()

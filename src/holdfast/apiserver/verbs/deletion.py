@@ -1,7 +1,7 @@
 """Deletion: preconditions, grace periods, finalizers and propagation.
 
-What is decided here is only whether an object goes now or is marked; who
-collects dependents, and ends namespaces, is somebody else's work.
+It decides whether an object is removed now or marked for deletion; controllers outside the server collect dependents
+and finalize namespaces.
 """
 
 from __future__ import annotations

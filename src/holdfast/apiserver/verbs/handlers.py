@@ -1,7 +1,7 @@
-"""The verbs: what each request on a resource does.
+"""The handlers: what each verb does with a request for a resource.
 
-Requests arrive here authenticated, authorised and admitted by the limits.  The
-verbs know resource types and the store, and nothing of any single kind.
+Requests arrive here authenticated, authorized and with a seat.  The handlers know resource types and the store, and
+no particular kind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast.apiserver.storage.store import Draft, Entry, Put, Remove, Stale, S
 from holdfast.apiserver.verbs import deletion, metadata, patches, reads, served_paths, tables, versions
 from holdfast.apiserver.verbs.versions import shown, wire
 from holdfast.apiserver.verbs.watch import Stream
-from holdfast.apiserver.verbs.writes import ATTEMPTS, SERVER, Admit, Judge, Writer, Writing, Written, nobody_objects
+from holdfast.apiserver.verbs.writes import ATTEMPTS, SERVER, Admit, Judge, Writer, Writing, Written, admit_all
 from holdfast.meta import times
 from holdfast.meta.errors import BadRequest, Conflict, NotFound
 from holdfast.meta.exchange import Request, Response, User, encode
@@ -60,7 +60,7 @@ class Handlers:
         *,
         now: Callable[[], datetime],
         admit: Admit,
-        judge: Judge = nobody_objects,
+        judge: Judge = admit_all,
         authorize: Callable[[User, RequestInfo], None] = lambda user, info: None,
         subresources: dict[tuple[str, str], Subresource] | None = None,
     ) -> None:

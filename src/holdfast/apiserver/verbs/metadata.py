@@ -1,4 +1,4 @@
-"""Object metadata: what the server owns of it, and what it checks of the rest."""
+"""Object metadata: the fields that the server sets, and validation of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patches: the five ways to say a change, made into a function of the stored object."""
+"""Patches: each patch format as a function from the stored object to the new one."""
 
 from __future__ import annotations
 

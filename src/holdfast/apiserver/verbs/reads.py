@@ -1,4 +1,4 @@
-"""Reads: single objects and lists, served from committed bytes without decoding them where that is possible."""
+"""Reads: get and list, served from the committed bytes without decoding them where possible."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Where a kind is served: which paths it has, and which methods each of them takes.
+"""Served paths: which paths a kind has, and which methods each of them accepts.
 
-A path that does not exist is 404, a method that a path does not take is 405,
-and what connects to running containers is told to be missing.  Authorisation
-reads requests by the same `RequestInfo`, so what it allowed in a namespace must
-not be answered from the whole cluster: a kind without namespaces has no path
-inside one.
+A path that does not exist is 404, a method that a path does not accept is 405, and subresources that connect to
+running containers are 501.  Authorization reads requests by the same `RequestInfo`, so what it allowed in a namespace
+must not be answered from the whole cluster: a cluster-scoped kind has no path inside a namespace.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Subresources that are more than a part of their object: scale, eviction, binding, finalize, log.
+"""Subresources with behaviour of their own: scale, eviction, binding, finalize, log.
 
-Each is a function of the handlers and the request; the table at the end says
-which verb of which subresource it answers.
+Each is a function of the handlers and the request; the table at the end maps verbs and subresources to them.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def scale_of(obj: Object, scale: Scale) -> Object:
 
 
 def scaled(obj: Object, kind: ResourceType, scale: Object) -> Object:
-    """The object with the replicas that a Scale asks for."""
+    """The object with the replicas of a Scale."""
     spec = scale.get("spec") or {}
     replicas = spec.get("replicas", 0) if isinstance(spec, dict) else None
     if isinstance(replicas, bool) or not isinstance(replicas, int):
@@ -171,7 +170,7 @@ def _done(said: tuple[str, ...]) -> Response:
 
 
 def _already_down(pod: Object) -> bool:
-    """A pod that serves nobody costs no budget."""
+    """A pod that is not ready does not count against a budget."""
     status = pod.get("status") or {}
     return status.get("phase") in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
@@ -220,7 +219,7 @@ def _is_ready(pod: Object) -> bool:
 
 
 def _over_budget(why: str, *, retry_after_seconds: int = 0) -> TooManyRequests:
-    """Without a time to wait, for with one most clients would try again by themselves and tell nobody."""
+    """Without Retry-After, because with it most clients would retry without reporting the refusal."""
     cause = Cause(reason="DisruptionBudget", message=f"The disruption budget {why}")
     return TooManyRequests(
         "Cannot evict pod as it would violate the pod's disruption budget.",

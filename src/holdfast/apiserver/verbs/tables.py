@@ -1,8 +1,8 @@
-"""Objects as tables and as metadata alone: the two short forms in which clients ask for them.
+"""Tables and PartialObjectMetadata: the two short forms in which clients can request objects.
 
-A table is what ``kubectl get`` prints: columns, and a row of cells for each object, made on the server so that no
-client needs to know a kind.  Metadata alone is cut out of the stored bytes without reading the rest.  This module must
-not know any kind; columns come with the resource type.
+A table is what ``kubectl get`` prints: columns, and a row of cells for each object, computed on the server so that no
+client needs to know a kind.  PartialObjectMetadata is cut out of the stored bytes without decoding the rest.  Columns
+belong to the resource type; this module must not know any kind.
 """
 
 from __future__ import annotations

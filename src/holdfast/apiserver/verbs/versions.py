@@ -1,7 +1,7 @@
-"""Versions of an object: as it is kept, and as a resource type shows it.
+"""Versions: conversion between the version in which an object is stored and the one that a resource type serves.
 
-Kinds are kept in one version.  Most versions differ in their name alone; a type
-that differs in more brings functions for both ways.
+Each kind is stored in one version.  Most versions differ only in their apiVersion; a type that differs in more has
+conversion functions.
 """
 
 from __future__ import annotations

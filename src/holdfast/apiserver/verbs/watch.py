@@ -70,14 +70,14 @@ class Stream(AsyncIterator[bytes]):
         # A generator that was never begun does not run its own end.
         if self.watch is not None:
             self.watch.close()
-        # One that somebody waits for cannot be closed by others; it ends by itself, now that its watch has.
+        # A generator that is being awaited cannot be closed from outside; it ends now that its watch has ended.
         if not self._awaited:
             await self._chunks.aclose()
 
     async def _written(self, watch: Watch, now: Callable[[], float]) -> AsyncGenerator[bytes, None]:
         """Events as they are committed, joined where several wait; ends after its time."""
-        told = now()
-        ends = told + (self.options.timeout if self.options.timeout else LONGEST_SECONDS)
+        sent = now()
+        ends = sent + (self.options.timeout if self.options.timeout else LONGEST_SECONDS)
         try:
             opening = b"".join(_line("ADDED", self.render(entry)) for entry in self.first if self.wanted(entry))
             self.first = []
@@ -89,10 +89,10 @@ class Stream(AsyncIterator[bytes]):
                 events = await watch.take(within=min(left, BOOKMARK_SECONDS))
                 chunk = b"".join(self._events(event) for event in events)
                 # Also while much happens that this client does not want to see.
-                if not chunk and self.options.bookmarks and (not events or now() - told >= BOOKMARK_SECONDS):
+                if not chunk and self.options.bookmarks and (not events or now() - sent >= BOOKMARK_SECONDS):
                     chunk = self._bookmark(watch.revision)
                 if chunk:
-                    told = now()
+                    sent = now()
                     yield chunk
         except Overflow:
             yield _error(Expired.of(self.since, self.store.compacted))

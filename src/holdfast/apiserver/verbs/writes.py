@@ -1,8 +1,7 @@
-"""Writes: how an object comes into the store, whoever asks and in whichever way.
+"""Writes: how an object gets into the store.
 
-Create, update, the four kinds of patch and every subresource end in the same
-two functions, so that defaulting, validation, ownership, generation and
-optimistic locking are the same for all of them.
+Create, update, all kinds of patch and every subresource end in the same two functions, so that defaulting,
+validation, field ownership, generation and optimistic locking are the same for all of them.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ Judge = Callable[[Writing, Object | None, Object | None, str], Awaitable[tuple[s
 Change = Callable[[Object], Object]
 
 
-async def nobody_objects(writing: Writing, obj: Object | None, old: Object | None, operation: str) -> tuple[str, ...]:
+async def admit_all(writing: Writing, obj: Object | None, old: Object | None, operation: str) -> tuple[str, ...]:
     """The judge where there is none."""
     return ()
 
@@ -92,9 +91,7 @@ _BUILT_IN: Final[_Compiled] = {}
 class Writer:
     """Writes objects to the store; `admit` is asked before an object is validated, `judge` before it is kept."""
 
-    def __init__(
-        self, store: Store, *, now: Callable[[], datetime], admit: Admit, judge: Judge = nobody_objects
-    ) -> None:
+    def __init__(self, store: Store, *, now: Callable[[], datetime], admit: Admit, judge: Judge = admit_all) -> None:
         self.store = store
         self.now = now
         self.admit = admit
@@ -120,7 +117,7 @@ class Writer:
             obj.pop("status", None)
         self._default(kind, obj)
         if not tracked:
-            # Before the server's own changes: nobody owns what the server decides.
+            # Before the server's own changes, which no field manager owns.
             self._track(writing, None, obj, now)
         if kind.generation:
             obj["metadata"]["generation"] = 1
@@ -269,7 +266,7 @@ class Writer:
         return tuple(said)
 
     def reshape(self, kind: ResourceType, obj: Object) -> None:
-        """Prune and default an object that somebody else has changed."""
+        """Prune and default an object that an admission webhook has changed."""
         self.prune(kind, obj)
         self._default(kind, obj)
 

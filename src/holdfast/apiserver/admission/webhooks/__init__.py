@@ -1,1 +1,8 @@
-"""Admission webhooks: which are called, how, and what follows from their answers."""
+"""Admission webhooks.
+
+dispatch     which webhooks are called, in which order, and what follows from their responses
+matching     rules and selectors against a request
+conditions   match conditions (CEL)
+services     the address of the service of a webhook
+calls        the AdmissionReview over HTTPS
+"""

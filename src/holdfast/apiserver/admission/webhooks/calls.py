@@ -1,8 +1,7 @@
-"""Calling a webhook: an AdmissionReview out, over TLS that is verified, and an answer back that is checked.
+"""Calls of webhooks: sends an AdmissionReview over verified TLS, and validates the response.
 
-Whatever goes wrong is `CallFailed`, in the words that users of Kubernetes know;
-what follows from it is somebody else's decision.  Objects and certificates are
-never part of an error or a log line.
+Every failure is `CallFailed`, in the words of Kubernetes; the caller decides what follows from it.  Objects and
+certificates are never part of an error or a log line.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ def _user_info(question: Question) -> dict[str, Any]:
 
 
 class Calls:
-    """Asks webhooks, over connections that are kept."""
+    """Calls webhooks over pooled connections."""
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
@@ -163,7 +162,7 @@ class Calls:
                 except aiohttp.ClientConnectorError:
                     raise
                 except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                    # A connection that was kept may have ended just now; a new one tells.
+                    # A pooled connection may have just been closed; try again with a new one.
                     return await self._exchange(url, body, **options)
         except (aiohttp.ClientError, OSError, Unresolved) as error:
             raise CallFailed(f'failed to call webhook: Post "{shown}?{query}": {_why(error)}') from None

@@ -1,8 +1,7 @@
-"""Match conditions of webhooks: CEL over the request, its object and the object before.
+"""Match conditions of webhooks: CEL over the request, its object and the old object.
 
-Compiled on first use and kept by their text.  Nothing here knows what becomes of
-a condition that fails.  Importing this loads the engine, so it is imported by
-those alone who have a condition.
+Compiled on first use and cached by their text.  Importing this module loads the CEL engine, so it is imported only
+where a webhook has conditions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Admission webhooks, called for real: who is asked, in which order, and what follows from the answers.
+"""Dispatch of admission webhooks: which are called, in which order, and what follows from their responses.
 
-`Webhooks.mutate` is asked before an object is validated and may change it;
-`Webhooks.judge` after that, and may only refuse.  Requests about webhook
-configurations ask nobody, or a broken one could never be repaired; nor does
-what the server writes by itself.
+`Webhooks.mutate` runs before an object is validated and may change it; `Webhooks.judge` runs after that and may only
+refuse.  Writes of webhook configurations call no webhook, or a broken one could never be repaired; nor do the
+server's own writes.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class Webhooks:
         ]
         answers = await asyncio.gather(
             *(self._answer(hook, question, kind, seen, before, mutating=False) for hook, kind in concerned),
-            return_exceptions=True,  # all are asked to the end; the first refusal in their order is told
+            return_exceptions=True,  # all calls complete; the first refusal in their order is reported
         )
         for answer in answers:
             if isinstance(answer, BaseException):
@@ -92,7 +91,7 @@ class Webhooks:
     # Who is asked.
 
     def _configured(self, resource: str, writing: Writing) -> tuple[Hook, ...]:
-        """The webhooks of all configurations of one sort, by name; none for a write that asks nobody."""
+        """The webhooks of all configurations of one sort, by name; none for a write that calls no webhooks."""
         if writing.user is SERVER or writing.kind.group == GROUP:
             return ()
         changed = self._store.changed_at(resource)
@@ -228,7 +227,7 @@ class Webhooks:
 
 
 def question_of(writing: Writing, obj: Object, operation: str) -> Question:
-    """What webhooks are told of a write beside its objects."""
+    """What an AdmissionReview says about a write in addition to its objects."""
     kind, name = writing.kind, obj["metadata"].get("name", "")
     return Question(
         kind=kind,

@@ -1,6 +1,6 @@
-"""Which webhooks a request concerns: configurations as values, and rules and selectors held against requests.
+"""Matching of webhooks: configurations as values, and their rules and selectors against a request.
 
-Pure: nothing here calls anybody, or knows where configurations and namespaces are kept.
+Pure: this module calls no webhook and does not know where configurations and namespaces are stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Where the service of a webhook is, as the stored objects tell: an address behind it that is ready.
+"""The address of a webhook's Service: a ready endpoint behind it.
 
-A cluster's own network would do this for a real API server; the embedded one
-reads EndpointSlices and Endpoints itself.
+The network of a cluster does this for a real API server; this one reads EndpointSlices and Endpoints itself.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SERVICE_NAME: Final = "kubernetes.io/service-name"
 
 
 class Unresolved(Exception):
-    """A service that is not there, or that nobody serves."""
+    """A Service that does not exist, or has no ready endpoint."""
 
 
 def resolver(store: Store) -> Resolve:
@@ -65,7 +64,7 @@ def _addresses(store: Store, namespace: str, name: str, port: str) -> Iterator[t
 def _of_slice(part: Object, port: str) -> Iterator[tuple[str, int]]:
     for number in _numbers(part, port):
         for endpoint in part.get("endpoints") or ():
-            # Absent means that nobody knows, which counts as ready.
+            # Absent means unknown, which counts as ready.
             if (endpoint.get("conditions") or {}).get("ready") is not False and endpoint.get("addresses"):
                 yield endpoint["addresses"][0], number
 

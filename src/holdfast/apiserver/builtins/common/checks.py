@@ -1,7 +1,7 @@
-"""Checks that many kinds share, with the words that Kubernetes answers with.
+"""Validation that many kinds share, with the error messages of Kubernetes.
 
-Each yields the problems of one value at one path.  Values have the types of their fields already: decoding comes
-first.  Nothing here knows any kind.
+Each check yields the problems of one value at one path.  Values already have the types of their fields, because
+decoding comes first.  This module knows no particular kind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns that many kinds show, and how their cells are written for people."""
+"""Table columns that many kinds share, and the formatting of their cells."""
 
 from __future__ import annotations
 

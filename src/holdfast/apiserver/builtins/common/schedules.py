@@ -1,4 +1,4 @@
-"""Whether a text is a cron schedule, as CronJobs take it; not when it fires."""
+"""Validation of cron schedules, with the syntax of CronJobs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _descriptor_problem(schedule: str) -> str:
 
 
 def is_zone(name: str) -> bool:
-    """Whether a time zone of this name is known; the machine's own is nobody's name."""
+    """Whether a time zone of this name exists; ``Local`` is not accepted."""
     if not name or name.lower() == "local":
         return False
     try:

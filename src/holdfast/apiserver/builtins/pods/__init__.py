@@ -1,4 +1,11 @@
-"""Pods and stored templates of them."""
+"""Pod and PodTemplate.
+
+checks     validation of a pod spec
+volumes    validation of its volumes
+defaults   defaults that depend on other fields
+updates    which fields of an existing pod may change
+columns    the columns of the table
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a pod's spec, wherever it stands: in a pod or in a template of one."""
+"""Validation of pod specs, in pods and in pod templates."""
 
 from __future__ import annotations
 

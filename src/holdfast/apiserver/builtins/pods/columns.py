@@ -1,4 +1,4 @@
-"""How a pod is shown in one line: ready containers, the state that matters most, restarts."""
+"""The columns of the pod table: ready containers, status, restarts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ready(pod: Object) -> str:
 
 
 def status(pod: Object) -> str:
-    """The word for where a pod stands, in Kubernetes' order of what matters."""
+    """The status of a pod, with the precedence of Kubernetes."""
     reason: str = get(pod, "status", "reason") or get(pod, "status", "phase", default="Unknown")
     if _gated(pod):
         reason = "SchedulingGated"

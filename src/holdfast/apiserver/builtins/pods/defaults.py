@@ -1,4 +1,4 @@
-"""What a pod is given that says nothing itself; what no schema can say, for it depends on something else."""
+"""Defaults of pods that depend on other fields, so that a schema cannot express them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be changed of a pod that exists: almost nothing."""
+"""Validation of updates: which fields of an existing pod may change."""
 
 from __future__ import annotations
 

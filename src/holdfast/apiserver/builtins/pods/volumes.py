@@ -1,4 +1,4 @@
-"""What is wrong with a volume of a pod."""
+"""Validation of the volumes of a pod."""
 
 from __future__ import annotations
 

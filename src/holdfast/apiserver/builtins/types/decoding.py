@@ -1,11 +1,11 @@
-"""Objects of built-in types as a typed server of Kubernetes keeps them.
+"""Decoding: brings an object into the form in which a typed server of Kubernetes stores it.
 
 A real API server decodes a body into typed values and encodes those again.  On the way a value of the wrong type
 is refused, what is null or zero is left out unless that means something, quantities are written in one way, and a
-time that nobody set is null where its type has no way to be absent.  Clients compare what they read with what they
+time that is not set is null where its type has no way to be absent.  Clients compare what they read with what they
 wrote, so all this is part of the protocol; it is done here in one pass over what is there.
 
-Defaults are someone else's affair, except for a null or zero that stands for "not said".
+Defaults are applied elsewhere, except for a null or zero that stands for an unset field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The notation in which the built-in types are written, and what it means as an OpenAPI schema.
+"""The notation of the built-in types, and their OpenAPI schemas.
 
 One block per type, one or several fields per line::
 
@@ -25,7 +25,7 @@ One block per type, one or several fields per line::
     -- text              what it is
     # text               at the beginning of a line: a comment
 
-Nothing here knows any particular type.
+This module knows no particular type.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class Types:
         return SCALARS[type_.of] if type_.of in SCALARS else self.schema(type_.of)
 
     def zero(self, field: Field) -> Any:
-        """What stands in a field that nobody set and that is always written; None if it is left out."""
+        """The value of an unset field that is always written; None if it is left out."""
         if field.type.container or field.type.pointer:
             return None
         if field.type.of in self:

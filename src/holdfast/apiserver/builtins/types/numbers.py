@@ -1,4 +1,4 @@
-"""The notation in which the numbers are written that fields have in protocol buffers.
+"""The notation of the numbers that fields have in protocol buffers.
 
 One entry per message; a line that is indented goes on with the entry above::
 
@@ -11,7 +11,7 @@ One entry per message; a line that is indented goes on with the entry above::
     Type/2 …              the message in field 2 of the type, whose fields are the type's own in JSON
     Type = …              in JSON this message is the value of its last field that is there, in the order written
 
-What the fields hold is said in the types (`notation`).  Nothing here knows any particular type.
+What the fields hold is said in the types (`notation`).  This module knows no particular type.
 """
 
 from __future__ import annotations
