@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
-from holdfast.client.objects import Object
+from holdfast.client.objects import Object, Undecodable
 from holdfast.client.resources import PODS
 
 
@@ -44,3 +45,15 @@ def test_what_can_be_changed_is_the_readers_own() -> None:
     obj.decode(dict[str, Any]).clear()
     obj.wire()["spec"].clear()
     assert obj.decode(Open).spec == obj.wire()["spec"] == {"nodeName": "node-1"}
+
+
+def test_what_cannot_be_decoded_names_the_object_the_problem_and_the_path() -> None:
+    class Wrong(msgspec.Struct, frozen=True):
+        spec: dict[str, int]
+
+    with pytest.raises(Undecodable) as raised:
+        pod().decode(Wrong)
+    assert raised.value.ref == pod().ref
+    assert raised.value.problem == "Expected `int`, got `str` - at `$.spec[...]`"
+    assert str(raised.value) == f"{pod().ref}: {raised.value.problem}"
+    assert pod().decode(Frozen).spec == {"nodeName": "node-1"}, "another type reads it all the same"

@@ -111,9 +111,9 @@ class Driver(Generic[W]):
         self._wake.set()
 
     def _keys(self, keys: Keys, obj: Object | None) -> Iterable[Key]:
-        """Whom an object concerns; one that cannot be read concerns its own controller alone."""
+        """The keys that a change of an object brings; none where it cannot be decoded, which its controller reports."""
         try:
-            return () if obj is None else keys(obj, self._stores)
+            return () if obj is None else tuple(keys(obj, self._stores))
         except Undecodable:
             return ()
 

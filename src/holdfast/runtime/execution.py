@@ -88,13 +88,14 @@ class Executor:
         if conflicts:
             raise Permanent("ChildConflict", " ".join(conflicts))
 
-    async def status(self, obj: Object, status: Mapping[str, Any]) -> None:
-        """Write what differs of a status, on condition that the object has not changed since."""
+    async def status(self, obj: Object, status: Mapping[str, Any]) -> bool:
+        """Write what differs of a status, on condition that the object has not changed since; whether anything did."""
         difference = merge.diff(obj.wire().get("status") or {}, status)
         if not difference:
-            return
+            return False
         patch = {"metadata": {"resourceVersion": obj.version}, "status": difference}
         await self._patch(obj.resource, obj.key, patch, subresource="status")
+        return True
 
     async def finalizers(self, obj: Object, finalizers: Sequence[str]) -> None:
         """Set the finalizers, on condition that the object has not changed since; with the last one it may go."""

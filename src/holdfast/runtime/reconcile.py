@@ -94,16 +94,21 @@ class Pass(Generic[W]):
         return outcome
 
     async def _unreadable(self, primary: Object | None, unreadable: Undecodable, executor: Executor) -> Failure:
-        """Say that an object cannot be read, and where; a change of it is the only thing that can help."""
+        """Report an object that cannot be decoded, and where; the pass is not repeated before something changes.
+
+        Where it is the object itself, its status says so too, and the Event is recorded when the status changes.
+        """
         own = primary is not None and unreadable.ref == primary.ref
         failure = Permanent(INVALID_SPEC, unreadable.problem if own else str(unreadable))
-        if primary is None or not own:
+        if primary is None:
             return failure
         try:
-            await executor.status(primary, self._controller.invalid.status(primary, failure, self._now()))
+            status = self._controller.invalid.status(primary, failure, self._now())
+            is_new = not own or await executor.status(primary, status)
         except Failure as unwritten:
             return unwritten
-        await self._tell(primary, (Notice(type="Warning", reason=failure.reason, message=failure.message),))
+        if is_new:
+            await self._tell(primary, (Notice(type="Warning", reason=failure.reason, message=failure.message),))
         return failure
 
     async def _finalized(self, primary: Object | None, world: W, executor: Executor) -> Outcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -27,26 +27,43 @@ Announced: TypeAlias = Mapping[tuple[str, str], Literal["Normal", "Warning"]]
 """The conditions that become Events when they turn so, by type and status."""
 
 
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    conditions: tuple[dict[str, Any], ...] = ()
-    last_errors: tuple[dict[str, Any], ...] = ()
-
-
 class _Reported(msgspec.Struct, frozen=True):
-    status: _Status | None = None
+    status: Any = None
 
 
-def _reported(obj: Object) -> _Status:
-    # Read past the object, which remembers one type only: the one its controller reads it as.
-    try:
-        return decoder(_Reported).decode(obj.raw).status or _Status()
-    except msgspec.ValidationError:
-        return _Status()
+def _reported(obj: Object) -> dict[str, Any]:
+    """The status of an object as it is stored; empty where it is not an object."""
+    # Decoded apart from `Object.decode`, which keeps the result of one type: the one that the controller reads.
+    status = decoder(_Reported).decode(obj.raw).status
+    return status if isinstance(status, dict) else {}
+
+
+def _entries(obj: Object, field: str) -> Iterable[dict[str, Any]]:
+    found = _reported(obj).get(field)
+    return (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+
+
+class _Condition(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields of a condition that another client may have written with another type."""
+
+    type: Annotated[str, msgspec.Meta(min_length=1)]
+    reason: str | None = None
+    message: str | None = None
+    observed_generation: int | None = None
+    last_transition_time: str | None = None
 
 
 def prior_conditions(obj: Object) -> tuple[Condition, ...]:
-    """The conditions that an object has; entries without a type are passed over."""
-    return tuple(Condition.from_wire(each) for each in _reported(obj).conditions if each.get("type"))
+    """The conditions that an object has.  Entries that are not conditions are left out."""
+    return tuple(found for each in _entries(obj, "conditions") if (found := _condition(each)) is not None)
+
+
+def _condition(wire: dict[str, Any]) -> Condition | None:
+    try:
+        msgspec.convert(wire, _Condition)
+        return Condition.from_wire(wire)
+    except (msgspec.ValidationError, times.TimeError):
+        return None
 
 
 def report(
@@ -91,7 +108,7 @@ def last_errors(obj: Object, failure: Failure | None, now: datetime) -> list[dic
     if failure is None:
         return None
     error = {"code": failure.reason, "description": failure.message}
-    same = (each for each in _reported(obj).last_errors if error.items() <= each.items())
+    same = (each for each in _entries(obj, "lastErrors") if error.items() <= each.items())
     observed_at = next((each.get("observedAt") for each in same), None) or times.format(now)
     return [{**error, "observedAt": observed_at}]
 
@@ -112,14 +129,15 @@ class Invalid:
 
     def status(self, obj: Object, failure: Failure, now: datetime) -> dict[str, Any]:
         """The status as it was, with what is wrong with the spec."""
-        before = prior_conditions(obj)
-        said = {each.type: Verdict(each.status, each.reason, each.message) for each in before if each.reason}
-        for type, holds in self.conditions.items():
-            said[type] = (Verdict.true if holds else Verdict.false)(failure.reason, failure.message)
-        merged = conditions.merge(before, said, generation=obj.meta.generation, now=now, unnamed="drop")
-        kept = obj.wire().get("status") or {}
+        verdicts = {
+            type: (Verdict.true if holds else Verdict.false)(failure.reason, failure.message)
+            for type, holds in self.conditions.items()
+        }
+        merged = conditions.merge(
+            prior_conditions(obj), verdicts, generation=obj.meta.generation, now=now, unnamed="keep"
+        )
         return {
-            **kept,
+            **_reported(obj),
             "observedGeneration": obj.meta.generation,
             **self.fields,
             "conditions": [each.to_wire() for each in merged],
