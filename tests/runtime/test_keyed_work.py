@@ -22,11 +22,11 @@ def worked(do: Do, *keys: str, seconds: float = 60, workers: int = 2) -> None:
     """Work on keys for some virtual seconds."""
 
     async def story(loop: VirtualLoop) -> None:
-        chores = KeyedWork("test", do, workers=workers, backoff=Backoff(base=timedelta(seconds=1)))
+        work = KeyedWork("test", do, workers=workers, backoff=Backoff(base=timedelta(seconds=1)))
         for key in keys:
-            chores.add(key)
+            work.add(key)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(chores.run(), seconds)
+            await asyncio.wait_for(work.run(), seconds)
 
     run(story)
 
@@ -81,8 +81,8 @@ def test_what_fails_is_tried_again_after_a_while_that_grows(error: Exception, tr
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        pytest.param(TooManyRequests("busy"), ["WARNING chore failed"], id="a refusal is"),
-        pytest.param(ValueError("a defect"), ["ERROR chore crashed"], id="a defect is"),
+        pytest.param(TooManyRequests("busy"), ["WARNING work failed"], id="a refusal is"),
+        pytest.param(ValueError("a defect"), ["ERROR work crashed"], id="a defect is"),
         pytest.param(Conflict("changed meanwhile"), [], id="that others were faster is no trouble"),
         pytest.param(Retry("NotYet", "wait"), [], id="a wait is no trouble"),
     ],

@@ -26,10 +26,11 @@ from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, Stores, View
 from holdfast.runtime.execution import Written
 from holdfast.runtime.failures import Away, Stale
-from holdfast.runtime.log_once import Troubles
+from holdfast.runtime.log_once import LogOnce
 from holdfast.runtime.metrics import Backlog, Metrics
-from holdfast.runtime.queues import NEVER, Priority, Queue
+from holdfast.runtime.queues import Priority, Queue
 from holdfast.runtime.reconcile import Ending, Pass, Paused
+from holdfast.runtime.worker_pool import WorkerPool
 
 W = TypeVar("W")
 Keys = Callable[[Object, View], Iterable[Key]]
@@ -67,13 +68,12 @@ class Driver(Generic[W]):
         self._pass = passing
         self._metrics = metrics
         self._spread = spread
-        self._wake = asyncio.Event()
+        self._pool = WorkerPool(self.queue, self._work, limit=controller.workers)
         self._own: OrderedDict[tuple[Resource, str], None] = OrderedDict()
         self._echoes: dict[Key, list[tuple[Resource, str]]] = {}
         self._synced = False
-        self._stopping = False
         self._started: dict[Key, float] = {}
-        self._troubles: Troubles[Key] = Troubles()
+        self._logged: LogOnce[Key] = LogOnce()
         self._is_away = False
         """Whether no answer has come since a write was answered; that is told once, whatever it was that failed."""
         self._unsubscribe: list[Callable[[], None]] = []
@@ -108,7 +108,7 @@ class Driver(Generic[W]):
                 self.queue.touched(key, now)
             else:
                 self.queue.changed(key, now)
-        self._wake.set()
+        self._pool.wake()
 
     def _keys(self, keys: Keys, obj: Object | None) -> Iterable[Key]:
         """The keys that a change of an object brings; none where it cannot be decoded, which its controller reports."""
@@ -121,27 +121,17 @@ class Driver(Generic[W]):
 
     async def run(self) -> None:
         """Work until cancelled, or until `stop` and the end of what was running then."""
-        loop = asyncio.get_running_loop()
         try:
             await self._stores.synced(*self.controller.resources)
             self._synced = True
-            async with asyncio.TaskGroup() as passes:
-                while not (self._stopping and not self.queue.running):
-                    self._wake.clear()
-                    while not self._stopping and self.queue.running < self.controller.workers:
-                        key = self.queue.take(loop.time())
-                        if key is None:
-                            break
-                        passes.create_task(self._work(key))
-                    await self._until_due(loop)
+            await self._pool.run()
         finally:
             for unsubscribe in self._unsubscribe:
                 unsubscribe()
 
     def stop(self) -> None:
         """Take no more keys."""
-        self._stopping = True
-        self._wake.set()
+        self._pool.stop()
 
     @property
     def quiet(self) -> bool:
@@ -156,14 +146,6 @@ class Driver(Generic[W]):
         limit = 2 * self.controller.timeout.total_seconds()
         late = [key for key, since in self._started.items() if now - since > limit]
         return f"{self.controller.name} {late[0]} has not ended" if late else None
-
-    async def _until_due(self, loop: asyncio.AbstractEventLoop) -> None:
-        full = self._stopping or self.queue.running >= self.controller.workers
-        due = NEVER if full else self.queue.next_due()
-        timer = None if due == NEVER else loop.call_at(due, self._wake.set)
-        await self._wake.wait()
-        if timer is not None:
-            timer.cancel()
 
     async def _work(self, key: Key) -> None:
         loop = asyncio.get_running_loop()
@@ -181,7 +163,6 @@ class Driver(Generic[W]):
         self._metrics.passed(name, result, seconds=perf_counter() - began)
         for stamp in self._echoes.pop(key, ()):
             (self.queue.touched if stamp in self._own else self.queue.changed)(key, loop.time())
-        self._wake.set()
 
     async def _isolated(self, key: Key, written: list[Written]) -> Ending:
         """A pass that ends: one that hangs is cut off, and a defect stops nothing but itself."""
@@ -200,7 +181,7 @@ class Driver(Generic[W]):
         """The one switch: from how a pass ended to the queue, the log and the name of the result."""
         failures = self.queue.done(key, failed=isinstance(ending, Retry))
         if not isinstance(ending, Failure):
-            self._troubles.over(key)
+            self._logged.clear(key)
             self._is_away = self._is_away and not wrote
         match ending:
             case Done():
@@ -253,7 +234,7 @@ class Driver(Generic[W]):
 
     def _release(self, key: Key) -> None:
         self.queue.release(key)
-        self._wake.set()
+        self._pool.wake()
 
     # --- what is told
 
@@ -263,7 +244,7 @@ class Driver(Generic[W]):
         if isinstance(failure, Away):
             is_news, self._is_away = not self._is_away, True
         else:
-            is_news = self._troubles.is_news(key, failure.reason, failure.message)
+            is_news = self._logged.is_new(key, failure.reason, failure.message)
         fields = {"controller": self.controller.name, "key": str(key), "reason": failure.reason}
         said = {"fields": fields | {"error": failure.message}}
         if failure.reason != _DEFECT:

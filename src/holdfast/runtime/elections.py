@@ -46,7 +46,7 @@ from holdfast.runtime.leases import (
     released,
     step,
 )
-from holdfast.runtime.log_once import Troubles
+from holdfast.runtime.log_once import LogOnce
 
 _log: Final = logging.getLogger("holdfast.runtime.elections")
 
@@ -86,7 +86,7 @@ class Election:
         self._spread = spread
         self._state: State = Following()
         self._action: Action = Look()
-        self._troubles: Troubles[str] = Troubles()
+        self._logged: LogOnce[str] = LogOnce()
 
     def held(self) -> bool:
         """Whether it is certain, at this moment, that nobody else holds the lease."""
@@ -166,11 +166,11 @@ class Election:
                 happened = await request
         except (StatusError, Unreachable, TimeoutError) as error:
             why = str(error) or f"no answer came within {self._me.terms.patience:g} s"
-            if self._troubles.is_news(verb, why):
+            if self._logged.is_new(verb, why):
                 fields = {"lease": str(self._key), "verb": verb, "why": why}
                 _log.warning("lease request failed", extra={"fields": fields})
             return Failed()
-        self._troubles.over(verb)
+        self._logged.clear(verb)
         return happened
 
     async def _look(self) -> Happening:

@@ -1,6 +1,6 @@
-"""Troubles: what is wrong with whom, so that each is told when it begins or changes, and not at every attempt.
+"""LogOnce: the last problem of each key, so that a problem is logged when it begins or changes, not at every attempt.
 
-A plain data structure.  It must not know who is told, nor what a trouble means.
+A plain data structure.  It must not know the log, nor what a problem means.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class Troubles(Generic[K]):
-    """The last trouble of everybody who has one."""
+class LogOnce(Generic[K]):
+    """The last problem of each key that has one."""
 
     def __init__(self) -> None:
         self._known: dict[K, tuple[str, ...]] = {}
@@ -20,11 +20,11 @@ class Troubles(Generic[K]):
     def __len__(self) -> int:
         return len(self._known)
 
-    def is_news(self, whose: K, *what: str) -> bool:
-        """Whether a trouble is another one than before; it is known from now on."""
-        known, self._known[whose] = self._known.get(whose), what
-        return known != what
+    def is_new(self, key: K, *problem: str) -> bool:
+        """Whether the problem differs from the last one of the key; it is the last one from now on."""
+        known, self._known[key] = self._known.get(key), problem
+        return known != problem
 
-    def over(self, whose: K) -> None:
-        """All is well; the same trouble would be news again."""
-        self._known.pop(whose, None)
+    def clear(self, key: K) -> None:
+        """Forget the problem of a key, which has none; the same one would be new again."""
+        self._known.pop(key, None)

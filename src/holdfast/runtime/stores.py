@@ -99,9 +99,9 @@ class Store:
             yield from self._namespaces.get(each, {}).values()
 
     def _with(self, requirement: Requirement, namespace: str) -> Iterator[Object]:
-        postings = self._labels.get(requirement.key, _EMPTY)
+        entries = self._labels.get(requirement.key, _EMPTY)
         for value in requirement.values:
-            for obj in postings.find(value):
+            for obj in entries.find(value):
                 if not namespace or obj.meta.namespace == namespace:
                     yield obj
 
@@ -111,10 +111,10 @@ class Store:
         """Keep an index from now on; asking again for the same one changes nothing."""
         held = self._indexes.get(index.name)
         if held is None:
-            postings = InvertedIndex()
+            entries = InvertedIndex()
             for obj in self._among(""):
-                _post(postings.add, _values(index, obj), obj)
-            self._indexes[index.name] = index, postings
+                _for_each(entries.add, _values(index, obj), obj)
+            self._indexes[index.name] = index, entries
         elif held[0] != index:
             raise ValueError(
                 f"two indexes of {self.resource} are named {index.name!r} and differ; give one of them another name"
@@ -260,13 +260,13 @@ class Writer:
         store._namespaces.setdefault(meta.namespace, {})[meta.name] = obj
         store._length += 1
         for label, value in meta.labels.items():
-            postings = store._labels.get(label)
-            if postings is None:
-                postings = store._labels[label] = InvertedIndex()
-            postings.add(value, obj)
-        _post(store._owners.add, (owner.uid for owner in meta.owner_references), obj)
-        for index, postings in store._indexes.values():
-            _post(postings.add, _values(index, obj), obj)
+            entries = store._labels.get(label)
+            if entries is None:
+                entries = store._labels[label] = InvertedIndex()
+            entries.add(value, obj)
+        _for_each(store._owners.add, (owner.uid for owner in meta.owner_references), obj)
+        for index, entries in store._indexes.values():
+            _for_each(entries.add, _values(index, obj), obj)
 
     def _drop(self, obj: Object) -> None:
         store, meta = self._store, obj.meta
@@ -276,13 +276,13 @@ class Writer:
         if not named:
             del store._namespaces[meta.namespace]
         for label, value in meta.labels.items():
-            postings = store._labels[label]
-            postings.remove(value, obj)
-            if not postings:
+            entries = store._labels[label]
+            entries.remove(value, obj)
+            if not entries:
                 del store._labels[label]
-        _post(store._owners.remove, (owner.uid for owner in meta.owner_references), obj)
-        for index, postings in store._indexes.values():
-            _post(postings.remove, _values(index, obj), obj)
+        _for_each(store._owners.remove, (owner.uid for owner in meta.owner_references), obj)
+        for index, entries in store._indexes.values():
+            _for_each(entries.remove, _values(index, obj), obj)
 
 
 def _in_order(objects: Iterable[Object]) -> tuple[Object, ...]:
@@ -311,7 +311,7 @@ def _values(index: Index, obj: Object) -> frozenset[str]:
         return frozenset()
 
 
-def _post(act: Callable[[str, Object], None], values: Iterable[str], obj: Object) -> None:
+def _for_each(act: Callable[[str, Object], None], values: Iterable[str], obj: Object) -> None:
     for value in values:
         act(value, obj)
 

@@ -163,14 +163,14 @@ class _Termination:
         self._stores = environment.stores
         self._client = environment.client
         self._now = environment.now
-        self._chores: KeyedWork[str] = KeyedWork(NAME, self._terminate, workers=WORKERS)
+        self._work: KeyedWork[str] = KeyedWork(NAME, self._terminate, workers=WORKERS)
         self._awaited: dict[str, list[Callable[[], None]]] = {}
         """What each namespace waits for: how to stop being told of it."""
 
     async def run(self) -> None:
         unsubscribe = self._stores.subscribe(NAMESPACES, self._changed)
         try:
-            await self._chores.run()
+            await self._work.run()
         finally:
             unsubscribe()
             for name in tuple(self._awaited):
@@ -178,7 +178,7 @@ class _Termination:
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None and new.deleting and (old is None or not old.deleting or old.uid != new.uid):
-            self._chores.add(new.meta.name)
+            self._work.add(new.meta.name)
 
     async def _terminate(self, name: str) -> Outcome:
         self._stop_waiting(name)
@@ -275,7 +275,7 @@ class _Termination:
 
         def changed(old: Object | None, new: Object | None) -> None:
             if old is not None and new is None and old.meta.namespace == name:
-                self._chores.add(name)
+                self._work.add(name)
 
         self._awaited[name] = [
             self._stores.subscribe(each.resource, changed, metadata_only=True) for each in findings.remains

@@ -87,25 +87,25 @@ def excess(ended: Mapping[Key, Ended], kept: int) -> list[Ended]:
 
 
 @dataclass(frozen=True, slots=True)
-class OfNode:
+class MissingNode:
     """See to the pods of a node that may be gone."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class OfNobody:
+class Unscheduled:
     """See to a pod that is being deleted and has no node."""
 
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
-class TooMany:
+class Excess:
     """See to the number of pods that have ended."""
 
 
-Chore: TypeAlias = OfNode | OfNobody | TooMany
+Task: TypeAlias = MissingNode | Unscheduled | Excess
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _Collection:
         self._client = environment.client
         self._now = environment.now
         self._settings = settings
-        self._chores: KeyedWork[Chore] = KeyedWork(NAME, self._do, workers=WORKERS)
+        self._work: KeyedWork[Task] = KeyedWork(NAME, self._do, workers=WORKERS)
         self._placed: dict[str, dict[Key, None]] = {}
         """The pods of each node."""
         self._missed: dict[str, datetime] = {}
@@ -144,7 +144,7 @@ class _Collection:
             await self._stores.synced(NODES, PODS)
             for name in self._placed:
                 self._miss(name)
-            await self._chores.run()
+            await self._work.run()
         finally:
             for stop in unsubscribe:
                 stop()
@@ -168,11 +168,11 @@ class _Collection:
             self._placed.setdefault(node, {})[new.key] = None
             self._miss(node)
         elif pod.deleting:
-            self._chores.add(OfNobody(new.key))
+            self._work.add(Unscheduled(new.key))
         if pod.finished and not pod.deleting:
             self._ended[new.key] = Ended.of(pod)
             if len(self._ended) > self._settings.kept:
-                self._chores.add(TooMany())
+                self._work.add(Excess())
 
     def _forget(self, pod: Pod, key: Key) -> None:
         self._ended.pop(key, None)
@@ -185,17 +185,17 @@ class _Collection:
     def _miss(self, node: str) -> None:
         if node in self._placed and node not in self._missed and self._stores.get(NODES, Key("", node)) is None:
             self._missed[node] = self._now()
-            self._chores.add(OfNode(node))
+            self._work.add(MissingNode(node))
 
     # --- what is done
 
-    async def _do(self, chore: Chore) -> Outcome:
-        match chore:
-            case OfNode(name=name):
+    async def _do(self, task: Task) -> Outcome:
+        match task:
+            case MissingNode(name=name):
                 return await self._orphans(name)
-            case OfNobody(key=key):
+            case Unscheduled(key=key):
                 await self._end(key, orphaned=False)
-            case TooMany():
+            case Excess():
                 for each in excess(self._ended, self._settings.kept):
                     await self._delete(each.key, each.uid)
             case never:

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holdfast.client.objects import Meta, Object
+from holdfast.client.pods import Condition
 
 RUNTIME_CLASS: Final = "process"
 """The ``runtimeClassName`` of pods whose commands are run on this machine."""
@@ -286,12 +287,6 @@ class ContainerStatus(_Part, frozen=True):
     state: State = State()
     last_state: State = State()
     container_id: str = msgspec.field(default="", name="containerID")
-
-
-class Condition(_Part, frozen=True):
-    type: str = ""
-    status: str = "Unknown"
-    last_transition_time: str | None = None
 
 
 class Status(_Part, frozen=True):

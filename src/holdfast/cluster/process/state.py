@@ -4,7 +4,7 @@
 begun, and the actions that begin it, out.  What was begun is in the facts at once,
 so that no action is asked for twice.
 
-First it is decided what is wanted of each container (`wishes`), then how that one
+First it is decided what is wanted of each container (`goals`), then how that one
 container gets there (`_moved`).  This module must not know processes, files or
 the status that is reported.
 """
@@ -126,15 +126,15 @@ class Unwanted:
     deadline: datetime
 
 
-Wish: TypeAlias = Wanted | Left | Unwanted
+Goal: TypeAlias = Wanted | Left | Unwanted
 
 
 def step(pod: Pod, facts: Facts, now: datetime) -> Step:
     """One look at a pod."""
     facts = _marked(pod, facts, now)
-    wished = wishes(pod, facts, now)
+    wanted = goals(pod, facts, now)
     moves = {
-        spec.name: _moved(pod, spec, facts.containers[spec.name], wish=wished[spec.name], now=now)
+        spec.name: _moved(pod, spec, facts.containers[spec.name], goal=wanted[spec.name], now=now)
         for spec in pod.containers
     }
     return Step(
@@ -205,7 +205,7 @@ def has_passed(spec: Spec, container: Container) -> bool:
     return isinstance(run, Ended) and run.exit_code == 0
 
 
-def wishes(pod: Pod, facts: Facts, now: datetime) -> dict[str, Wish]:
+def goals(pod: Pod, facts: Facts, now: datetime) -> dict[str, Goal]:
     """What is wanted of each container, by name."""
     if facts.ended_at is not None:
         grace = SHORTEST_GRACE if facts.gone else pod.grace
@@ -220,17 +220,17 @@ def wishes(pod: Pod, facts: Facts, now: datetime) -> dict[str, Wish]:
     return {name: Wanted() if place < allowed else Left() for place, name in enumerate(names)}
 
 
-def _stopped(pod: Pod, facts: Facts, *, because: str, deadline: datetime, now: datetime) -> dict[str, Wish]:
+def _stopped(pod: Pod, facts: Facts, *, because: str, deadline: datetime, now: datetime) -> dict[str, Goal]:
     """Containers first, all at once; then the sidecars, the last one first, each when those after it have ended."""
     end = Unwanted(because, deadline)
-    wished: dict[str, Wish] = {spec.name: end for spec in pod.containers if not is_sidecar(spec)}
-    served = any(facts.containers[name].alive for name in wished)
+    wanted: dict[str, Goal] = {spec.name: end for spec in pod.containers if not is_sidecar(spec)}
+    served = any(facts.containers[name].alive for name in wanted)
     # However long the others took, a sidecar is given a moment.
     late = Unwanted(because, max(deadline, now + SHORTEST_GRACE))
     for spec in reversed(pod.sidecars):
-        wished[spec.name] = Left() if served else late
+        wanted[spec.name] = Left() if served else late
         served = served or facts.containers[spec.name].alive
-    return wished
+    return wanted
 
 
 # --- how one container gets there
@@ -243,23 +243,23 @@ class _Move:
     wake: datetime | None = None
 
 
-def _moved(pod: Pod, spec: Spec, container: Container, *, wish: Wish, now: datetime) -> _Move:
+def _moved(pod: Pod, spec: Spec, container: Container, *, goal: Goal, now: datetime) -> _Move:
     run = container.run
     match run:
         case Starting() | Refused():
             return _Move(container=container)
         case Idle():
-            if not isinstance(wish, Wanted):
+            if not isinstance(goal, Wanted):
                 return _Move(container=container)
             return _Move(container=replace(container, run=Starting()), actions=(Start(spec.name, container.restarts),))
         case Ended():
-            if not isinstance(wish, Wanted) or is_final(pod, spec, container):
+            if not isinstance(goal, Wanted) or is_final(pod, spec, container):
                 return _Move(container=container)
             return _restarted(spec, container, run, now=now)
         case Live():
             stopping = run.stopping
-            if isinstance(wish, Unwanted):
-                stopping = stopping.hurried(wish.deadline) if stopping is not None else _stopping(spec, wish)
+            if isinstance(goal, Unwanted):
+                stopping = stopping.hurried(goal.deadline) if stopping is not None else _stopping(spec, goal)
             if stopping is not None:
                 return _ending(spec, container, run, stopping=stopping, now=now)
             return _served(pod, spec, container, run=run, now=now)
@@ -318,9 +318,9 @@ def _asked(spec: Spec, container: Container, run: Live, *, now: datetime) -> _Mo
     )
 
 
-def _stopping(spec: Spec, wish: Unwanted) -> Stopping:
+def _stopping(spec: Spec, goal: Unwanted) -> Stopping:
     first = Stage.TERM if spec.lifecycle.pre_stop is None else Stage.HOOK
-    return Stopping.by(wish.deadline, because=wish.because, stage=first)
+    return Stopping.by(goal.deadline, because=goal.because, stage=first)
 
 
 def _ending(spec: Spec, container: Container, run: Live, *, stopping: Stopping, now: datetime) -> _Move:

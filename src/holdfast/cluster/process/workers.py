@@ -25,9 +25,7 @@ from holdfast.client.objects import Object
 from holdfast.client.pods import FINISHED
 from holdfast.client.protocols import Client, PatchType, Unreachable
 from holdfast.client.resources import PODS
-from holdfast.cluster.process import events as notices
-from holdfast.cluster.process import facts as known
-from holdfast.cluster.process import state
+from holdfast.cluster.process import events, facts, state
 from holdfast.cluster.process import status as statuses
 from holdfast.cluster.process.checks import Asker
 from holdfast.cluster.process.containers import ContainerRun, Exit, StartFailed
@@ -89,10 +87,10 @@ class Worker:
         self._site, self._around = site, around
         self._object = obj
         self.pod = Pod.of(obj)
-        self.facts = known.begun(self.pod, site.now())
+        self.facts = facts.begun(self.pod, site.now())
         self.refers: frozenset[Referred] = referred(self.pod)
         self._processes: dict[str, _Process] = {}
-        self._news: list[known.News] = []
+        self._news: list[facts.News] = []
         self._wake = asyncio.Event()
         self._wanted: dict[str, Any] | None = None
         self._over = False
@@ -101,9 +99,9 @@ class Worker:
 
     # --- what it is told
 
-    def tell(self, news: known.News) -> None:
+    def tell(self, news: facts.News) -> None:
         self._news.append(news)
-        self._told += notices.of_news(news)
+        self._told += events.of_news(news)
         self._wake.set()
 
     def update(self, obj: Object) -> None:
@@ -117,7 +115,7 @@ class Worker:
     def reconsider(self) -> None:
         """Something that the pod refers to has changed."""
         self._refresh()
-        self.tell(known.SourcesChanged())
+        self.tell(facts.SourcesChanged())
 
     @property
     def ip(self) -> str:
@@ -164,17 +162,17 @@ class Worker:
     def _take_news(self) -> None:
         news, self._news = self._news, []
         for each in news:
-            self.facts = known.observed(self.pod, self.facts, each)
+            self.facts = facts.observed(self.pod, self.facts, each)
 
     def _look(self, spawn: _Spawn) -> datetime | None:
         now = self._site.now()
         step = state.step(self.pod, self.facts, now)
         self.facts, self._over = step.facts, step.over
         for action in step.actions:
-            self._told += notices.of_action(action)
+            self._told += events.of_action(action)
             self._perform(action, spawn)
         reported = statuses.status(self.pod, self.facts, now, around=self._around, last=self._wanted)
-        self._told += notices.of_status(self._wanted, reported)
+        self._told += events.of_status(self._wanted, reported)
         if reported != self._wanted or self._told or self._over:
             self._wanted = reported
             self._changed.set()
@@ -210,20 +208,20 @@ class Worker:
             _drop_old_logs(log.parent, number)
             run = await ContainerRun.start(prepared.argv, env=prepared.env, directory=prepared.directory, log=log)
         except Refused as refused:
-            self.tell(known.Unstartable(name, known.Refused(refused.reason, refused.message)))
+            self.tell(facts.Unstartable(name, facts.Refused(refused.reason, refused.message)))
             return
         except (StartFailed, OSError) as error:
-            failed = known.Ended(
-                exit_code=_START_FAILED, reason=notices.START_ERROR, message=str(error), finished_at=now()
+            failed = facts.Ended(
+                exit_code=_START_FAILED, reason=events.START_ERROR, message=str(error), finished_at=now()
             )
-            self.tell(known.Exited(name, failed))
+            self.tell(facts.Exited(name, failed))
             return
         started = now()
         self._processes[name] = _Process(run, prepared)
-        self.tell(known.Started(name, run.pid, started))
+        self.tell(facts.Started(name, run.pid, started))
         exit = await run.ended()
         del self._processes[name]
-        ended = known.Ended(
+        ended = facts.Ended(
             exit_code=exit.code,
             signal=exit.signal,
             reason="Completed" if exit.code == 0 else "Error",
@@ -232,7 +230,7 @@ class Worker:
             finished_at=now(),
             pid=run.pid,
         )
-        self.tell(known.Exited(name, ended))
+        self.tell(facts.Exited(name, ended))
 
     def _prepare(self, container: Container) -> Launch:
         """Everything that a container needs before it is started."""
@@ -278,21 +276,21 @@ class Worker:
 
     async def _ask(self, name: str, pid: int, kind: Kind) -> None:
         live = self.facts.containers[name].run
-        if name not in self._processes or not isinstance(live, known.Live):
+        if name not in self._processes or not isinstance(live, facts.Live):
             return
         probe = live.probes[kind].probe
         answer = await self._asker(name).ask(probe, timeout=probe.timeout_seconds)
-        self.tell(known.Probed(name, pid, kind, answer, self._site.now()))
+        self.tell(facts.Probed(name, pid, kind, answer, self._site.now()))
 
     async def _hook(self, action: state.RunHook) -> None:
         lifecycle = self.pod.container(action.container).lifecycle
-        handler = lifecycle.post_start if action.hook is known.Hook.POST_START else lifecycle.pre_stop
+        handler = lifecycle.post_start if action.hook is facts.Hook.POST_START else lifecycle.pre_stop
         if handler is None or action.container not in self._processes:
             return
         timeout = _HOOK_PATIENCE if action.timeout is None else max(action.timeout.total_seconds(), 0.0)
         answer = await self._asker(action.container).ask(handler, timeout=timeout)
         failure = "" if answer.good else answer.message or "it gave no reason"
-        self.tell(known.Hooked(action.container, action.pid, action.hook, self._site.now(), failure))
+        self.tell(facts.Hooked(action.container, action.pid, action.hook, self._site.now(), failure))
 
     def _asker(self, name: str) -> Asker:
         process = self._processes[name]

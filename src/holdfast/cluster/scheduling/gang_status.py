@@ -17,16 +17,17 @@ from holdfast.client.pods import Pod
 from holdfast.client.resources import PODS
 from holdfast.cluster.scheduling.gangs import LABEL, POD_GANGS, Gang
 from holdfast.kernel import conditions
-from holdfast.kernel.conditions import Condition, Verdict
+from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.reasons import Reason
 from holdfast.kinds.grove_scheduler import PodGangPhase
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, View, Watch
 from holdfast.runtime.decisions import NOTHING, Decision
+from holdfast.runtime.status import prior_conditions
 
 
-class Why(Reason):
-    """Why a gang is scheduled or ready, or not."""
+class PodGangReason(Reason):
+    """Why a PodGang is scheduled or ready, or not."""
 
     ALL_PLACED = "AllPlaced", "Every group has as many pods on nodes as it needs."
     NOT_PLACED = "NotPlaced", "Groups that the message names have fewer pods on nodes than they need."
@@ -57,11 +58,11 @@ def decide(world: World, now: datetime) -> Decision:
     unplaced = _lacking(world, lambda pod: bool(pod.spec.node_name))
     unready = _lacking(world, lambda pod: pod.ready)
     verdicts = {
-        "Scheduled": _verdict(unplaced, Why.ALL_PLACED, Why.NOT_PLACED, what="on nodes"),
-        "Ready": _verdict(unready, Why.ALL_READY, Why.NOT_READY, what="ready"),
+        "Scheduled": _verdict(unplaced, PodGangReason.ALL_PLACED, PodGangReason.NOT_PLACED, what="on nodes"),
+        "Ready": _verdict(unready, PodGangReason.ALL_READY, PodGangReason.NOT_READY, what="ready"),
     }
     merged = conditions.merge(
-        map(Condition.from_wire, before.get("conditions") or ()),
+        prior_conditions(world.object),
         verdicts,
         generation=world.object.meta.generation,
         now=now,
@@ -83,7 +84,7 @@ def _lacking(world: World, counts: Callable[[Pod], bool]) -> list[str]:
     return lacking
 
 
-def _verdict(lacking: list[str], good: Why, bad: Why, *, what: str) -> Verdict:
+def _verdict(lacking: list[str], good: PodGangReason, bad: PodGangReason, *, what: str) -> Verdict:
     if not lacking:
         return Verdict.true(good, f"Every group has the pods {what} that it needs.")
     return Verdict.false(bad, f"Too few pods are {what}: {', '.join(lacking)}.")

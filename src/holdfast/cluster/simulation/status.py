@@ -31,7 +31,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ConditionState:
     """What a condition says."""
 
     status: str
@@ -43,7 +43,7 @@ class Verdict:
         return said == (self.status, self.reason, self.message)
 
 
-_TRUE: Final = Verdict("True")
+_TRUE: Final = ConditionState("True")
 
 
 def phase(life: Life) -> str:
@@ -55,11 +55,11 @@ def phase(life: Life) -> str:
     return "Running" if life.initialized and begun else "Pending"
 
 
-def verdicts(pod: Pod, life: Life) -> dict[str, Verdict]:
+def conditions(pod: Pod, life: Life) -> dict[str, ConditionState]:
     """The conditions that a node sets, in the order in which a kubelet writes them."""
     containers = _containers_ready(pod, life)
     return {
-        "PodReadyToStartContainers": Verdict("False") if life.over else _TRUE,
+        "PodReadyToStartContainers": ConditionState("False") if life.over else _TRUE,
         "Initialized": _initialized(pod, life),
         "Ready": _gated(pod) or _TRUE if containers == _TRUE else containers,
         "ContainersReady": containers,
@@ -70,7 +70,7 @@ def verdicts(pod: Pod, life: Life) -> dict[str, Verdict]:
 def says(pod: Pod, life: Life) -> bool:
     """Whether the pod's conditions say already what they should; others may have changed them, or their gates."""
     said = {condition.type: condition for condition in pod.status.conditions}
-    return all(verdict.is_said(said.get(type)) for type, verdict in verdicts(pod, life).items())
+    return all(state.is_said(said.get(type)) for type, state in conditions(pod, life).items())
 
 
 def status(pod: Pod, life: Life, before: Mapping[str, Any], now: datetime, *, host: Host) -> dict[str, Any]:
@@ -125,52 +125,52 @@ def _conditions(
     pod: Pod, life: Life, before: Iterable[Mapping[str, Any]], now: datetime
 ) -> Iterator[Mapping[str, Any]]:
     """Ours first, and then those of others; the time of one moves when its status does."""
-    ours = verdicts(pod, life)
+    ours = conditions(pod, life)
     said = {each["type"]: each for each in before}
-    for type, verdict in ours.items():
+    for type, state in ours.items():
         old = said.get(type) or {}
-        stays = old.get("status") == verdict.status
-        made = {"type": type, "status": verdict.status, "lastProbeTime": None}
+        stays = old.get("status") == state.status
+        made = {"type": type, "status": state.status, "lastProbeTime": None}
         made["lastTransitionTime"] = old.get("lastTransitionTime") if stays else times.format(now)
-        if verdict.reason:
-            made |= {"reason": verdict.reason}
-        if verdict.message:
-            made |= {"message": verdict.message}
+        if state.reason:
+            made |= {"reason": state.reason}
+        if state.message:
+            made |= {"message": state.message}
         yield made
     yield from (condition for type, condition in said.items() if type not in ours)
 
 
-def _initialized(pod: Pod, life: Life) -> Verdict:
+def _initialized(pod: Pod, life: Life) -> ConditionState:
     if life.initialized:
-        return Verdict("True", "PodCompleted") if life.over and phase(life) == "Succeeded" else _TRUE
+        return ConditionState("True", "PodCompleted") if life.over and phase(life) == "Succeeded" else _TRUE
     waiting = [each.name for each in pod.spec.init_containers if not _passed(each, life.inits[each.name])]
     message = f"containers with incomplete status: [{' '.join(waiting)}]"
-    return Verdict("False", "ContainersNotInitialized", message)
+    return ConditionState("False", "ContainersNotInitialized", message)
 
 
 def _passed(spec: ContainerSpec, container: Container) -> bool:
     return isinstance(container.run, Live) if spec.sidecar else isinstance(container.run, Over)
 
 
-def _containers_ready(pod: Pod, life: Life) -> Verdict:
+def _containers_ready(pod: Pod, life: Life) -> ConditionState:
     if life.over:
-        return Verdict("False", "PodCompleted" if phase(life) == "Succeeded" else "PodFailed")
+        return ConditionState("False", "PodCompleted" if phase(life) == "Succeeded" else "PodFailed")
     runs = {name: container.run for name, container in life.containers.items()}
     unready = [name for name, run in runs.items() if not (isinstance(run, Live) and run.ready)]
     if not unready:
         return _TRUE
-    return Verdict("False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]")
+    return ConditionState("False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]")
 
 
-def _gated(pod: Pod) -> Verdict | None:
+def _gated(pod: Pod) -> ConditionState | None:
     """What the first readiness gate that is not open says."""
     said = {condition.type: condition.status for condition in pod.status.conditions}
     for gate in pod.spec.readiness_gates:
         name = gate.condition_type
         if name not in said:
             message = f'corresponding condition of pod readiness gate "{name}" does not exist.'
-            return Verdict("False", "ReadinessGatesNotReady", message)
+            return ConditionState("False", "ReadinessGatesNotReady", message)
         if said[name] != "True":
             message = f'the status of pod readiness gate "{name}" is not "True", but {said[name]}'
-            return Verdict("False", "ReadinessGatesNotReady", message)
+            return ConditionState("False", "ReadinessGatesNotReady", message)
     return None

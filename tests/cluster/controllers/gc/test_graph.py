@@ -9,7 +9,7 @@ import pytest
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS, Resource
 from holdfast.cluster.controllers.gc import graph as garbage
-from holdfast.cluster.controllers.gc.graph import Detach, Doubts, Graph, Leave, Remove, Standing, Verdict, judge
+from holdfast.cluster.controllers.gc.graph import Action, Detach, Doubts, Graph, Leave, Remove, Standing, action_for
 
 FOREGROUND, ORPHAN = garbage.FOREGROUND, garbage.ORPHAN
 
@@ -172,13 +172,13 @@ def test_the_work_of_a_change_does_not_grow_with_the_graph() -> None:
     assert len(known.remove("a").examine) == 1000
 
 
-# --- the verdict
+# --- the action
 
 SOLID, GOING, ABSENT = Standing
 
 
 @pytest.mark.parametrize(
-    ("owners", "dependents", "circular", "finalizers", "verdict"),
+    ("owners", "dependents", "circular", "finalizers", "action"),
     [
         pytest.param({}, False, False, [], Leave(), id="who has no owner stays"),
         pytest.param({"a": SOLID}, False, False, [], Leave(), id="who has an owner stays"),
@@ -196,10 +196,10 @@ SOLID, GOING, ABSENT = Standing
     ],
 )  # fmt: skip
 def test_what_becomes_of_an_object(
-    owners: dict[str, Standing], dependents: bool, circular: bool, finalizers: list[str], verdict: Verdict
+    owners: dict[str, Standing], dependents: bool, circular: bool, finalizers: list[str], action: Action
 ) -> None:
     obj = thing("x", finalizers=finalizers)
-    assert judge(obj, owners, dependents=dependents, circular=circular) == verdict
+    assert action_for(obj, owners, dependents=dependents, circular=circular) == action
 
 
 # --- the patches

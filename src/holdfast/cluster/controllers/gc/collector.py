@@ -4,7 +4,7 @@ It knows metadata only, of all resources that can be listed, watched and deleted
 as the server's discovery tells; kinds that come and go with their definitions are
 followed too.  `garbage` says what is doubtful and what becomes of it.  Here the API
 is asked before anything is done about it: an owner counts as gone only if the server
-says so, and every write holds only for the version that was judged.
+says so, and every write holds only for the version that was decided on.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Collection:
         self._client = environment.client
         self._events = Events(environment.client, NAME, now=environment.now, metrics=Metrics())
         self._graph = Graph()
-        self._chores: KeyedWork[str] = KeyedWork(NAME, self._attend, workers=WORKERS)
+        self._work: KeyedWork[str] = KeyedWork(NAME, self._attend, workers=WORKERS)
         self._absent: OrderedDict[Place, None] = OrderedDict()
         self._strays: dict[str, list[OwnerReference]] = {}
         self._unknown: set[str] = set()
@@ -87,7 +87,7 @@ class _Collection:
                 await self._follow_for_sure()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stores.synced(*self._followed), FIRST_LOOK)
-                group.create_task(self._chores.run())
+                group.create_task(self._work.run())
                 while True:
                     await self._defined.wait()
                     await self._follow_for_sure()
@@ -127,7 +127,7 @@ class _Collection:
             self._followed[resource] = self._stores.subscribe(resource, self._changed, metadata_only=True)
         waiting, self._unknown = self._unknown, set()
         for uid in waiting:
-            self._chores.add(uid)
+            self._work.add(uid)
 
     def _undiscovered(self) -> bool:
         """Whether something is defined that discovery does not tell of yet."""
@@ -153,7 +153,7 @@ class _Collection:
         for dependent, reference in doubts.strays:
             self._strays.setdefault(dependent.uid, []).append(reference)
         for uid in doubts.examine:
-            self._chores.add(uid)
+            self._work.add(uid)
 
     def _remember(self, place: Place) -> None:
         self._absent[place] = None
@@ -189,7 +189,7 @@ class _Collection:
         elif graph.in_foreground(obj):
             await self._finish(obj)
         elif not obj.deleting:
-            await self._judge(obj)
+            await self._collect(obj)
         return Done()
 
     async def _orphan(self, owner: Object) -> None:
@@ -219,11 +219,11 @@ class _Collection:
         blocking = self._graph.blocking(owner.uid)
         for dependent in blocking:
             if not dependent.deleting:
-                self._chores.add(dependent.uid)
+                self._work.add(dependent.uid)
         if not blocking:
             await self._patch(owner, graph.without_finalizer(owner, graph.FOREGROUND))
 
-    async def _judge(self, obj: Object) -> None:
+    async def _collect(self, obj: Object) -> None:
         owners: dict[str, Standing] = {}
         unseen: list[OwnerReference] = []
         for reference in graph.owners_of(obj):
@@ -234,7 +234,7 @@ class _Collection:
             if standing is not Standing.ABSENT and self._graph.get(reference.uid) is None:
                 unseen.append(reference)
         dependents, circular = bool(self._graph.dependents(obj.uid)), self._graph.circular(obj.uid)
-        match graph.judge(obj, owners, dependents=dependents, circular=circular):
+        match graph.action_for(obj, owners, dependents=dependents, circular=circular):
             case Leave():
                 self._expect(obj, unseen)
             case Detach(owners=lost):

@@ -5,7 +5,7 @@ and goes, and answers with the objects that this makes doubtful; each answer cos
 as much as the change touches, however large the graph is.  An owner that has not
 been seen is no node: its dependents wait under its UID.
 
-`judge` decides about one object from the standing of its owners.  There are three
+`action_for` decides about one object from the standing of its owners.  There are three
 ways to delete an owner, and two of them are a finalizer on it while they last:
 
     Background   the owner goes at once; dependents without another owner follow
@@ -216,10 +216,10 @@ class Remove:
     unblock: bool = False
 
 
-Verdict: TypeAlias = Leave | Detach | Remove
+Action: TypeAlias = Leave | Detach | Remove
 
 
-def judge(obj: Object, owners: Mapping[str, Standing], *, dependents: bool, circular: bool) -> Verdict:
+def action_for(obj: Object, owners: Mapping[str, Standing], *, dependents: bool, circular: bool) -> Action:
     """What becomes of an object whose owners stand like that; `dependents` says whether it has any itself."""
     if not owners:
         return Leave()

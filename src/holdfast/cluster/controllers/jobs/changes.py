@@ -176,6 +176,6 @@ def _failure_counts(job: Job, before: JobPod | None) -> dict[str, str]:
     """How often its index has failed, counted and ignored failures apart, as a new pod carries it on."""
     counted = ignored = 0
     if before is not None:
-        counts = policies.judge(job.spec.pod_failure_policy, before).counts
+        counts = policies.action_of(job.spec.pod_failure_policy, before).counts
         counted, ignored = before.failures + counts, before.ignored_failures + (not counts)
     return {FAILURES: str(counted), **({IGNORED_FAILURES: str(ignored)} if ignored else {})}

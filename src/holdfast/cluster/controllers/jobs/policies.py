@@ -15,7 +15,7 @@ FAIL_INDEX: Final = "FailIndex"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class FailureAction:
     """What the policy says of one failed pod: the action of the rule that matched, and why the job fails, if so."""
 
     action: str = ""
@@ -26,16 +26,16 @@ class Verdict:
         return self.action != IGNORE
 
 
-_COUNTS: Final = Verdict()
+_COUNTS: Final = FailureAction()
 
 
-def judge(policy: FailurePolicy | None, pod: JobPod) -> Verdict:
+def action_of(policy: FailurePolicy | None, pod: JobPod) -> FailureAction:
     """By the first rule that matches; a failure that no rule speaks of counts."""
     for place, rule in enumerate(policy.rules if policy else ()):
         matched = _matched(rule, pod)
         if matched:
             message = f"{matched} matching {rule.action} rule at index {place}" if rule.action == FAIL_JOB else ""
-            return Verdict(action=rule.action, message=message)
+            return FailureAction(action=rule.action, message=message)
     return _COUNTS
 
 

@@ -54,7 +54,7 @@ def tally(job: Job, pods: Sequence[JobPod]) -> Tally:
     status, uncounted = job.status, job.status.uncounted
     fresh = [pod for pod in pods if pod.tracked and job.has_place_for(pod)]
     failed = [pod for pod in fresh if job.has_failed(pod) and pod.uid not in uncounted.failed]
-    counting = sum(policies.judge(job.spec.pod_failure_policy, pod).counts for pod in failed)
+    counting = sum(policies.action_of(job.spec.pod_failure_policy, pod).counts for pod in failed)
     failures = status.failed + len(uncounted.failed) + counting
     if not job.indexed:
         new = sum(pod.succeeded and pod.uid not in uncounted.succeeded for pod in fresh)
@@ -84,8 +84,8 @@ def _failed_indexes(job: Job, fresh: Iterable[JobPod]) -> frozenset[int]:
         return frozenset()
 
     def is_final(pod: JobPod) -> bool:
-        verdict = policies.judge(job.spec.pod_failure_policy, pod)
-        return verdict.action == policies.FAIL_INDEX or (verdict.counts and pod.failures >= limit)
+        failure = policies.action_of(job.spec.pod_failure_policy, pod)
+        return failure.action == policies.FAIL_INDEX or (failure.counts and pod.failures >= limit)
 
     known = indexes.parse(job.status.failed_indexes or "", job.spec.completions or 0)
     return known | _indexes(pod for pod in fresh if job.has_failed(pod) and is_final(pod))
@@ -119,8 +119,8 @@ def ending(job: Job, pods: Sequence[JobPod], *, counts: Tally, now: datetime) ->
     if said is not None:
         return Ending(succeeds=met is not None, reason=said.reason, message=said.message)
     policy, spec = job.spec.pod_failure_policy, job.spec
-    judged = (policies.judge(policy, pod).message for pod in pods if policy and job.has_failed(pod))
-    fatal = next(filter(None, judged), "")
+    messages = (policies.action_of(policy, pod).message for pod in pods if policy and job.has_failed(pod))
+    fatal = next(filter(None, messages), "")
     if fatal:
         return _failing("PodFailurePolicy", fatal)
     if counts.failed > spec.backoff_limit or _restarted_too_often(job, pods):
@@ -222,7 +222,7 @@ def _is_failure(job: Job, pod: JobPod, *, ending: Ending | None) -> bool:
     spared = ending is not None and ending.succeeds and not pod.finished
     if spared or not (cut_off or job.has_failed(pod)) or not job.has_place_for(pod):
         return False
-    return policies.judge(job.spec.pod_failure_policy, pod).counts
+    return policies.action_of(job.spec.pod_failure_policy, pod).counts
 
 
 # --- conditions
