@@ -11,14 +11,15 @@ import yaml
 from tests.places import ROOT
 
 from holdfast import kinds
+from holdfast.kernel.floors import FloorReason
 from holdfast.kernel.preview import Phase
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import Workload
-from holdfast.operators.workload.controller import rollout_spec
-from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
-from holdfast.operators.workload.reasons import Why
+from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.render import RESTARTED_AT
+from holdfast.operators.workload.revisions import REJECTED
+from holdfast.operators.workload.validate import rollout_spec
 from holdfast.runtime.controllers import PAUSED
 
 PAGE = (ROOT / "docs" / "workloads.md").read_text()
@@ -32,7 +33,7 @@ def rows(heading: str) -> dict[str, str]:
 
 
 def test_every_reason_is_documented_with_its_own_meaning() -> None:
-    assert rows("Code") == {reason.value: reason.meaning for reason in Why}
+    assert rows("Code") == {reason.value: reason.meaning for reason in (*WorkloadReason, *FloorReason)}
 
 
 def test_every_phase_is_documented() -> None:
@@ -48,6 +49,7 @@ def test_every_condition_is_documented() -> None:
         "Blocked",
         "Degraded",
         "FloorHeld",
+        "FloorLowered",
         "FloorNotGuaranteed",
     }
     assert rows("Condition").keys() == types

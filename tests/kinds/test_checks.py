@@ -232,6 +232,7 @@ def test_defaults_are_written_as_an_api_server_writes_them() -> None:
             "progressDeadline": "10m",
             "onFailure": "hold",
             "replacement": "immediately",
+            "disruptionBudget": "Managed",
             "revisionHistoryLimit": 10,
         },
     }

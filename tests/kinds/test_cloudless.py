@@ -106,6 +106,7 @@ def test_the_rollout_can_say_everything_that_the_engine_can_do() -> None:
         "partition",
         "paused",
         "replacement",
+        "disruptionBudget",
         "revisionHistoryLimit",
     }
     assert fields("spec", "rollout", "canary", "steps") == {"weight", "replicas", "pauseDuration", "manual"}

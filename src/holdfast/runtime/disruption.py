@@ -114,9 +114,15 @@ def budget_writes(
 
 
 def in_namespace_of_budget(resource: Resource) -> Watch:
-    """Reconcile the objects of a resource beside which a budget changed, since it may select their pods."""
+    """Reconcile the objects of a resource beside which a budget changed, since it may select their pods.
+
+    A budget that an object of the resource owns selects the pods of its owner only.
+    """
 
     def keys(obj: Object, view: View) -> Iterable[Key]:
+        owner = obj.controller
+        if owner is not None and (owner.kind, owner.group) == (resource.kind, resource.group):
+            return ()
         return [each.key for each in view.list(resource, namespace=obj.key.namespace)]
 
     return Watch(resource=BUDGETS, keys=keys)

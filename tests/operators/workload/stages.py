@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -109,7 +109,7 @@ async def mortal(cluster: Cluster, *, every: int, seen: set[str]) -> AsyncIterat
 
 
 class Seen(Faulty):
-    """A client that tells what it deletes."""
+    """A client that reports what it deletes or evicts."""
 
     def __init__(self, client: Client, fault: Fault, *, seen: set[str]) -> None:
         super().__init__(client, fault)
@@ -118,6 +118,11 @@ class Seen(Faulty):
     async def delete(self, resource: Resource, key: Key, *, uid: str = "", **options: Any) -> Object | None:
         self._seen.add(uid)
         return await super().delete(resource, key, uid=uid, **options)
+
+    async def post(self, resource: Resource, key: Key, subresource: str, body: Mapping[str, Any]) -> bytes:
+        if subresource == "eviction":
+            self._seen.add(body["deleteOptions"]["preconditions"]["uid"])
+        return await super().post(resource, key, subresource, body)
 
 
 class Writes(Fault):

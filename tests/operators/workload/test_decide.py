@@ -341,7 +341,7 @@ def test_a_replica_that_ends_as_soon_as_it_starts_is_not_replaced_all_the_time()
     decision = decided(web(status=V1), record("web:1"), pods("web:1", 3), ended)
     assert (deeds(decision), decision.outcome) == (
         [],
-        Again(timedelta(seconds=7), "a replica that ended as soon as it started is replaced then"),
+        Again(timedelta(seconds=7), "a replica that ended soon after its start is replaced then"),
     )
     assert condition(decision, "Degraded") == "True BrokenReplicas"
     later = decided(web(status=V1), record("web:1"), pods("web:1", 3), ended, now=NOW + timedelta(seconds=7))
@@ -352,7 +352,7 @@ def test_the_wait_before_that_can_be_chosen() -> None:
     ended = pod("x", ready=False, phase="Failed", created=ago(seconds=3))
     decision = decided(web(restartPolicy={"backoff": "1m"}), ended)
     assert decision.outcome == Again(
-        timedelta(seconds=57), "a replica that ended as soon as it started is replaced then"
+        timedelta(seconds=57), "a replica that ended soon after its start is replaced then"
     )
 
 
@@ -364,19 +364,19 @@ def test_replicas_of_a_drained_node_are_replaced_before_they_go() -> None:
     workload = web(status=V1, rollout={"minAvailable": 4, "maxSurge": 1})
     check(workload, record("web:1"), drained, pods("web:1", 4), does=["start 1 of web:1"], because="StartingUpdated")
     there = [*pods("web:1", 4), pod("fresh", node="n1")]
-    check(workload, record("web:1"), drained, there, does=["stop web1-0"], because="StoppingOld")
+    check(workload, record("web:1"), drained, there, does=["evict web1-0"], because="StoppingOld")
 
 
 def test_without_surge_they_go_as_far_as_the_floor_allows() -> None:
     workload = web(status=V1, rollout={"minAvailable": 3, "maxSurge": 0})
     drained = node("n0", cordoned=True)
-    check(workload, record("web:1"), drained, pods("web:1", 4), does=["stop web1-0"], because="StoppingOld")
+    check(workload, record("web:1"), drained, pods("web:1", 4), does=["evict web1-0"], because="StoppingOld")
 
 
 def test_in_a_rollout_they_go_first() -> None:
     workload = web("web:2", status=TO_V2, rollout={"minAvailable": 3, "maxSurge": 0})
     drained = node("n2", cordoned=True)
-    check(workload, HISTORY, drained, pods("web:1", 4), does=["stop web1-2"], because="StoppingOld")
+    check(workload, HISTORY, drained, pods("web:1", 4), does=["evict web1-2"], because="StoppingOld")
 
 
 # --- budgets

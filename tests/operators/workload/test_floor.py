@@ -23,6 +23,7 @@ from tests.operators.workload.stages import (
 )
 
 from holdfast.client.resources import NODES, PODS
+from holdfast.cluster.controllers import budgets
 from holdfast.cluster.controllers.podgc import PodCollector, PodSettings
 from holdfast.cluster.nodes import evictions, lifecycle
 from holdfast.cluster.nodes.lifecycle import NodeSettings
@@ -176,4 +177,4 @@ def test_a_drained_node_is_emptied_above_the_floor_by_surging_first() -> None:
             await reaches(cluster, "Completed")
             assert (witness.lowest, witness.breaches) == (10, [])
 
-    staged(story, defaults=SLOW)
+    staged(story, defaults=SLOW, controllers=[budgets.CONTROLLER])

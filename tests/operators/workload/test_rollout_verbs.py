@@ -16,10 +16,9 @@ from holdfast.kinds.cloudless import KINDS, Workload
 from holdfast.meta.patches import merge
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Observed, Refusal, RolloutKind
 from holdfast.operators.workload import verbs
-from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
-from holdfast.operators.workload.render import RESTARTED_AT, Template
-from holdfast.operators.workload.view import REVISION
+from holdfast.operators.workload.render import RESTARTED_AT, REVISION, Template
+from holdfast.operators.workload.revisions import REJECTED
 from holdfast.testing.snapshots import Snapshot
 from holdfast.views.rollouts import Record, RolloutState, Standing
 

@@ -200,7 +200,7 @@ def test_the_current_revision_changes_when_all_replicas_have() -> None:
         ("new", ["Normal StartingUpdated"]),
         ("rolling", ["Normal StoppingOld"]),
         ("paused", ["Normal Paused"]),
-        ("blocked", ["Warning NoDisruptionBudget"]),
+        ("blocked", ["Warning NoDisruptionBudget", "Warning FloorLowered"]),
         ("late", ["Warning ProgressDeadlineExceeded", "Warning ProgressDeadlineExceeded"]),
         ("badly hurt", ["Warning TooFewAvailable", "Warning BelowFloor"]),
         ("switched", ["Normal SwitchingTraffic"]),

@@ -12,7 +12,8 @@ from holdfast import kinds
 from holdfast.kernel.planning import RolloutStrategy, WorkloadSpec
 from holdfast.kernel.strategies import CanaryStep
 from holdfast.kinds.cloudless import Workload
-from holdfast.operators.workload.controller import revision, rollout_spec
+from holdfast.operators.workload.render import revision
+from holdfast.operators.workload.validate import rollout_spec
 
 
 def workload(rollout: dict[str, Any] | None = None, **spec: Any) -> Workload:

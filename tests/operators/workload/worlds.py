@@ -26,9 +26,9 @@ from holdfast.kinds.cloudless import Workload
 from holdfast.meta import times
 from holdfast.meta.objects import Key, owner_reference
 from holdfast.operators.workload.decide import decide
-from holdfast.operators.workload.observe import INDEXES, WORKLOADS, Unreadable, World, observe
+from holdfast.operators.workload.observe import INDEXES, WORKLOADS, World, observe
 from holdfast.operators.workload.render import REVISION, WORKLOAD, Template, controller_revision
-from holdfast.runtime.decisions import Create, Decision, Delete, Patch, Write
+from holdfast.runtime.decisions import Create, Decision, Delete, Evict, Patch, Write
 from holdfast.testing.snapshots import Snapshot
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
@@ -150,9 +150,10 @@ def service(
     return SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
 
 
-def budget(name: str = "pdb", *, selector: Mapping[str, Any] | None = None, **spec: Any) -> Placed:
+def budget(name: str = "pdb", *, selector: Mapping[str, Any] | None = None, owned: bool = False, **spec: Any) -> Placed:
     selects = {"matchLabels": {WORKLOAD: "web"}} if selector is None else dict(selector)
-    return BUDGETS, {"metadata": metadata(name), "spec": {"selector": selects, **spec}}
+    meta = metadata(name, ownerReferences=ours() if owned else [])
+    return BUDGETS, {"metadata": meta, "spec": {"selector": selects, **spec}}
 
 
 def node(name: str, *, cordoned: bool = False) -> Placed:
@@ -176,7 +177,7 @@ def said(complete: str = "", *, rolling: str = "", **rollout: Any) -> Wire:
 # --- passes
 
 
-def seen(workload: Wire, *others: Placed | Iterable[Placed]) -> World | Unreadable:
+def seen(workload: Wire, *others: Placed | Iterable[Placed]) -> World:
     placed: list[Placed] = [(WORKLOADS, workload)]
     for other in others:
         placed += [other] if isinstance(other, tuple) else other
@@ -193,9 +194,36 @@ IMAGES = [f"web:{n}" for n in range(1, 6)]
 
 
 def deeds(decision: Decision) -> list[str]:
-    """What a decision writes, in words, equal ones together."""
-    counted = Counter(_deed(write) for write in sorted(decision.writes, key=lambda write: write.wave))
+    """What a decision writes, in words, equal ones together, but for the disruption budget."""
+    ordered = sorted(decision.writes, key=lambda write: write.wave)
+    counted = Counter(_deed(write) for write in ordered if not _is_about_budget(write))
     return [text.replace("*", str(number)) for text, number in counted.items()]
+
+
+def _is_about_budget(write: Write) -> bool:
+    return not isinstance(write, Evict) and write.resource == BUDGETS
+
+
+def kept_budget(decision: Decision) -> str:
+    """What a decision writes about the disruption budget of the Workload, in words."""
+    written = [write for write in decision.writes if _is_about_budget(write)]
+    assert len(written) <= 1, "one write is enough"
+    match written:
+        case [Create(manifest=manifest)]:
+            return f"create {manifest['metadata']['name']} {_kept(manifest['spec'])}"
+        case [Patch(key=key, patch=[{"value": spec}])]:
+            return f"patch {key.name} {_kept(spec)}"
+        case [Delete(key=key)]:
+            return f"delete {key.name}"
+        case _:
+            return ""
+
+
+def _kept(spec: Mapping[str, Any]) -> str:
+    selected = spec["selector"]["matchLabels"]
+    assert selected[WORKLOAD] == "web"
+    of = f" of {image_of(selected[REVISION])}" if REVISION in selected else ""
+    return f"{spec['minAvailable']}{of}"
 
 
 def _deed(write: Write) -> str:
@@ -207,6 +235,8 @@ def _deed(write: Write) -> str:
         case Create(manifest=manifest):
             selected = manifest["spec"]["selector"][REVISION]
             return f"make {manifest['kind']} {manifest['metadata']['name']} for {image_of(selected)}"
+        case Evict(key=key):
+            return f"evict {key.name}"
         case Delete(resource=resource, key=key):
             return f"stop {key.name}" if resource == PODS else f"forget {image_of(key.name.split('-')[1])}"
         case Patch(resource=resource, key=key, patch=patch) if resource == SERVICES:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.client.protocols import Unreachable, Writer
-from holdfast.client.resources import DEFINITIONS, EVENTS, LEASES, Resource
+from holdfast.client.resources import DEFINITIONS, EVENTS, LEASES, PODS, Resource
 from holdfast.meta.errors import StatusError
 from holdfast.runtime.controllers import Controller
 
@@ -53,6 +53,9 @@ def needed(controllers: Iterable[Controller[Any]]) -> frozenset[Permission]:
             found |= _all(resource, _READ)
         for resource in (*controller.owns, *controller.writes):
             found |= _all(resource, _WRITE)
+        if PODS in controller.owns:
+            # While a node is drained, pods are stopped by eviction.
+            found |= _all(PODS, {"create"}, part="eviction")
         for grant in controller.grants:
             found |= _all(grant.resource, grant.verbs, part=grant.part)
         found |= _all(controller.resource, {"patch"})

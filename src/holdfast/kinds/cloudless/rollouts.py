@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 from holdfast.kinds.model import (
+    BudgetPolicy,
     Count,
     Duration,
     IntOrPercent,
@@ -160,6 +161,7 @@ class Rollout(Model):
         ]
         | None
     ) = None
+    disruption_budget: BudgetPolicy | None = None
     revision_history_limit: Annotated[Count, api("Old revisions to keep for undo.", default=10)] | None = None
 
 

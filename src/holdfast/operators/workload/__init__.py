@@ -1,12 +1,13 @@
-"""The operator of Workloads: applications that keep serving while they are changed."""
+"""The operator of Workloads: applications that keep serving while they change."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from holdfast.kernel.floors import FloorReason
 from holdfast.operators.operator import Operator
 from holdfast.operators.workload.controller import CONTROLLERS
-from holdfast.operators.workload.reasons import Why
+from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.verbs import ROLLOUT
 
 OPERATOR: Final = Operator(
@@ -14,5 +15,5 @@ OPERATOR: Final = Operator(
     summary="Applications: replicas of one container that keep serving while they change (cloudless.io Workload).",
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
-    reasons=(Why,),
+    reasons=(WorkloadReason, FloorReason),
 )

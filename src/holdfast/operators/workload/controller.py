@@ -1,42 +1,31 @@
-"""The operator of Workloads: applications that keep serving while they are changed."""
+"""The controller of Workloads."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.client.resources import (
-    BUDGETS,
-    CONFIG_MAPS,
-    CONTROLLER_REVISIONS,
-    NODES,
-    PODS,
-    SECRETS,
-    SERVICES,
-)
+from holdfast.client.resources import BUDGETS, CONFIG_MAPS, CONTROLLER_REVISIONS, PODS, SECRETS, SERVICES
 from holdfast.operators.workload.decide import decide, explain
-from holdfast.operators.workload.observe import INDEXES, WORKLOADS, beside, mentioned, observe, on_node
-from holdfast.operators.workload.render import revision
-from holdfast.operators.workload.validate import rollout_spec
-from holdfast.runtime.controllers import Controller, Watch
-
-__all__ = ["CONTROLLERS", "revision", "rollout_spec"]
+from holdfast.operators.workload.observe import INDEXES, REFERENCES, WORKLOADS, observe
+from holdfast.operators.workload.status import INVALID
+from holdfast.runtime.controllers import Controller
+from holdfast.runtime.disruption import in_namespace_of_budget, on_changed_node
 
 CONTROLLERS: Final[tuple[Controller[Any], ...]] = (
     Controller(
         name="workload",
         resource=WORKLOADS,
-        owns=(PODS, CONTROLLER_REVISIONS),
+        owns=(PODS, CONTROLLER_REVISIONS, BUDGETS),
         watches=(
-            Watch(resource=CONFIG_MAPS, keys=mentioned),
-            Watch(resource=SECRETS, keys=mentioned),
-            Watch(resource=SERVICES, keys=mentioned),
-            Watch(resource=NODES, keys=on_node),
-            Watch(resource=BUDGETS, keys=beside),
+            *REFERENCES.watches(CONFIG_MAPS, SECRETS, SERVICES),
+            on_changed_node(WORKLOADS),
+            in_namespace_of_budget(WORKLOADS),
         ),
         writes=(SERVICES,),
         indexes=INDEXES,
         observe=observe,
         decide=decide,
         explain=explain,
+        invalid=INVALID,
     ),
 )

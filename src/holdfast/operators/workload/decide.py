@@ -1,245 +1,232 @@
-"""What is done for a Workload next: which replicas start, which stop, and why.
+"""What the controller does next for a Workload: which replicas it starts and stops, and why.
 
-The course says which revision is rolled out (`course`), the situation what its
-replicas are (`replicas`).  How the fleet gets from here to there is the engine's
-matter (`kernel.rollout`), and every start and stop passes its guard; what comes of it
-is written (`writes`) and told (`status`).  This module puts them together; it must
-not know how many replicas may be down.
+revisions   which revision is rolled out
+replicas    the pods, as the engine sees them
+stepping    the engine's next step, within the floor and the ceiling
+writes      the step, as writes
+status      what the Workload reports
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
-from holdfast.kernel import rollout as engine
-from holdfast.kernel.fleet import Fleet
-from holdfast.kernel.guard import guard
+from holdfast.kernel.decisions import Blocked, Hold
+from holdfast.kernel.fleet import Replica
 from holdfast.kernel.limits import Limits
-from holdfast.kernel.outcomes import Failure, Outcome, Permanent, soonest, until
+from holdfast.kernel.outcomes import Failure, Permanent, soonest, until
 from holdfast.kernel.planning import WorkloadSpec, rollout_of
-from holdfast.kernel.reasons import Because, count
-from holdfast.kernel.rollout import Blocked, Hold, OnFailure, Progress, Rollout, Verdict, Wait
+from holdfast.kernel.reasons import Because, Code, count
+from holdfast.kernel.rollout import OnFailure, Progress, Rollout
+from holdfast.kernel.stepping import Situation, Step, progressed, step
 from holdfast.kinds import InvalidDocument
-from holdfast.kinds.cloudless.rollouts import Rollout as Wish
 from holdfast.kinds.cloudless.rollouts import RolloutStatus
-from holdfast.meta import amounts, times
+from holdfast.meta import times
 from holdfast.operators.workload import writes
-from holdfast.operators.workload.course import Course, plot
-from holdfast.operators.workload.observe import Budget, Unreadable, World, is_taken, service_name
-from holdfast.operators.workload.reasons import Why
-from holdfast.operators.workload.replicas import Situation, situation
-from holdfast.operators.workload.status import Facts, obstructed, report
+from holdfast.operators.workload.conditions import Facts
+from holdfast.operators.workload.observe import World, is_taken, service_name
+from holdfast.operators.workload.reasons import WorkloadReason
+from holdfast.operators.workload.replicas import Replicas, replicas
+from holdfast.operators.workload.revisions import Revisions, choose
+from holdfast.operators.workload.status import INVALID, report
 from holdfast.operators.workload.validate import duration, rollout_spec
 from holdfast.runtime.decisions import Decision
 
 PROMOTED: Final = "holdfast.dev/promoted"
-"""The annotation ``<revision>:<steps>``: how many steps of a rollout somebody has approved."""
+"""The annotation ``<revision>:<steps>``: how many steps of the rollout of a revision are approved."""
 
 PROGRESS_DEADLINE: Final = "10m"
 
 _PROMOTION: Final = re.compile(r"([^:]+):([0-9]{1,6})")
 
 
-def decide(world: World | Unreadable, now: datetime) -> Decision:
-    """What to write, and what to say."""
-    if isinstance(world, Unreadable):
-        raise Permanent(Why.INVALID_SPEC, world.problem)
+def decide(world: World, now: datetime) -> Decision:
+    """What to write, and what to report."""
+    facts = assess(world, now)
+    status, notices = report(facts, now)
+    waits = [facts.step.outcome()]
+    if facts.replicas.replace_at is not None:
+        because = "a replica that ended soon after its start is replaced then"
+        waits.append(until(facts.replicas.replace_at, now=now, because=because))
+    return Decision(writes=tuple(writes.all_of(facts)), status=status, notices=notices, outcome=soonest(waits))
+
+
+def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any]:
+    """The status of a reconciliation that failed: what it would have been, and what failed."""
+    if failure.reason == WorkloadReason.INVALID_SPEC:
+        return INVALID.status(world.object, failure, now)
+    return report(assess(world, now), now, failure)[0]
+
+
+def assess(world: World, now: datetime) -> Facts:
+    """The facts of one reconciliation; raises `Permanent` for an invalid spec."""
     try:
         asked = rollout_spec(world.workload)
     except InvalidDocument as error:
-        raise Permanent(Why.INVALID_SPEC, str(error)) from error
-    course = plot(world)
-    now_there = situation(world, course, now)
-    judged = judge(world, asked, now_there)
-    step = guard(judged.verdict.decision, judged.fleet, shape=judged.verdict.shape)
-    facts = Facts(
+        raise Permanent(WorkloadReason.INVALID_SPEC, str(error)) from error
+    revisions = choose(world)
+    found = replicas(world, stable=None if revisions.stable is None else revisions.stable.revision, now=now)
+    taken = _next_step(world, asked, revisions, found, now)
+    limits = taken.rollout.limits
+    floor = _drain_floor(taken) if world.keeps_budget else limits.floor
+    warnings = (*_size_warnings(asked, limits), *_drain_warnings(world, taken, floor))
+    return Facts(
         world=world,
-        course=course,
-        rollout=judged.rollout,
-        fleet=judged.fleet,
-        broken=now_there.broken,
-        verdict=judged.verdict,
-        decision=step,
-    )
-    status, notices = report(facts, now)
-    return Decision(
-        writes=(
-            *writes.records(world, course),
-            *writes.services(world, course),
-            *writes.steps(world, course, now_there, step=step),
-        ),
-        status=status,
-        notices=notices,
-        outcome=_outcome(now_there, step, judged.verdict.refusal),
+        asked=asked,
+        revisions=revisions,
+        replicas=found,
+        step=taken,
+        limits=msgspec.structs.replace(limits, warnings=(*limits.warnings, *warnings)),
+        drain_floor=floor,
     )
 
 
-def explain(world: World | Unreadable, failure: Failure, now: datetime) -> Mapping[str, Any]:
-    """The status of a pass that failed: what it would have been, and what stands in the way."""
-    try:
-        status = decide(world, now).status
-    except Permanent:
-        status = None
-    return obstructed(world.object, failure, now, status=status)
+# --- the engine's next step
 
 
-# --- the verdict
+def _next_step(world: World, asked: WorkloadSpec, revisions: Revisions, found: Replicas, now: datetime) -> Step:
+    """The next step.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What the engine was asked, and what it said."""
-
-    rollout: Rollout
-    fleet: Fleet
-    verdict: Verdict
-
-    @property
-    def stands_still(self) -> bool:
-        return self.verdict.refusal is not None or isinstance(self.verdict.decision, Hold)
-
-
-def judge(world: World, asked: WorkloadSpec, there: Situation) -> Judged:
-    """The engine's verdict.
-
-    While it gets on, a rollout keeps the size that it has: replicas that just start do little, for
-    which an autoscaler would take away those that work.  Where it stands still, it follows the spec.
+    While it progresses, a rollout keeps the size that it has: new replicas do little work at first, and an autoscaler
+    would stop the replicas that do it.  A rollout that waits follows the spec.
     """
-    size = _kept(world).size if _is_under_way(world, there.course) else None
+    size = _kept(world, revisions).size
     if size is not None and 0 < asked.replicas < size:
-        judged = _judged_at(size, world, asked, there)
-        if not judged.stands_still:
-            return judged
-    return _judged_at(asked.replicas, world, asked, there)
+        taken = _step_at(size, world, asked, revisions, found, now)
+        if taken.refusal is None and not isinstance(taken.verdict.decision, Hold):
+            return taken
+    return _step_at(asked.replicas, world, asked, revisions, found, now)
 
 
-def _judged_at(size: int, world: World, asked: WorkloadSpec, there: Situation) -> Judged:
-    rollout, counted = _rollout(size, world, asked, there.course), there.fleet()
-    fleet = msgspec.structs.replace(counted, progressed_at=_progressed_at(world, rollout, there, fleet=counted))
-    progress, refusal = _progress(world, there.course), _refusal(world, there.course)
-    if refusal is None:
-        verdict = engine.decide(rollout, fleet, progress=progress, now=there.now)
-    else:
-        verdict = engine.hold(rollout, fleet, refusal, progress=progress, now=there.now)
-    return Judged(rollout=rollout, fleet=fleet, verdict=verdict)
+def _step_at(
+    size: int, world: World, asked: WorkloadSpec, revisions: Revisions, found: Replicas, now: datetime
+) -> Step:
+    kept = _kept(world, revisions)
+    situation = Situation(
+        rollout=_rollout(size, world, asked, revisions),
+        replicas=found.all,
+        now=now,
+        progress=Progress(revisions.target.revision, max((kept.step or 1) - 1, 0), _parsed(kept.reached_at)),
+        min_ready=timedelta(seconds=world.rollout.min_ready_seconds or 0),
+        stable=None if revisions.other is None else revisions.other.revision,
+        serving=revisions.serving,
+    )
+    if not situation.rollout.paused and not revisions.settled:
+        situation = situation.since(_progressed_at(world, kept, situation))
+    return step(situation, refusal=_refusal(world, revisions))
 
 
-def _rollout(size: int, world: World, asked: WorkloadSpec, course: Course) -> Rollout:
+def _progressed_at(world: World, kept: RolloutStatus, situation: Situation) -> datetime:
+    status = world.workload.status
+    # That a step began is progress too.
+    moments = [_parsed(kept.progressed_at), _parsed(kept.step_started_at)]
+    before = None if kept.progressed_at is None else max(moment for moment in moments if moment is not None)
+    return progressed(situation, before=before, old_before=None if status is None else status.old_replicas)
+
+
+def _rollout(size: int, world: World, asked: WorkloadSpec, revisions: Revisions) -> Rollout:
     """What the engine is asked for."""
-    wish = world.workload.spec.rollout or Wish()
-    # What is returned to has been tried out: no part of the fleet stays behind, and every gate is open.
-    partition = 0 if course.returning else asked.rollout.partition
-    manners = msgspec.structs.replace(asked.rollout, partition=partition)
-    plan = rollout_of(
-        msgspec.structs.replace(asked, replicas=size, rollout=manners),
-        other_floors=[_floor_of(budget, size) for budget in world.budgets],
+    spec = world.rollout
+    partition = 0 if revisions.returning else asked.rollout.partition
+    strategy = msgspec.structs.replace(asked.rollout, partition=partition)
+    rollout = rollout_of(
+        msgspec.structs.replace(asked, replicas=size, rollout=strategy),
+        other_floors=[budget.floor(size) for budget in world.budgets],
     )
     return msgspec.structs.replace(
-        plan,
-        limits=_warned(plan.limits, asked.replicas),
-        target=course.target.revision,
-        pause=timedelta() if course.returning else plan.pause,
-        count_terminating=wish.replacement == "onTermination",
-        deadline=duration(wish.progress_deadline or PROGRESS_DEADLINE),
-        on_failure=OnFailure(wish.on_failure or "hold"),
-        paused=bool(wish.paused) and not course.rejected,
-        approved=len(plan.steps) if course.returning else _approved(world, course),
+        rollout,
+        target=revisions.target.revision,
+        pause=timedelta() if revisions.returning else rollout.pause,
+        count_terminating=spec.replacement == "onTermination",
+        deadline=duration(spec.progress_deadline or PROGRESS_DEADLINE),
+        on_failure=OnFailure(spec.on_failure or "hold"),
+        paused=bool(spec.paused) and not revisions.rejected,
+        approved=len(rollout.steps) if revisions.returning else _approved(world, revisions),
     )
 
 
-def _warned(limits: Limits, asked: int) -> Limits:
-    """The limits, with a word on it where more replicas are kept than are asked for."""
-    if limits.replicas == asked:
-        return limits
-    message = (
-        f"{count(asked)} asked for, and {limits.replicas:,} kept while the rollout gets on, "
-        "because new ones would mislead an autoscaler; pause the rollout to shrink at once"
-    )
-    return msgspec.structs.replace(limits, warnings=(*limits.warnings, Because(Why.SHRINK_HELD, message)))
-
-
-def _floor_of(budget: Budget, replicas: int) -> int:
-    """How many replicas a disruption budget keeps; both of its percentages round up, as Kubernetes' do."""
-    if budget.min_available is not None:
-        return amounts.resolve(budget.min_available, replicas, round="up")
-    if budget.max_unavailable is not None:
-        return max(replicas - amounts.resolve(budget.max_unavailable, replicas, round="up"), 0)
-    return 0
-
-
-def _approved(world: World, course: Course) -> int:
+def _approved(world: World, revisions: Revisions) -> int:
     promotion = _PROMOTION.fullmatch(world.object.meta.annotations.get(PROMOTED, ""))
-    return int(promotion[2]) if promotion is not None and promotion[1] == course.target.revision else 0
+    return int(promotion[2]) if promotion is not None and promotion[1] == revisions.target.revision else 0
 
 
-def _refusal(world: World, course: Course) -> Blocked | None:
-    """Why the rollout must not go on, beside the engine's own reasons."""
-    if course.held:
-        message = f"{', '.join(course.missing)} not found, so the wanted revision cannot be rolled out"
-        return Blocked(Because(Why.CONFIGURATION_MISSING, message), "create what is missing, or do not refer to it")
+def _refusal(world: World, revisions: Revisions) -> Blocked | None:
+    """Why the rollout must not continue, beside the engine's own reasons."""
+    if revisions.held:
+        message = f"{', '.join(revisions.missing)} not found, so the new revision cannot be rolled out"
+        remedy = "create what is missing, or remove the reference from the spec"
+        return Blocked(Because(WorkloadReason.CONFIGURATION_MISSING, message), remedy)
     if is_taken(world):
         name = service_name(world.workload)
-        message = f"the Service {name} is not this Workload's, and nobody asked for it to be switched"
-        return Blocked(Because(Why.SERVICE_TAKEN, message), f"delete it, or write blueGreen: {{service: {name}}}")
+        message = f"the Service {name} is not owned by this Workload, and the spec does not name it"
+        remedy = f"delete the Service, or write blueGreen: {{service: {name}}} to have it switched"
+        return Blocked(Because(WorkloadReason.SERVICE_TAKEN, message), remedy)
     return None
 
 
-# --- facts that were kept with the object
-
-
-def _kept(world: World) -> RolloutStatus:
+def _kept(world: World, revisions: Revisions) -> RolloutStatus:
+    """The facts of this rollout that the status keeps; none when it has just begun."""
     status = world.workload.status
-    return status.rollout if status is not None and status.rollout is not None else RolloutStatus()
+    same = status is not None and status.update_revision == revisions.target.revision
+    return (status.rollout if status is not None and same else None) or RolloutStatus()
 
 
-def _is_under_way(world: World, course: Course) -> bool:
-    """Whether what was kept is of this rollout."""
-    status = world.workload.status
-    return status is not None and status.update_revision == course.target.revision
+def _parsed(text: str | None) -> datetime | None:
+    return None if text is None else times.parse(text)
 
 
-def _progress(world: World, course: Course) -> Progress:
-    kept = _kept(world)
-    if not _is_under_way(world, course):
-        return Progress(course.target.revision)
-    reached_at = times.parse(kept.reached_at) if kept.reached_at else None
-    return Progress(course.target.revision, max((kept.step or 1) - 1, 0), reached_at)
+# --- drains, and what is announced about the limits
 
 
-def _progressed_at(world: World, rollout: Rollout, there: Situation, *, fleet: Fleet) -> datetime | None:
-    """When the rollout last got further: it began, a step passed, a new replica came, an old one went.
+def _drain_floor(taken: Step) -> int:
+    """What the disruption budget keeps.
 
-    That a replica is ready again after a restart is no progress, or what crashes for ever would never be late.
+    Replicas on a cordoned node are replaced before they are evicted.  A rollout that waits for a person, or that keeps
+    replicas at another revision, does not replace them: then the budget allows one eviction at a time.
     """
-    status, kept = world.workload.status, _kept(world)
-    if rollout.paused or there.course.settled:
-        return None
-    if status is None or not _is_under_way(world, there.course) or kept.progressed_at is None:
-        return there.now
-    if status.old_replicas is not None and fleet.old.live < status.old_replicas:
-        return there.now
-    moments = [times.parse(text) for text in (kept.progressed_at, kept.step_started_at) if text is not None]
-    for replica in there.replicas:
-        if replica.ready_since is not None and replica.revision == rollout.target:
-            available_at = replica.ready_since + there.min_ready
-            if moments[0] < available_at <= there.now and not there.pods[replica.id].restarts:
-                moments.append(available_at)
-    return max(moments)
+    limits = taken.rollout.limits
+    waiting = taken.complete or _waits_for_a_person(taken)
+    if waiting and any(map(_must_move, taken.situation.replicas)):
+        return min(limits.drain_floor, max(limits.replicas - 1, 0))
+    return limits.drain_floor
 
 
-def _outcome(there: Situation, step: engine.Decision, refusal: engine.Refusal | None) -> Outcome:
-    """When to look again if nothing happens; what was written will be seen."""
-    moments = [
-        (each.until, each.because.message)
-        for each in (step, refusal)
-        if isinstance(each, Hold | Wait) and each.until is not None
-    ]
-    if there.revive_at is not None:
-        moments.append((there.revive_at, "a replica that ended as soon as it started is replaced then"))
-    return soonest(until(moment, now=there.now, because=because) for moment, because in moments)
+def _waits_for_a_person(taken: Step) -> bool:
+    said = taken.verdict.refusal or taken.verdict.decision
+    return isinstance(said, Hold) and said.until is None
+
+
+def _must_move(replica: Replica) -> bool:
+    return replica.leaving and replica.ready_since is not None and not replica.terminating
+
+
+def _drain_warnings(world: World, taken: Step, floor: int) -> list[Because]:
+    """The announcement of a disruption budget that keeps fewer replicas than the floor."""
+    limits = taken.rollout.limits
+    if floor >= limits.floor:
+        return []
+    left = f"so {floor:,} of {count(limits.replicas)} stay available, {limits.floor - floor:,} fewer than the floor"
+    if limits.feasible:
+        cause = f"replicas on {', '.join(sorted(world.cordoned))} are not replaced before a drain evicts them"
+        way = f"the rollout waits ({taken.because.code}); to avoid this, let it continue, or uncordon the node"
+    else:
+        cause = f"all {count(limits.replicas)} must stay available and maxSurge is 0"
+        way = f"to avoid this, set maxSurge to 1 or more, or minAvailable to {floor:,} or less"
+    message = f"{cause}: a drain of a node may evict one replica at a time, {left}; {way}"
+    return [Because(Code.FLOOR_LOWERED, message)]
+
+
+def _size_warnings(asked: WorkloadSpec, limits: Limits) -> list[Because]:
+    """The announcement of a rollout that keeps more replicas than the spec asks for."""
+    if limits.replicas == asked.replicas:
+        return []
+    message = (
+        f"the spec asks for {count(asked.replicas)}, and {limits.replicas:,} are kept while the rollout progresses, "
+        "because replicas that have just started mislead an autoscaler; pause the rollout to scale down at once"
+    )
+    return [Because(WorkloadReason.SHRINK_HELD, message)]

@@ -1,40 +1,36 @@
-"""Why a Workload is as it is: the reasons of its conditions, beside the engine's own (`kernel.reasons.Code`)."""
+"""The reasons of a Workload, beside those of the engine (`kernel.reasons.Code`) and of floors (`kernel.floors`)."""
 
 from __future__ import annotations
 
 from holdfast.kernel.reasons import Reason
 
 
-class Why(Reason):
-    """A reason of a Workload; ``Why.X.meaning`` explains it in a sentence."""
+class WorkloadReason(Reason):
+    """A reason of a Workload; ``WorkloadReason.X.meaning`` explains it in a sentence."""
 
     ENOUGH_AVAILABLE = "EnoughAvailable", "At least as many replicas are available as the floor needs."
     TOO_FEW_AVAILABLE = "TooFewAvailable", "Fewer replicas are available than the floor needs."
 
-    ROLLING_OUT = "RollingOut", "Replicas of the wanted revision take the place of others."
+    ROLLING_OUT = "RollingOut", "Replicas of other revisions are being replaced by replicas of the wanted one."
     ROLLED_OUT = "RolledOut", "All replicas run the wanted revision and are available."
     SCALING = "Scaling", "The wanted revision was rolled out before, and replicas of it are started or stopped."
-    REJECTED = "RevisionRejected", "The revision that the spec asks for was undone or failed, and is not rolled out."
+    REJECTED = "RevisionRejected", "The revision of the spec was undone or failed, and is not rolled out."
 
-    NOT_PAUSED = "NotPaused", "Nobody paused the rollout, and no step waits."
+    NOT_PAUSED = "NotPaused", "The rollout is not paused, and no step waits."
 
-    NOT_BLOCKED = "NotBlocked", "Nothing keeps the rollout from going on."
+    NOT_BLOCKED = "NotBlocked", "Nothing prevents the rollout from continuing."
     CONFIGURATION_MISSING = (
         "ConfigurationMissing",
         "A ConfigMap or Secret that is part of the revision does not exist.",
     )
-    SERVICE_TAKEN = "ServiceTaken", "The Service of the Workload's name belongs to somebody else, and is not switched."
-    INVALID_SPEC = "InvalidSpec", "The spec asks for what no fleet can have, or cannot be read."
-    REQUEST_REFUSED = "RequestRefused", "The API refused a request of the operator; the message has its words."
+    SERVICE_TAKEN = "ServiceTaken", "The Service of the Workload's name has another owner, so it is not switched."
+    INVALID_SPEC = "InvalidSpec", "The spec cannot be read, or combines fields that exclude each other."
+    REQUEST_REFUSED = "RequestRefused", "The API server refused a request of the controller; the message quotes it."
 
-    HEALTHY = "Healthy", "No replica that should serve is broken."
-    BROKEN_REPLICAS = "BrokenReplicas", "Replicas that should serve are not ready, or failed for good."
-
-    FLOOR_HELD = "FloorHeld", "As many replicas are available as the floor needs."
-    STILL_GROWING = "StillGrowing", "The fleet has not grown to its floor yet, and has lost nothing."
-    BELOW_FLOOR = "BelowFloor", "Replicas were lost, so fewer are available than the floor needs; none is stopped."
+    HEALTHY = "Healthy", "Every replica that should serve does."
+    BROKEN_REPLICAS = "BrokenReplicas", "Replicas that should serve are not ready, or have failed."
 
     SHRINK_HELD = (
         "ShrinkHeld",
-        "Fewer replicas are asked for than the rollout began with; it keeps them while it gets on.",
+        "The spec asks for fewer replicas than the rollout began with; the rollout keeps them while it progresses.",
     )

@@ -85,6 +85,11 @@ def labels(name: str, revision: str = "") -> dict[str, str]:
     return {WORKLOAD: name} | ({REVISION: revision} if revision else {})
 
 
+def budget_name(name: str) -> str:
+    """The name of the disruption budget; one of the Workload's own name is often the user's."""
+    return names.make_name(name, "floor")
+
+
 def _prefix(name: str, revision: str) -> str:
     """How names begin of what is made for a revision."""
     return f"{names.make_name(name, revision, max=_GENERATED)}-"

@@ -1,127 +1,80 @@
-"""The replicas of a Workload in the engine's terms: what each of them is, and how many are what.
-
-This module must not know how a revision is rolled out, nor what is done about a replica.
-"""
+"""The replicas of a Workload as the engine sees them: from pods to `kernel.fleet.Replica`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from holdfast.client.pods import Pod
-from holdfast.kernel import fleet as fleets
-from holdfast.kernel.decisions import Kind
-from holdfast.kernel.fleet import Fleet, Replica, Side, State
+from holdfast.kernel.fleet import Replica
 from holdfast.kinds.cloudless.containers import RestartPolicy
 from holdfast.meta import times
-from holdfast.operators.workload.course import Course
 from holdfast.operators.workload.observe import World
 from holdfast.operators.workload.render import REVISION
 from holdfast.operators.workload.validate import duration
 
 RESTART_BACKOFF: Final = "10s"
 
-_STATES: Final = {
-    Kind.DEAD: frozenset({State.DEAD}),
-    Kind.UNREADY: frozenset({State.UNREADY}),
-    Kind.READY: frozenset({State.SETTLING, State.AVAILABLE}),
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """The replicas of one moment.
-
-    broken     how many should serve and do not: they failed, or are not ready any more
-    revive_at  when the next replica that ended is replaced
+class Replicas:
+    """
+    all         every replica
+    broken      how many should serve and do not: they failed, or were ready before
+    replace_at  when the next replica that ended is replaced; None: no replica waits for that
     """
 
-    course: Course
-    replicas: tuple[Replica, ...]
-    pods: Mapping[str, Pod]
-    min_ready: timedelta
-    now: datetime
+    all: tuple[Replica, ...]
     broken: int
-    revive_at: datetime | None
-
-    def fleet(self) -> Fleet:
-        """The replicas as counts."""
-        return fleets.observe(
-            self.replicas,
-            self.course.target.revision,
-            now=self.now,
-            min_ready=self.min_ready,
-            stable=self.course.other is not None,
-            serving=self.course.serving,
-        )
-
-    def choose(self, number: int, *, side: Side, kind: Kind) -> tuple[Pod, ...]:
-        """The replicas that go first, of those that a decision means."""
-        chosen = fleets.choose(
-            self.replicas,
-            self.course.target.revision,
-            side=side,
-            states=_STATES[kind],
-            count=number,
-            now=self.now,
-            min_ready=self.min_ready,
-            stable=self.course.other.revision if self.course.other is not None else None,
-            serving=self.course.serving,
-        )
-        return tuple(self.pods[name] for name in chosen)
+    replace_at: datetime | None
 
 
-def situation(world: World, course: Course, now: datetime) -> Situation:
-    """The replicas as they are now."""
-    rollout, policy = world.workload.spec.rollout, world.workload.spec.restart_policy or RestartPolicy()
+def replicas(world: World, *, stable: str | None, now: datetime) -> Replicas:
+    """The replicas now; `stable` is the revision that was rolled out completely, if it is being replaced."""
+    policy = world.workload.spec.restart_policy or RestartPolicy()
     crowd = Counter(pod.spec.node_name for pod in world.pods if pod.active)
-    revivals = {pod.metadata.name: _revival(pod, policy) for pod in world.pods if _has_ended(pod, policy)}
-    replicas = tuple(
+    ended = {pod.metadata.name: _replace_at(pod, policy) for pod in world.pods if _has_ended(pod, policy)}
+    found = tuple(
         Replica(
             id=pod.metadata.name,
             revision=revision_of(pod),
             created_at=times.parse(pod.metadata.creation_timestamp or ""),
             ready_since=pod.ready_since(),
             terminating=pod.deleting,
-            dead=pod.metadata.name in revivals and revivals[pod.metadata.name] <= now,
-            leaving=pod.spec.node_name in world.draining,
+            dead=pod.metadata.name in ended and ended[pod.metadata.name] <= now,
+            leaving=pod.spec.node_name in world.cordoned,
             crowding=crowd[pod.spec.node_name],
+            restarts=pod.restarts,
         )
         for pod in world.pods
     )
-    pods = {pod.metadata.name: pod for pod in world.pods}
-    stable = None if course.stable is None else course.stable.revision
-    lost = [each for each in replicas if each.ready_since is None and _has_lost_it(pods[each.id], stable)]
-    return Situation(
-        course=course,
-        replicas=replicas,
-        pods=pods,
-        min_ready=timedelta(seconds=(rollout.min_ready_seconds if rollout is not None else None) or 0),
-        now=now,
-        broken=len(revivals.keys() | {each.id for each in lost}),
-        revive_at=min((moment for moment in revivals.values() if moment > now), default=None),
+    unready = (pod for pod, each in zip(world.pods, found, strict=True) if each.ready_since is None)
+    lost = {pod.metadata.name for pod in unready if _was_ready(pod, stable)}
+    return Replicas(
+        all=found,
+        broken=len(ended.keys() | lost),
+        replace_at=min((moment for moment in ended.values() if moment > now), default=None),
     )
 
 
 def revision_of(pod: Pod) -> str:
-    """The revision that a replica was made from; one that lost its label is of none, and makes way."""
+    """The revision of a replica; one without the label belongs to no revision and is replaced."""
     return pod.metadata.labels.get(REVISION, "")
 
 
 def _has_ended(pod: Pod, policy: RestartPolicy) -> bool:
-    """Whether it failed for good: its containers are not started again, or were too often."""
-    given_up = policy.max_retries is not None and pod.restarts > policy.max_retries and not pod.ready
-    return not pod.deleting and (pod.finished or given_up)
+    """Whether its containers are not restarted any more, or were restarted more often than maxRetries."""
+    exhausted = policy.max_retries is not None and pod.restarts > policy.max_retries and not pod.ready
+    return not pod.deleting and (pod.finished or exhausted)
 
 
-def _revival(pod: Pod, policy: RestartPolicy) -> datetime:
-    """When a replica that ended is replaced: at once, unless it ended as soon as it started."""
+def _replace_at(pod: Pod, policy: RestartPolicy) -> datetime:
+    """When a replica that ended is replaced: at once, unless it is younger than the backoff."""
     return times.parse(pod.metadata.creation_timestamp or "") + duration(policy.backoff or RESTART_BACKOFF)
 
 
-def _has_lost_it(pod: Pod, stable: str | None) -> bool:
-    """Whether one that is not ready was so once: it restarted, or it is of what was rolled out completely."""
+def _was_ready(pod: Pod, stable: str | None) -> bool:
+    """Whether a replica that is not ready was ready before: it restarted, or its revision was rolled out completely."""
     return pod.active and (pod.restarts > 0 or revision_of(pod) == stable)

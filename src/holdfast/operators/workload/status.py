@@ -1,172 +1,145 @@
-"""What a Workload's status says: counts, limits, where the rollout stands, and why.
+"""The status of a Workload: counts, limits, where the rollout stands, and the Events that follow from it.
 
-Everything is derived from the facts of one pass.  What cannot be seen in the world
-(when it began, how far it got, how low it went) is carried over from the status
-before, and nothing else is.  What the conditions say is in `verdicts`.
+Everything is derived from the facts of one reconciliation.  What the objects do not show (when the rollout began, how
+far it got, how few replicas were available) is carried over from the status as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-import msgspec
-
-from holdfast.client.objects import Object
-from holdfast.kernel import conditions
-from holdfast.kernel.conditions import Condition, Verdict
+from holdfast.kernel.decisions import Blocked, Decision, Hold, RollBack, Start, Stop, Switch
 from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.preview import Phase, phase_of
 from holdfast.kernel.reasons import Because, count
-from holdfast.kernel.rollout import Blocked, Decision, Hold, RollBack, Start, Stop, Switch
-from holdfast.kinds.cloudless.rollouts import RolloutStatus
 from holdfast.meta import times
-from holdfast.operators.workload.reasons import Why
+from holdfast.operators.workload.conditions import Facts, verdicts
 from holdfast.operators.workload.render import labels
-from holdfast.operators.workload.verdicts import Facts, verdicts
+from holdfast.runtime import status
 from holdfast.runtime.decisions import Notice
+from holdfast.runtime.status import Announced, Invalid, present
 
-__all__ = ["Facts", "obstructed", "report"]
+INVALID: Final = Invalid(conditions={"Progressing": False, "Blocked": True}, fields={"phase": Phase.FAILED.value})
+"""What the status says of a Workload whose spec is invalid."""
+
+ANNOUNCED: Final[Announced] = {
+    ("Completed", "True"): "Normal",
+    ("Paused", "True"): "Normal",
+    ("Blocked", "True"): "Warning",
+    ("Degraded", "True"): "Warning",
+    ("FloorHeld", "False"): "Warning",
+    ("FloorLowered", "True"): "Warning",
+    ("FloorNotGuaranteed", "True"): "Warning",
+}
+"""The conditions that become Events when they turn so."""
 
 
-def report(facts: Facts, now: datetime) -> tuple[dict[str, Any], tuple[Notice, ...]]:
-    """The whole status, and what is worth telling about how it changed."""
-    fleet, limits, before = facts.fleet, facts.rollout.limits, facts.before
+def report(facts: Facts, now: datetime, failure: Failure | None = None) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+    """The whole status, and the Events; `failure` is the request that the API server refused, if it did."""
+    fleet, replicas = facts.fleet, facts.limits.replicas
     available = fleet.old.available + fleet.new.available
-    old = tuple(Condition.from_wire(msgspec.to_builtins(each)) for each in before.conditions)
-    generation = facts.world.object.meta.generation
-    new = conditions.merge(old, verdicts(facts), generation=generation, now=now, unnamed="drop")
-    status: dict[str, Any] = {
-        "observedGeneration": generation,
+    fields = {
         "phase": _phase(facts).value,
-        # Surge is not counted, so that an autoscaler's average is over what was asked for.
-        "replicas": min(fleet.live, limits.replicas),
-        "readyReplicas": facts.ready,
+        # Surge is not counted, so that an autoscaler's average is over the replicas that the spec asks for.
+        "replicas": min(fleet.live, replicas),
+        "readyReplicas": fleet.old.ready + fleet.new.ready,
         "availableReplicas": available,
-        "unavailableReplicas": max(limits.replicas - available, 0),
+        "unavailableReplicas": max(replicas - available, 0),
         "updatedReplicas": fleet.new.live,
         "oldReplicas": fleet.old.live,
         "selector": ",".join(f"{name}={value}" for name, value in labels(facts.world.object.key.name).items()),
         "limits": _limits(facts),
         "currentRevision": _current(facts),
         "updateRevision": facts.target,
-        "rejectedRevision": facts.course.wanted if facts.course.rejected else None,
+        "rejectedRevision": facts.revisions.wanted if facts.revisions.rejected else None,
         "rollout": _rollout(facts, now),
-        "conditions": [condition.to_wire() for condition in new],
     }
-    kept = {field: value for field, value in status.items() if value is not None}
-    return kept, (*_deeds(facts), *_news(old, new))
-
-
-def obstructed(obj: Object, failure: Failure, now: datetime, *, status: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The status of a pass that failed: as decided, or else as it was, with what stands in the way."""
-    said: Mapping[str, Any] = status if status is not None else obj.wire().get("status") or {}
-    reason = Why.INVALID_SPEC if failure.reason == Why.INVALID_SPEC else Why.REQUEST_REFUSED
-    found = {"Progressing": Verdict.false(reason, failure.message), "Blocked": Verdict.true(reason, failure.message)}
-    old = tuple(map(Condition.from_wire, said.get("conditions") or ()))
-    kept = {each.type: Verdict(each.status, each.reason, each.message) for each in old} | found
-    new = conditions.merge(old, kept, generation=obj.meta.generation, now=now, unnamed="drop")
-    phase = Phase.FAILED if reason is Why.INVALID_SPEC else said.get("phase", Phase.INITIALIZING)
-    return {
-        **said,
-        "observedGeneration": obj.meta.generation,
-        "phase": str(phase),
-        "conditions": [each.to_wire() for each in new],
-    }
+    said, turned = status.report(
+        facts.world.object, verdicts(facts, failure), now=now, fields=fields, announced=ANNOUNCED
+    )
+    return said, (*_actions(facts), *turned)
 
 
 def _phase(facts: Facts) -> Phase:
-    """The word for it.  What was rolled out before is not updated any more, only brought back to its size."""
-    fleet = facts.fleet
-    if facts.complete:
-        return Phase.FAILED if facts.course.rejected else Phase.COMPLETED
-    if facts.first and not fleet.live and facts.verdict.refusal is None:
+    """The phase; a revision that was rolled out before is only scaled."""
+    fleet, step = facts.fleet, facts.step
+    if step.complete:
+        return Phase.FAILED if facts.revisions.rejected else Phase.COMPLETED
+    if facts.first and not fleet.live and step.refusal is None:
         return Phase.INITIALIZING
-    growing = fleet.live < facts.rollout.limits.replicas or (facts.course.settled and not fleet.old.live)
-    return phase_of(facts.verdict, fleet, rollout=facts.rollout, growing=growing)
+    growing = fleet.live < facts.limits.replicas or (facts.revisions.settled and not fleet.old.live)
+    return phase_of(step.verdict, fleet, rollout=step.rollout, growing=growing)
 
 
 def _current(facts: Facts) -> str | None:
     """The last revision that was rolled out completely; with a partition, that is still the old one."""
-    if facts.complete and not facts.fleet.old.live:
+    if facts.revisions.settled or (facts.step.complete and not facts.fleet.old.live):
         return facts.target
-    return facts.target if facts.course.settled else facts.stable
+    return None if facts.revisions.stable is None else facts.revisions.stable.revision
 
 
 def _limits(facts: Facts) -> dict[str, Any]:
-    limits = facts.rollout.limits
-    shown: dict[str, Any] = {
-        "minAvailable": limits.min_available,
-        "maxSurge": limits.surge,
-        "maxUnavailable": limits.max_unavailable,
-        "floor": facts.verdict.shape.floor,
-        "maxLive": facts.verdict.shape.ceiling,
-    }
-    if limits.warnings:
-        shown["warnings"] = [_because(warning) for warning in limits.warnings]
-    return shown
+    limits, shape = facts.limits, facts.step.verdict.shape
+    return present(
+        {
+            "minAvailable": limits.min_available,
+            "maxSurge": limits.surge,
+            "maxUnavailable": limits.max_unavailable,
+            "floor": shape.floor,
+            "maxLive": shape.ceiling,
+            "warnings": [_because(warning) for warning in limits.warnings] or None,
+        }
+    )
 
 
 def _rollout(facts: Facts, now: datetime) -> dict[str, Any]:
-    """Where the rollout stands; its facts begin anew with another target."""
-    before = facts.before
-    same = before.update_revision == facts.target and before.rollout is not None
-    kept = before.rollout if same and before.rollout is not None else RolloutStatus()
-    progress, moment = facts.verdict.progress, times.format(now)
-    step, under_way = progress.step + 1, facts.stable is not None and not facts.complete
-    shown: dict[str, Any] = {
-        "step": step,
-        "steps": len(facts.rollout.steps),
-        "startedAt": kept.started_at or moment,
-        "stepStartedAt": kept.step_started_at if kept.step == step and kept.step_started_at else moment,
-        "reachedAt": None if facts.complete or progress.reached_at is None else times.format(progress.reached_at),
-        "lastBatchAt": moment if isinstance(facts.decision, Start | Stop | Switch) else kept.last_batch_at,
-        "progressedAt": _progressed(facts),
-        "estimatedEnd": _estimate(facts, kept, now),
-        "pausedUntil": _paused_until(facts.decision),
-        "size": facts.rollout.limits.replicas if under_way else None,
-        "mostAvailable": facts.most_available,
-        "lowestReady": _lowest(facts, kept),
-        "because": _because(facts.because),
-        "plan": _plan(facts),
-    }
-    return {field: value for field, value in shown.items() if value is not None}
+    """Where the rollout stands."""
+    kept, floor, complete = facts.kept, facts.floor, facts.step.complete
+    progress, moment = facts.step.verdict.progress, times.format(now)
+    step, decision = progress.step + 1, facts.step.decision
+    progressed_at = None if complete else facts.fleet.progressed_at
+    replacing = facts.revisions.stable is not None and not complete
+    return present(
+        {
+            "step": step,
+            "steps": len(facts.step.rollout.steps),
+            "startedAt": kept.started_at or moment,
+            "stepStartedAt": kept.step_started_at if kept.step == step and kept.step_started_at else moment,
+            "reachedAt": None if complete else _written(progress.reached_at),
+            "lastBatchAt": moment if isinstance(decision, Start | Stop | Switch) else kept.last_batch_at,
+            "progressedAt": _written(progressed_at),
+            "estimatedEnd": _estimate(facts, now),
+            "pausedUntil": _written(decision.until) if isinstance(decision, Hold) else None,
+            "size": facts.limits.replicas if replacing else None,
+            "mostAvailable": floor.most,
+            "lowestReady": floor.lowest,
+            "because": _because(facts.because),
+            "plan": _plan(facts),
+        }
+    )
 
 
-def _lowest(facts: Facts, kept: RolloutStatus) -> int | None:
-    """The fewest ready replicas while it lasted; while the first ones come up there is nothing to lose."""
-    if facts.first or (facts.course.settled and not facts.fleet.old.live):
-        return kept.lowest_ready
-    return facts.ready if kept.lowest_ready is None else min(kept.lowest_ready, facts.ready)
+def _written(moment: datetime | None) -> str | None:
+    return None if moment is None else times.format(moment)
 
 
-def _progressed(facts: Facts) -> str | None:
-    at = facts.fleet.progressed_at
-    return None if facts.complete or at is None else times.format(at)
-
-
-def _estimate(facts: Facts, kept: RolloutStatus, now: datetime) -> str | None:
-    """When it ends if the rest takes as long, for each replica, as what is done took."""
-    done, replicas = facts.fleet.new.available, facts.rollout.limits.replicas
-    if facts.complete or facts.course.settled or kept.started_at is None or not 0 < done < replicas:
+def _estimate(facts: Facts, now: datetime) -> str | None:
+    """When the rollout ends if each remaining replica takes as long as those that are done."""
+    done, replicas, started_at = facts.fleet.new.available, facts.limits.replicas, facts.kept.started_at
+    if facts.step.complete or facts.revisions.settled or started_at is None or not 0 < done < replicas:
         return None
-    if isinstance(facts.verdict.refusal or facts.decision, Hold | Blocked):
+    if isinstance(facts.step.refusal or facts.step.decision, Hold | Blocked):
         return None
-    taken = now - times.parse(kept.started_at)
-    return times.format(now + taken * (replicas - done) / done)
-
-
-def _paused_until(decision: Decision) -> str | None:
-    return times.format(decision.until) if isinstance(decision, Hold) and decision.until is not None else None
+    return times.format(now + (now - times.parse(started_at)) * (replicas - done) / done)
 
 
 def _plan(facts: Facts) -> str:
-    fleet, replicas = facts.fleet, facts.rollout.limits.replicas
-    if facts.complete:
-        kept = f", {count(fleet.old.live)} stay as they are" if fleet.old.live else ""
+    fleet = facts.fleet
+    if facts.step.complete:
+        kept = f", {count(fleet.old.live)} stay at other revisions" if fleet.old.live else ""
         return f"{count(fleet.new.live)} run revision {facts.target}{kept}"
-    left = max(replicas - fleet.new.available, 0)
+    left = max(facts.limits.replicas - fleet.new.available, 0)
     return f"{count(left)} to replace or start, {count(fleet.old.live)} of other revisions to stop"
 
 
@@ -174,43 +147,20 @@ def _because(because: Because) -> dict[str, str]:
     return {"code": because.code.value, "message": because.message}
 
 
-# --- news
-
-
-def _deeds(facts: Facts) -> tuple[Notice, ...]:
-    """What is done in this pass, for people who read events."""
-    match facts.decision:
+def _actions(facts: Facts) -> tuple[Notice, ...]:
+    """The Event about what this reconciliation does."""
+    decision: Decision = facts.step.decision
+    reason = decision.because.code.value
+    match decision:
         case Start(side=side, count=number, because=because):
             message = f"Starting {count(number)} of the {side} revision: {because.message}"
-            return (Notice(reason=because.code.value, message=message),)
         case Stop(side=side, count=number, because=because):
             message = f"Stopping {count(number)} of the {side} revision: {because.message}"
-            return (Notice(reason=because.code.value, message=message),)
-        case Switch(because=because):
-            return (Notice(reason=because.code.value, message=f"Traffic goes to revision {facts.target}"),)
+        case Switch():
+            message = f"Switching the traffic to revision {facts.target}"
         case RollBack(because=because):
             message = f"Revision {facts.target} is rejected: {because.message}"
-            return (Notice(type="Warning", reason=because.code.value, message=message),)
+            return (Notice(type="Warning", reason=reason, message=message),)
         case _:
             return ()
-
-
-_TOLD: Final[Mapping[tuple[str, str], Literal["Normal", "Warning"]]] = {
-    ("Completed", "True"): "Normal",
-    ("Paused", "True"): "Normal",
-    ("Blocked", "True"): "Warning",
-    ("Degraded", "True"): "Warning",
-    ("FloorHeld", "False"): "Warning",
-    ("FloorNotGuaranteed", "True"): "Warning",
-}
-"""Conditions that are told when they turn so, and how."""
-
-
-def _news(old: tuple[Condition, ...], new: tuple[Condition, ...]) -> tuple[Notice, ...]:
-    """Conditions that turned, those that people wait for."""
-    turned = (transition.new for transition in conditions.changed(old, new) if transition.new is not None)
-    return tuple(
-        Notice(type=_TOLD[each.type, each.status.value], reason=str(each.reason), message=each.message)
-        for each in turned
-        if (each.type, each.status.value) in _TOLD
-    )
+    return (Notice(reason=reason, message=message),)

@@ -36,13 +36,12 @@ from holdfast.operators.rollouts import (
 )
 from holdfast.operators.workload import view
 from holdfast.operators.workload.controller import CONTROLLERS
-from holdfast.operators.workload.course import REJECTED
 from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.operators.workload.offline import OFFLINE, SETTINGS
 from holdfast.operators.workload.plan import outlook
-from holdfast.operators.workload.render import RESTARTED_AT, Template, labels
-from holdfast.operators.workload.view import REVISION
+from holdfast.operators.workload.render import RESTARTED_AT, REVISION, Template, labels
+from holdfast.operators.workload.revisions import REJECTED
 from holdfast.views.rollouts import Record, RolloutState, Standing
 from holdfast.views.trees import Pod, Tree
 

@@ -22,6 +22,8 @@ from holdfast.operators.rollouts import (
     status_of,
     with_version,
 )
+from holdfast.operators.workload.reasons import WorkloadReason
+from holdfast.operators.workload.render import REVISION, WORKLOAD
 from holdfast.runtime.controllers import View
 from holdfast.views.rollouts import (
     UNSEEN,
@@ -37,14 +39,9 @@ from holdfast.views.rollouts import (
 )
 from holdfast.views.trees import NEW, OLD, OTHER, Branch, Pod, Tree, leaves
 
-REVISION: Final = "cloudless.io/revision"
-"""The label of its replicas and records."""
-
-_PASSES: Final = frozenset({Code.AT_FLOOR.value, Code.AT_CEILING.value, "RequestRefused"})
+_PASSES: Final = frozenset({Code.AT_FLOOR.value, Code.AT_CEILING.value, WorkloadReason.REQUEST_REFUSED.value})
 """Blocked for as long as replicas come and go, or until the operator tries again; nobody has to do anything."""
 _FOR_SOMEBODY: Final = frozenset({Code.PAUSED.value, Code.APPROVAL_NEEDED.value, Code.DELETION_NEEDED.value})
-_REJECTED: Final = "RevisionRejected"
-"""What a Workload says once everything is back."""
 _GOING_BACK: Final = frozenset({Code.ROLLING_BACK.value, Code.ABORTING.value})
 
 _VERBS: Final = {
@@ -108,7 +105,7 @@ def _state(status: WorkloadStatus) -> RolloutState:
     if status.phase is None:
         return RolloutState.UNSEEN
     if status.rejected_revision is not None or code in _GOING_BACK:
-        return RolloutState.REJECTED if code == _REJECTED else RolloutState.RETURNING
+        return RolloutState.REJECTED if code == WorkloadReason.REJECTED.value else RolloutState.RETURNING
     if status.phase == "Failed" or code == Code.PROGRESS_DEADLINE_EXCEEDED.value:
         return RolloutState.FAILED
     if blocked is not None and blocked.reason not in _PASSES:
@@ -204,7 +201,7 @@ def _floors(wire: Wire, view: View) -> dict[str, tuple[int, int]]:
 
 
 DEMO: Final = Demo(
-    group=lambda name, labels: f"workload {name}" if labels.get("cloudless.io/workload") == name else None,
+    group=lambda name, labels: f"workload {name}" if labels.get(WORKLOAD) == name else None,
     floors=_floors,
     change=lambda manifest, version: {"spec": {"image": with_version(manifest["spec"]["image"], version)}},
     recovered=_recovered,

@@ -1,11 +1,10 @@
-"""The course of a Workload: which revision is rolled out, and where there is to return to.
+"""The revisions of a Workload: which one is rolled out, and which one an abort returns to.
 
-Three revisions matter: the one that the spec asks for, the stable one, which was the
-last to be rolled out completely, and, where only one gets the traffic, the one that
-serves.  A revision that was rejected is not rolled out until the spec asks for
-another: what was there before it is.
-
-This module must not know how many replicas there are, nor how the fleet gets there.
+Three revisions matter: the wanted one, which the spec describes; the stable one, which
+was the last to be rolled out completely; and, where a Service sends traffic to one
+revision, the serving one.  A rejected revision is not rolled out until the spec
+describes another one; the controller returns to the revision before it.  This module
+must not know how many replicas there are.
 """
 
 from __future__ import annotations
@@ -18,21 +17,22 @@ from holdfast.operators.workload.observe import World, switches
 from holdfast.operators.workload.render import REVISION, Template
 
 REJECTED: Final = "holdfast.dev/rejected-revision"
-"""The annotation with the revision that was undone or failed, and after a colon the one to return to, if a
-certain one is meant.  It is refused until the spec asks for another."""
+"""The annotation with the revision that was undone or that failed, optionally with ``:<revision to return to>``.
+The revision is refused until the spec describes another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """
-    wanted   the revision that the spec asks for
-    target   what is rolled out: the wanted revision, or what is returned to
-    stable   what was rolled out completely before, if that is not the target
-    other    what replicas of the other side are started from, if that is known
-    serving  the revision that gets the traffic, where only one does
+class Revisions:
+    """The revisions that one reconciliation works with.
+
+    wanted   the revision of the spec
+    target   the revision that is rolled out: the wanted one, or the one that an abort returns to
+    stable   the revision that was rolled out completely before, if that is not the target
+    other    the template of replicas that are not of the target, if it is known
+    serving  the revision that receives the traffic, where a Service selects one
     settled  the target was rolled out completely before
-    missing  what the wanted revision needs and nobody made
-    held     the wanted revision cannot be known before what is missing is there: nothing is rolled out
+    missing  ConfigMaps and Secrets of the wanted revision that do not exist
+    held     the wanted revision is unknown until they exist, so nothing is rolled out
     """
 
     wanted: str
@@ -46,25 +46,26 @@ class Course:
 
     @property
     def rejected(self) -> bool:
+        """The wanted revision is refused."""
         return self.target.revision != self.wanted
 
     @property
     def returning(self) -> bool:
-        """It goes back to what was there before, so nothing has to be tried out."""
+        """The target ran before, so its rollout needs no partition, pause or approval."""
         return self.rejected or self.settled
 
 
-def plot(world: World) -> Course:
-    """The course, from what is asked for, what is recorded and what serves."""
-    asked = _known(world, Template.of(world.workload, world.configs))
+def choose(world: World) -> Revisions:
+    """The revisions, from the spec, the recorded revisions, the status and the Service."""
+    asked = _recorded(world, Template.of(world.workload, world.configs))
     complete = _complete(world, asked)
     missing = tuple(name for name, fingerprint in world.configs.items() if not fingerprint)
     kept = _kept(world, complete) if missing and asked.revision not in world.records else None
     wanted = kept or asked
-    target = _retreat(world, wanted, complete) or wanted
+    target = _returned_to(world, wanted, complete) or wanted
     stable = complete if complete is not None and complete.revision != target.revision else None
     serving = _serving(world, stable or target)
-    return Course(
+    return Revisions(
         wanted=wanted.revision,
         target=target,
         stable=stable,
@@ -82,10 +83,10 @@ def selector_of(world: World) -> dict[str, str]:
     return spec.get("selector") or {}
 
 
-def _known(world: World, asked: Template) -> Template:
-    """The record of the same meaning, if there is one.
+def _recorded(world: World, asked: Template) -> Template:
+    """The recorded template that equals `asked`, if there is one.
 
-    A later release may know defaults that a record was made without: they are no change.
+    A later release may add defaults that a record was written without; they make no new revision.
     """
     if asked.revision in world.records:
         return asked
@@ -94,28 +95,28 @@ def _known(world: World, asked: Template) -> Template:
 
 
 def _complete(world: World, asked: Template) -> Template | None:
-    """What was rolled out completely last; None while nothing was."""
+    """The revision that was rolled out completely last; None if none was."""
     status = world.workload.status
     record = world.records.get(status.current_revision or "") if status is not None else None
     if record is not None:
         return record.template
     if status is not None and status.update_revision and not status.current_revision:
         return None
-    # The status was lost, as by a restored backup: what most replicas serve with must have been it.
+    # The status was lost, for example by a restored backup: most ready replicas run the complete revision.
     ready = Counter(pod.metadata.labels.get(REVISION, "") for pod in world.pods if pod.active and pod.ready)
     known = [name for name, _ in ready.most_common() if name in world.records and name != asked.revision]
     return world.records[known[0]].template if known else None
 
 
 def _kept(world: World, complete: Template | None) -> Template | None:
-    """What is kept while a configuration is missing: a configuration that vanished is no new revision."""
+    """The revision that is kept while a ConfigMap or Secret is missing: its deletion makes no new revision."""
     status = world.workload.status
     under_way = world.records.get(status.update_revision or "") if status is not None else None
     return complete if under_way is None else under_way.template
 
 
-def _retreat(world: World, wanted: Template, complete: Template | None) -> Template | None:
-    """What is returned to if the wanted revision was rejected, and there is something to return to."""
+def _returned_to(world: World, wanted: Template, complete: Template | None) -> Template | None:
+    """The revision to return to if the wanted one was rejected; None if it was not, or if there is no other."""
     rejected, _, named = world.object.meta.annotations.get(REJECTED, "").partition(":")
     if rejected != wanted.revision:
         return None
@@ -129,11 +130,11 @@ def _retreat(world: World, wanted: Template, complete: Template | None) -> Templ
 
 
 def _serving(world: World, before: Template) -> str | None:
-    """The revision that gets the traffic, where only one does; `before` any switch, if the Service does not say."""
+    """The revision that receives the traffic, where a Service selects one; `before` until the Service selects any."""
     return (selector_of(world).get(REVISION) or before.revision) if switches(world.workload) else None
 
 
 def _other(world: World, target: Template, serving: str | None) -> Template | None:
-    """What serves beside the target: it is kept at its floor until the traffic is switched."""
+    """The serving revision, if it is not the target: it is kept at the floor until the Service is switched."""
     record = world.records.get(serving or "")
     return record.template if record is not None and serving != target.revision else None
