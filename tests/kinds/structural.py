@@ -12,7 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from holdfast.kinds.values import Schema, is_open, problems
+from holdfast.meta.schemas import walk
+from holdfast.meta.schemas.hints import problems
+
+Schema = Mapping[str, Any]
 
 _TYPES: Final = frozenset({"object", "array", "string", "integer", "number", "boolean"})
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
@@ -45,6 +48,11 @@ class _Place:
 
     def under(self, step: str) -> _Place:
         return replace(self, path=f"{self.path}{step}")
+
+
+def is_open(schema: Schema) -> bool:
+    """Whether an object keeps fields that its schema does not name."""
+    return bool(schema.get("x-kubernetes-preserve-unknown-fields"))
 
 
 def structural_problems(schema: Schema) -> list[str]:
@@ -219,7 +227,7 @@ def _default(schema: Schema, place: _Place) -> Iterator[str]:
         return
     if place.metadata:
         yield f"{place.path}: metadata takes no defaults"
-    for problem in problems(schema, schema["default"], place.path):
+    for problem in problems(walk.compile(schema, resource=False), schema["default"], place.path):
         yield f"the default of {problem}"
 
 

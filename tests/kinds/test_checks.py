@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import kinds
-from holdfast.kinds import checks, values
+from holdfast.kinds import checks
 from holdfast.kinds.cloudless import KINDS, Rollout, Workload, WorkloadSpec
 from holdfast.kinds.model import Quantity
 from holdfast.meta import quantities
@@ -86,10 +86,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ({"replicas": -1}, ["spec.replicas: must be at least 0, is -1"]),
     (
         {"replicas": 10**12},
-        [
-            "spec.replicas: must be at most 1000000, is 1000000000000",
-            "spec.replicas: must be between -2147483648 and 2147483647, is 1000000000000",
-        ],
+        ["spec.replicas: must be at most 1000000, is 1000000000000"],
     ),
     ({"rollout": {"maxSurge": -1}}, ["spec.rollout.maxSurge: must be at least 0, is -1"]),
     ({"rollout": {"maxSurge": 2**40}}, ["spec.rollout.maxSurge: must be at most 2147483647, is 1099511627776"]),
@@ -130,7 +127,7 @@ def test_a_problem_says_where_it_is_and_what_to_write_instead(spec: dict[str, An
     assert said(workload(spec)) == expected
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     assert len(said(workload({"replicas": -1, "restart_policy": {}, "ports": [{}], "env": {"A": 1}}))) == 4
 
 
@@ -153,71 +150,6 @@ def test_all_problems_are_told_at_once() -> None:
 )
 def test_the_root_of_a_document_is_judged_too(root: dict[str, Any], expected: list[str]) -> None:
     assert said({**workload(), **root}) == expected
-
-
-def test_free_form_objects_are_nobodys_business_here() -> None:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    assert list(values.problems(schema, {"any": {"thing": [None, 1, "a"]}})) == []
-
-
-@pytest.mark.parametrize(
-    ("choices", "value", "hint"),
-    [
-        (["On", "Off", "OffGraceful"], True, 'write "On", in quotes'),
-        (["On", "Off", "OffGraceful"], False, 'write "Off", in quotes'),
-        (["yes", "on", "maybe"], True, 'write "yes" or "on", in quotes'),
-        (["1.2", "2.0"], 2.0, 'write "2.0", in quotes'),
-        (["Always", "Never", "ALWAYS"], True, "write one of Always, Never"),
-        (["Always", "Never"], ["Always"], "write one of Always, Never"),
-    ],
-)
-def test_a_choice_that_yaml_takes_for_something_else_is_to_be_quoted(choices: list[str], value: Any, hint: str) -> None:
-    (problem,) = values.problems({"type": "string", "enum": choices}, value, "spec.powerState")
-    assert problem.hint == hint
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text", "fits"),
-    [
-        ("^a$", "a", True),
-        ("^a$", "a\n", False),
-        ("^a$|^b$", "a\n", False),
-        (r"^a\$$", "a$", True),
-        (r"^a[$\]]$", "a$", True),
-        (r"^\d$", "٣", False),
-        ("a", "bab", True),
-    ],
-)
-def test_a_pattern_means_what_it_means_to_an_api_server(pattern: str, text: str, fits: bool) -> None:
-    assert (list(values.problems({"type": "string", "pattern": pattern}, text)) == []) is fits
-
-
-def test_an_embedded_object_says_what_it_is() -> None:
-    schema = {
-        "type": "object",
-        "x-kubernetes-embedded-resource": True,
-        "x-kubernetes-preserve-unknown-fields": True,
-    }
-    assert [str(problem) for problem in values.problems(schema, {"kind": "Pod"}, "spec.pod")] == [
-        "spec.pod.apiVersion: is required; an embedded object says what it is"
-    ]
-
-
-def test_a_nullable_field_keeps_its_null_and_others_are_absent_without_one() -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "kept": {"type": "string", "nullable": True, "default": "a"},
-            "gone": {"type": "string"},
-            "filled": {"type": "string", "default": "b"},
-            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        },
-    }
-    doc = {"kept": None, "gone": None, "filled": None, "free": {"null": None}}
-    assert list(values.problems(schema, doc)) == []
-    assert values.without_nulls(schema, doc) == {"kept": None, "free": {"null": None}}
-    assert values.defaulted(schema, doc)["kept"] is None
-    assert values.defaulted(schema, doc)["filled"] == "b"
 
 
 def test_defaults_are_written_as_an_api_server_writes_them() -> None:
@@ -279,7 +211,7 @@ def test_nothing_that_yaml_can_say_is_answered_with_a_traceback(doc: Any, field:
             kinds.decode(candidate)
 
 
-AMOUNTS = st.from_regex(values._pattern_of(Quantity)) | st.text("0123456789.eE+-inumkKMGTP \n", max_size=6)
+AMOUNTS = st.from_regex(checks._pattern_of(Quantity)) | st.text("0123456789.eE+-inumkKMGTP \n", max_size=6)
 
 
 @given(text=AMOUNTS)

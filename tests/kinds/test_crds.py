@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import pytest
-from tests.kinds.structural import crd_problems
+from tests.kinds.structural import crd_problems, is_open
 
 from holdfast import kinds
 from holdfast.kinds.crds import SchemaError, crd_of, schema_of
@@ -32,7 +32,6 @@ from holdfast.kinds.model import (
     api,
     immutable,
 )
-from holdfast.kinds.values import is_open
 
 
 class Colour(Spelling):

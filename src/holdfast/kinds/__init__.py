@@ -18,7 +18,8 @@ from typing import Any, Final
 from holdfast.kinds import checks
 from holdfast.kinds.checks import DocumentError, InvalidDocument, UnknownKind
 from holdfast.kinds.model import Kind, Resource
-from holdfast.kinds.values import Problem, nearest
+from holdfast.meta.schemas.hints import Problem
+from holdfast.meta.suggestions import nearest
 
 __all__ = ["ALL", "DocumentError", "InvalidDocument", "Kind", "Problem", "UnknownKind", "by_name", "decode", "find"]
 

@@ -1,27 +1,43 @@
-"""Whether a document would be accepted, told without an API server.
+"""Whether an API server would accept a document, without asking one.
 
 A document is what a YAML or JSON reader returns: plain dicts, lists and
-scalars.  It is judged by the schema of its kind's CRD, so that what is accepted
-here is accepted by a cluster; CEL rules alone are left to the server.  Errors
-are for the person who wrote the document.
+scalars.  It is checked against the schema of its kind's CRD, so that what is
+accepted here is accepted by a cluster; only CEL rules are left to the server.
+Problems are reported to the author of the document, all at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from holdfast.kinds import values
 from holdfast.kinds.crds import schema_of
-from holdfast.kinds.model import Kind, ObjectMeta, Resource
-from holdfast.kinds.values import Problem
+from holdfast.kinds.model import Duration, IntOrPercent, Kind, ObjectMeta, Quantity, Resource
+from holdfast.meta.schemas import hints, walk
+from holdfast.meta.schemas.hints import Problem
+
+
+def _pattern_of(annotated: Any) -> str:
+    """The pattern of an annotated string, also where it is one member of a union."""
+    for candidate in (annotated, *getattr(annotated, "__args__", ())):
+        for note in getattr(candidate, "__metadata__", ()):
+            if note.pattern is not None:
+                return str(note.pattern)
+    raise LookupError(annotated)
+
+
+_EXAMPLES: Final = {
+    _pattern_of(Duration): "write a duration such as 30s, 5m or 1h30m",
+    _pattern_of(IntOrPercent): "write a count such as 2 or a percentage such as 25%",
+    _pattern_of(Quantity): "write an amount such as 2, 500m or 1Gi",
+}
 
 
 class DocumentError(ValueError):
-    """A document that cannot be taken, and why; its text says what to write instead."""
+    """A document that cannot be read as an object; its text lists the problems and what to write instead."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -29,24 +45,26 @@ class DocumentError(ValueError):
 
 
 class UnknownKind(DocumentError):
-    """The document is of no kind that is known here."""
+    """The document is of an unknown kind."""
 
 
 class InvalidDocument(DocumentError):
-    """The document is of a known kind, and not as the kind must be."""
+    """The document is of a known kind, and breaks the schema of that kind."""
 
 
 def problems(kind: Kind, doc: Mapping[str, Any]) -> tuple[Problem, ...]:
     """Everything that is wrong with ``doc`` as an object of ``kind``, in document order."""
-    return (*_type_meta(kind, doc), *values.problems(_schema(kind), doc))
+    return (*_type_meta(kind, doc), *hints.problems(_schema(kind), doc, examples=_EXAMPLES))
 
 
 def decode(kind: Kind, doc: Mapping[str, Any]) -> Resource:
     """``doc`` as a typed object; raises `InvalidDocument` with all of its problems."""
     found = problems(kind, doc)
     if not found:
+        plain = walk.copied(doc)
+        _schema(kind).drop_nulls(plain)
         try:
-            return msgspec.convert(values.without_nulls(_schema(kind), doc), kind.model)
+            return msgspec.convert(plain, kind.model)
         except msgspec.ValidationError as error:
             # The schema comes from the type, so this means that the two disagree on this document.
             found = (Problem("$", str(error)),)
@@ -55,8 +73,8 @@ def decode(kind: Kind, doc: Mapping[str, Any]) -> Resource:
 
 def defaulted(kind: Kind, doc: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of ``doc`` as an API server would store it: nulls dropped, defaults written."""
-    schema = _schema(kind)
-    filled: dict[str, Any] = values.defaulted(schema, values.without_nulls(schema, doc))
+    filled: dict[str, Any] = walk.copied(doc)
+    _schema(kind).default(filled)
     return filled
 
 
@@ -70,11 +88,12 @@ def _type_meta(kind: Kind, doc: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 @cache
-def _schema(kind: Kind) -> dict[str, Any]:
-    """The CRD's schema with metadata spelled out, which a CRD must not do and a person still gets wrong."""
+def _schema(kind: Kind) -> walk.Schema:
+    """The CRD's schema with metadata spelled out: a CRD must leave that to the server, and authors misspell it too."""
     schema = schema_of(kind.model)
-    return {
+    whole = {
         **schema,
         "properties": {**schema["properties"], "metadata": schema_of(ObjectMeta)},
         "required": ["metadata", *schema.get("required", ())],
     }
+    return walk.compile(whole, resource=False)

@@ -1,7 +1,6 @@
-"""Paths to fields as definitions write them: ``.spec.size``, ``.spec['a.b']``.
+"""Paths to fields: as definitions write them (``.spec.size``, ``.spec['a.b']``), and as messages do (``spec.size``).
 
-They name one field of a schema.  kubectl's JSONPath, which reads values out of
-objects, is another language.
+They name one field.  kubectl's JSONPath, which reads values out of objects, is another language.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from holdfast.meta.errors import MalformedError
 
 _STEP: Final = re.compile(r"\.([^.\[\]']+)|\['((?:[^'\\]|\\.)*)'\]")
 _ESCAPE: Final = re.compile(r"\\(.)")
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
@@ -49,6 +49,13 @@ def find(schema: Mapping[str, Any], path: str, *, brackets: bool = True) -> tupl
         else:
             raise PathError("does not refer to a valid field")
     return name.removeprefix("."), schema
+
+
+def child(path: str, step: str | int) -> str:
+    """The path of a field, map entry or list item, as messages write it; keys with dots or slashes are bracketed."""
+    if isinstance(step, int) or not _PLAIN_KEY.fullmatch(step):
+        return f"{path}[{step}]"
+    return f"{path}.{step}" if path else step
 
 
 def _unescaped(text: str) -> str:

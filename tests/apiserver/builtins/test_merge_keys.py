@@ -111,4 +111,4 @@ def test_members_that_exclude_one_another_are_listed_by_a_patch(group: str, kind
     schema = schema_of(group, kind)
     for name in path.split("."):
         schema = schema.child(name)
-    assert schema.retain_keys
+    assert "retainKeys" in schema.openapi["x-kubernetes-patch-strategy"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.cli.errors import InputError
 from holdfast.cli.manifests import documents
 from holdfast.cli.manifests.documents import Document, Source, parse
-from holdfast.kinds.values import child
+from holdfast.meta.fieldpaths import child
 
 MANIFEST = """\
 # a comment

@@ -133,6 +133,22 @@ def test_a_default_is_copied_so_that_objects_share_nothing() -> None:
     assert other == {"a": {"b": [1]}}
 
 
+def test_nulls_that_are_not_allowed_can_be_dropped_without_writing_defaults() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "kept": {"type": "string", "nullable": True, "default": "a"},
+            "gone": {"type": "string"},
+            "not filled": {"type": "string", "default": "b"},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            "items": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+        },
+    }
+    doc = {"kept": None, "gone": None, "not filled": None, "free": {"null": None}, "items": [{"a": None}]}
+    walk.compile(schema, resource=False).drop_nulls(doc)
+    assert doc == {"kept": None, "free": {"null": None}, "items": [{}]}
+
+
 # --- values ------------------------------------------------------------------
 
 VALUES: list[tuple[dict[str, Any], Any, list[str]]] = [

@@ -28,7 +28,8 @@ from tests.operators.workload.worlds import (
 from holdfast.kernel.outcomes import Retry
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import WorkloadStatus
-from holdfast.kinds.values import problems
+from holdfast.meta.schemas import walk
+from holdfast.meta.schemas.hints import problems
 from holdfast.operators.workload.decide import explain
 
 SURGE = {"minAvailable": 3, "maxSurge": 1}
@@ -98,7 +99,7 @@ def test_what_is_said_is_what_the_definition_knows(name: str) -> None:
     workload, placed = SITUATIONS[name]
     schema = crds.schema_of(WorkloadStatus)
     says = status(decided(workload, placed))
-    assert list(problems(schema, says)) == []
+    assert list(problems(walk.compile(schema, resource=False), says)) == []
     assert not says.keys() - schema["properties"].keys()
     assert not says["rollout"].keys() - schema["properties"]["rollout"]["properties"].keys()
     assert not says["limits"].keys() - schema["properties"]["limits"]["properties"].keys()

@@ -12,7 +12,7 @@ import yaml
 from holdfast import kinds
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.kinds.crds import crd_of
-from holdfast.kinds.values import nearest
+from holdfast.meta.suggestions import nearest
 
 
 @click.command("crds")

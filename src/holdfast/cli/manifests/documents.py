@@ -24,7 +24,7 @@ import yaml
 
 from holdfast.cli.errors import Complaint, InputError, Place
 from holdfast.cli.manifests.scalars import LEGACY_BOOLEANS, NotAScalar, scalar
-from holdfast.kinds.values import child
+from holdfast.meta.fieldpaths import child
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_DEPTH: Final = 100

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast import kinds
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.kinds.model import Kind
-from holdfast.kinds.values import nearest
+from holdfast.meta.suggestions import nearest
 from holdfast.operators.operator import Operator, load
 from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller

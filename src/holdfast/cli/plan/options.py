@@ -21,7 +21,7 @@ from holdfast.cli.manifests import documents
 from holdfast.cli.manifests.documents import Document
 from holdfast.cli.operator.selection import rollout_kinds
 from holdfast.kernel.planning import UnsupportedStrategy, parse_strategy
-from holdfast.kinds.values import nearest
+from holdfast.meta.suggestions import nearest
 from holdfast.operators.rollouts import OfflinePlanner, OfflineRollout, RolloutKind
 
 FLAGS: Final = {

@@ -1,8 +1,7 @@
-"""What is wrong with a value by a schema, in Kubernetes' words and order.
+"""The walk that finds everything in a value that breaks its schema, in the order of the API server.
 
-Problems are found with the path of the value whose node told them, so that an
-update can be forgiven what it left as it was.  This module must not change a
-value.
+Each finding has the path of the value whose node made it, so that an update is not held responsible for what it left
+as it was.  The module must not change a value, nor put a finding into words.
 """
 
 from __future__ import annotations
@@ -10,26 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from holdfast.meta.errors import FieldError
 from holdfast.meta.patches.json import json_equal
-from holdfast.meta.schemas.constraints import Key, Path, invalid, mismatch, name_of
+from holdfast.meta.schemas.constraints import Finding, Key, Path
+from holdfast.meta.schemas.messages import JSON_TYPES
 from holdfast.meta.schemas.nodes import Node, key_of
 
-_JSON_TYPES: Final = {
-    dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null",
-}  # fmt: skip
-_JSON_FORMATS: Final = {int: "int64", float: "float64"}
 _ABSENT: Final = object()
 
-Found = list[tuple[Path, FieldError]]
-"""Problems, each with the path of the value whose node told it."""
+Found = list[Finding]
 
 
 def check_value(node: Node, value: Any, path: Path, found: Found) -> None:
     kind = type(value)
     problem = _type_problem(node, value, path)
     if problem is not None:
-        found.append((path, problem))
+        found.append(problem)
     if value is not None:
         has_more = node.alternatives or node.excluded is not None
         if has_more and not (node.restates_type and problem is None):
@@ -40,30 +34,28 @@ def check_value(node: Node, value: Any, path: Path, found: Found) -> None:
             for check in node.checks_number:
                 problem = check(value, path)
                 if problem is not None:
-                    found.append((path, problem))
+                    found.append(problem)
         elif kind is list:
             _check_list(node, value, path, found)
     if node.choice is not None:
         problem = node.choice(value, path)
         if problem is not None:
-            found.append((path, problem))
+            found.append(problem)
     if kind is dict:
         _check_object(node, value, path, found)
 
 
-def _type_problem(node: Node, value: Any, path: Path) -> FieldError | None:
-    kinds, kind = node.kinds, _JSON_TYPES[type(value)]
+def _type_problem(node: Node, value: Any, path: Path) -> Finding | None:
+    kinds, kind = node.kinds, JSON_TYPES.get(type(value), "")
     if not kinds or kind in kinds:
         return None
     if value is None:
-        return None if node.nullable else mismatch(path, kinds, kind)
+        return None if node.nullable else Finding("type", path, value, kinds)
     if kind == "integer" and "number" in kinds:
         return None
     if kind == "number" and "integer" in kinds and value.is_integer():
         return None
-    if node.format_name and kind != "array":
-        return mismatch(path, (node.format_name,), _JSON_FORMATS.get(type(value), ""))
-    return mismatch(path, kinds, kind)
+    return Finding("type", path, value, (node.format_name,) if node.format_name and kind != "array" else kinds)
 
 
 def _check_text(node: Node, value: str, path: Path, found: Found) -> None:
@@ -71,12 +63,12 @@ def _check_text(node: Node, value: str, path: Path, found: Found) -> None:
     for check in checks:
         problem = check(value, path)
         if problem is not None:
-            found.append((path, problem))
+            found.append(problem)
             break
     if form is not None:
         problem = form(value, path)
         if problem is not None:
-            found.append((path, problem))
+            found.append(problem)
 
 
 def _check_list(node: Node, value: list[Any], path: Path, found: Found) -> None:
@@ -85,24 +77,23 @@ def _check_list(node: Node, value: list[Any], path: Path, found: Found) -> None:
         for index, item in enumerate(value):
             _check_inside(items, item, (path, index), found)
     if len(value) < node.min_items:
-        found.append((path, invalid(path, len(value), f"should have at least {node.min_items} items")))
+        found.append(Finding("minItems", path, value, node.min_items))
     if node.max_items is not None and len(value) > node.max_items:
-        found.append((path, FieldError.too_many(name_of(path), len(value), max_items=node.max_items)))
+        found.append(Finding("maxItems", path, value, node.max_items))
     if node.unique and any(json_equal(item, value[earlier]) for at, item in enumerate(value) for earlier in range(at)):
-        found.append((path, invalid(path, "", "shouldn't contain duplicates")))
+        found.append(Finding("uniqueItems", path, value))
 
 
 def _check_object(node: Node, value: dict[str, Any], path: Path, found: Found) -> None:
     if len(value) < node.min_properties:
-        what = f"should have at least {node.min_properties} properties"
-        found.append((path, invalid(path, len(value), what)))
+        found.append(Finding("minProperties", path, value, node.min_properties))
         return
     if node.max_properties is not None and len(value) > node.max_properties:
-        found.append((path, FieldError.too_many(name_of(path), len(value), max_items=node.max_properties)))
+        found.append(Finding("maxProperties", path, value, node.max_properties))
         return
     for name in node.required:
         if name not in value:
-            found.append((path, FieldError.required(name_of((path, name)))))
+            found.append(Finding("required", path, limit=name))
     properties, additional = node.properties, node.additional
     for key, item in value.items():
         inner = properties.get(key) or additional
@@ -141,27 +132,18 @@ def _check_alternatives(node: Node, value: Any, path: Path, found: Found) -> Non
         result = []
         check_value(node.excluded, value, path, result)
         if result == []:
-            found.append((path, _joint(path, "must not validate the schema (not)")))
+            found.append(Finding("not", path, value))
 
 
 def _judged(word: str, results: list[Found], path: Path) -> Found:
-    """What is wrong if these are the problems by each alternative."""
+    """What is wrong if these are the findings by each alternative."""
     valid = sum(not result for result in results)
     nearest = min(results, key=len)
-    if word == "anyOf" and not valid:
-        return [(path, _joint(path, "must validate at least one schema (anyOf)")), *nearest]
-    if word == "oneOf" and valid != 1:
-        why = f"Found {valid} valid alternatives" if valid else "Found none valid"
-        return [(path, _joint(path, f"must validate one and only one schema (oneOf). {why}")), *nearest]
+    if (word == "anyOf" and not valid) or (word == "oneOf" and valid != 1):
+        return [Finding(word, path, limit=valid), *nearest]
     if word == "allOf" and valid != len(results):
-        why = "" if valid else ". None validated"
-        problems = [problem for result in results for problem in result]
-        return [*problems, (path, _joint(path, f"must validate all the schemas (allOf){why}"))]
+        return [*(finding for result in results for finding in result), Finding(word, path, limit=valid)]
     return []
-
-
-def _joint(path: Path, what: str) -> FieldError:
-    return FieldError.invalid("", "", detail=f'"{name_of(path)}" {what}')
 
 
 # --- updates -----------------------------------------------------------------
@@ -217,46 +199,48 @@ def _inside(node: Node, value: Any, path: Path) -> Iterator[tuple[Node, Any, Pat
             yield node.items, item, (path, index)
 
 
-def set_problems(node: Node, value: Any, path: Path) -> Iterator[FieldError]:
+def set_problems(node: Node, value: Any, path: Path) -> Iterator[Finding]:
+    """Entries of sets and of maps that repeat an earlier one; the limit of a finding is the earlier one's index."""
     if type(value) is list and node.list_type in ("set", "map"):
-        seen: list[Any] = []
-        known: set[Any] = set()
+        seen: list[tuple[Any, int]] = []
+        known: dict[Any, int] = {}
         for index, item in enumerate(value):
             if node.list_type == "map":
                 if not isinstance(item, dict):
-                    detail = "must be an object for an array of list-type map"
-                    yield FieldError.invalid(name_of((path, index)), item, detail=detail)
+                    yield Finding("listMap", (path, index), item)
                     continue
                 item = key_of(node, item)
-            if _is_repeated(item, seen, known):
-                yield FieldError.duplicate(name_of((path, index)), item)
+            earlier = _earlier(item, index, seen, known)
+            if earlier is not None:
+                yield Finding("duplicate", (path, index), item, earlier)
     for inner, item, where in _inside(node, value, path):
         if inner.has_sets:
             yield from set_problems(inner, item, where)
 
 
-def _is_repeated(item: Any, seen: list[Any], known: set[Any]) -> bool:
-    """Whether it came before; notes it.  Scalars go by hash, for lists of them are long."""
+def _earlier(item: Any, index: int, seen: list[tuple[Any, int]], known: dict[Any, int]) -> int | None:
+    """The index of an equal entry that came before; notes this one.  Scalars go by hash, for lists of them are long."""
     flat = tuple(item.items()) if isinstance(item, dict) else item
     try:
         token = (type(item), flat, tuple(map(type, flat)) if isinstance(flat, tuple) else None)
-        repeated = token in known
-        known.add(token)
+        first = known.setdefault(token, index)
+        return None if first == index else first
     except TypeError:  # something in it is a list or an object
-        repeated = any(json_equal(item, earlier) for earlier in seen)
-        seen.append(item)
-    return repeated
+        found = next((at for earlier, at in seen if json_equal(item, earlier)), None)
+        seen.append((item, index))
+        return found
 
 
-def resource_problems(node: Node, value: Any, path: Path) -> Iterator[FieldError]:
+def resource_problems(node: Node, value: Any, path: Path) -> Iterator[Finding]:
+    """Embedded objects that lack what every object has."""
     if node.embedded and type(value) is dict:
         for name in ("apiVersion", "kind"):
             if value.get(name) in (None, ""):
-                yield FieldError.required(name_of((path, name)), "must not be empty")
+                yield Finding("resource", (path, name))
             elif not isinstance(value[name], str):
-                yield mismatch((path, name), ("string",), _JSON_TYPES[type(value[name])])
+                yield Finding("type", (path, name), value[name], ("string",))
         if not isinstance(value.get("metadata", {}), dict):
-            yield mismatch((path, "metadata"), ("object",), _JSON_TYPES[type(value["metadata"])])
+            yield Finding("type", (path, "metadata"), value["metadata"], ("object",))
     for inner, item, where in _inside(node, value, path):
         if inner.has_resources:
             yield from resource_problems(inner, item, where)

@@ -1,21 +1,22 @@
-"""What a schema says of one value, apart from what is inside it: ranges, lengths, patterns, formats, choices.
+"""Checks of one value against the words of its schema: ranges, lengths, patterns, formats, choices.
 
-Each check takes a value and its path and returns a problem or None, in the
-words of Kubernetes.  Paths are chains of steps, rendered only when a problem is
-told, for most values have none.  This module must not know how objects and
-lists are walked.
+A check takes a value and its path and returns a `Finding`, or None if the value is as it should be.  Findings carry
+facts and no sentences: `messages` says them in the words of the API server, `hints` in words for the author of a
+document.  Paths are chains of steps that are only rendered for a finding, because most values have none.
+
+The module must not know how objects and lists are walked.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-import msgspec
-
-from holdfast.meta.errors import FieldError, MalformedError
+from holdfast.meta.errors import MalformedError
 from holdfast.meta.patches.json import json_equal
 from holdfast.meta.schemas import formats
 
@@ -33,21 +34,37 @@ class Key(str):
     __slots__ = ()
 
 
-Check = Callable[[Any, Path], FieldError | None]
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A value that breaks a word of its schema.
+
+    word   the word: ``type``, ``required``, ``maximum`` and so on
+    path   where the value is
+    value  the value
+    limit  what the schema says under that word
+    """
+
+    word: str
+    path: Path
+    value: Any = None
+    limit: Any = None
+
+
+Check = Callable[[Any, Path], Finding | None]
 Search = Callable[[str], object]
 Patterns = Callable[[str], Search]
-"""Makes a search of a pattern, or raises `PatternError`; what the search returns is true where it finds it."""
+"""Makes a search of a pattern, or raises `PatternError`; a search returns something true for a text that matches."""
 
 INT64: Final = (-(2**63), 2**63 - 1)
 _INT32: Final = (-(2**31), 2**31 - 1)
 _FLOAT32_MAX: Final = 3.4028234663852886e38
 
-_INTEGERS: Final = {"int32": _INT32, "int64": INT64}
+INTEGERS: Final = {"int32": _INT32, "int64": INT64}
 _DOLLAR: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$")
 
 
 def name_of(path: Path) -> str:
-    """The path as people write it: ``spec.ports[0].name``."""
+    """The path as the API server writes it: ``spec.ports[0].name``."""
     steps: list[str] = []
     while path:
         path, step = path
@@ -56,57 +73,52 @@ def name_of(path: Path) -> str:
 
 
 def python_patterns(pattern: str) -> Search:
-    """Searches by Python's own engine, for patterns that are trusted; `$` means the very end, as in RE2."""
+    """Searches by Python's own engine, for patterns that are trusted.
+
+    As in RE2, which API servers use, `$` means the very end and classes such as ``\\d`` are ASCII.
+    """
     try:
-        return re.compile(_DOLLAR.sub(lambda found: r"\Z" if found[0] == "$" else found[0], pattern)).search
+        return re.compile(_DOLLAR.sub(lambda found: r"\Z" if found[0] == "$" else found[0], pattern), re.ASCII).search
     except re.error as error:
         raise PatternError(str(error)) from error
 
 
 def text_checks(schema: Mapping[str, Any], patterns: Patterns) -> tuple[Check, ...]:
-    """The checks of a text, in order; the first that fails ends the matter."""
+    """The checks of a text, in order; the first that fails is the only one that is reported."""
     checks: list[Check] = []
     if "maxLength" in schema:
-        checks.append(_at_most(schema["maxLength"]))
+        checks.append(_check("maxLength", schema["maxLength"], lambda value, most: len(value) <= most))
     if schema.get("minLength"):
-        checks.append(_at_least(schema["minLength"]))
+        checks.append(_check("minLength", schema["minLength"], lambda value, least: len(value) >= least))
     if schema.get("pattern"):
-        checks.append(_matching(schema["pattern"], patterns(schema["pattern"])))
+        search = patterns(schema["pattern"])
+        checks.append(_check("pattern", schema["pattern"], lambda value, _: search(value)))
     return tuple(checks)
 
 
 def format_check(schema: Mapping[str, Any]) -> Check | None:
     name = schema.get("format", "")
     known = formats.check_of(name) if schema.get("type", "string") == "string" else None
-    if known is None:
-        return None
-
-    def check(value: str, path: Path) -> FieldError | None:
-        if known(value):
-            return None
-        name_here = name_of(path)
-        shown = value.replace("\\", "\\\\").replace('"', '\\"')
-        detail = f'{name_here} in body must be of type {name}: "{shown}"'
-        return FieldError.type_invalid(name_here, value, detail=detail)
-
-    return check
+    return None if known is None else _check("format", name, lambda value, _: known(value))
 
 
 def number_checks(schema: Mapping[str, Any]) -> tuple[Check, ...]:
-    """The checks of a number, all of which are told."""
+    """The checks of a number, all of which are reported."""
     checks = [_in_range(schema)]
     if schema.get("multipleOf"):
-        checks.append(_multiple(schema["multipleOf"]))
+        checks.append(_check("multipleOf", schema["multipleOf"], _is_multiple))
     if "minimum" in schema:
-        checks.append(_above(schema["minimum"], exclusive=bool(schema.get("exclusiveMinimum"))))
+        word = "exclusiveMinimum" if schema.get("exclusiveMinimum") else "minimum"
+        checks.append(_check(word, schema["minimum"], operator.gt if schema.get("exclusiveMinimum") else operator.ge))
     if "maximum" in schema:
-        checks.append(_below(schema["maximum"], exclusive=bool(schema.get("exclusiveMaximum"))))
+        word = "exclusiveMaximum" if schema.get("exclusiveMaximum") else "maximum"
+        checks.append(_check(word, schema["maximum"], operator.lt if schema.get("exclusiveMaximum") else operator.le))
     return tuple(checks)
 
 
 def fitting_integers(schema: Mapping[str, Any]) -> range:
     """The integers that pass `number_checks`, multiples aside."""
-    low, high = _INTEGERS.get(schema.get("format", ""), INT64)
+    low, high = INTEGERS.get(schema.get("format", ""), INT64)
     if "minimum" in schema:
         least = schema["minimum"]
         low = max(low, math.floor(least) + 1 if schema.get("exclusiveMinimum") else math.ceil(least))
@@ -117,115 +129,42 @@ def fitting_integers(schema: Mapping[str, Any]) -> range:
 
 
 def enum_check(choices: list[Any]) -> Check:
-    supported = [choice if isinstance(choice, str) else _json(choice) for choice in choices]
     texts = frozenset(choice for choice in choices if isinstance(choice, str))
 
-    def check(value: Any, path: Path) -> FieldError | None:
-        if value in texts if type(value) is str else any(json_equal(value, choice) for choice in choices):
-            return None
-        return FieldError.not_supported(name_of(path), value, supported=supported)
+    def is_one(value: Any, choices: list[Any]) -> bool:
+        return value in texts if type(value) is str else any(json_equal(value, choice) for choice in choices)
 
-    return check
+    return _check("enum", choices, is_one)
 
 
-def invalid(path: Path, value: Any, what: str) -> FieldError:
-    """The usual problem: what the value ``in body`` should be instead."""
-    name = name_of(path)
-    return FieldError.invalid(name, value, detail=f"{name} in body {what}")
-
-
-def mismatch(path: Path, expected: Iterable[str], found: str) -> FieldError:
-    name = name_of(path)
-    detail = f'{name} in body must be of type {",".join(expected)}: "{found}"'
-    return FieldError.type_invalid(name, found, detail=detail)
-
-
-def _at_most(limit: int) -> Check:
-    def check(value: str, path: Path) -> FieldError | None:
-        return None if len(value) <= limit else FieldError.too_long(name_of(path), limit)
-
-    return check
-
-
-def _at_least(limit: int) -> Check:
-    def check(value: str, path: Path) -> FieldError | None:
-        return None if len(value) >= limit else invalid(path, value, f"should be at least {limit} chars long")
-
-    return check
-
-
-def _matching(pattern: str, search: Search) -> Check:
-    def check(value: str, path: Path) -> FieldError | None:
-        return None if search(value) else invalid(path, value, f"should match '{pattern}'")
+def _check(word: str, limit: Any, holds: Callable[[Any, Any], object]) -> Check:
+    def check(value: Any, path: Path) -> Finding | None:
+        return None if holds(value, limit) else Finding(word, path, value, limit)
 
     return check
 
 
 def _in_range(schema: Mapping[str, Any]) -> Check:
-    """Whether the machine's numbers hold the value; the server tells it without a field."""
+    """Whether the number fits into the type that holds it: ``(type, format)`` is the limit."""
     form = schema.get("format", "")
     if schema.get("type") == "integer" or schema.get("x-kubernetes-int-or-string"):
-        low, high = _INTEGERS.get(form, INT64)
-        kind, form = "integer", form if form in _INTEGERS else ""
+        low, high = INTEGERS.get(form, INT64)
+        limit = ("integer", form if form in INTEGERS else "")
 
-        def holds(value: float) -> bool:
+        def holds(value: float, _: Any) -> bool:
             return low <= value <= high and value == int(value)
 
     else:
-        kind, form = "number", form if form == "float" else ""
+        limit = ("number", form if form == "float" else "")
 
-        def holds(value: float) -> bool:
+        def holds(value: float, _: Any) -> bool:
             return form != "float" or abs(value) <= _FLOAT32_MAX
 
-    written = f"with format {form}" if form else "(default format)"
-
-    def check(value: float, path: Path) -> FieldError | None:
-        if holds(value):
-            return None
-        where = name_of(path)
-        return FieldError.invalid("", "", detail=f"Checked value must be of type {kind} {written} in {where}")
-
-    return check
+    return _check("range", limit, holds)
 
 
-def _multiple(factor: float) -> Check:
-    def check(value: float, path: Path) -> FieldError | None:
-        if isinstance(value, int) and factor == int(factor):
-            fits = value % int(factor) == 0
-        else:
-            ratio = value / factor
-            fits = math.isclose(ratio, round(ratio), rel_tol=1e-9, abs_tol=1e-12)
-        return None if fits else invalid(path, value, f"should be a multiple of {_bound(factor, value)}")
-
-    return check
-
-
-def _above(limit: float, *, exclusive: bool) -> Check:
-    def check(value: float, path: Path) -> FieldError | None:
-        if value > limit or (value == limit and not exclusive):
-            return None
-        words = "greater than" if exclusive else "greater than or equal to"
-        return invalid(path, value, f"should be {words} {_bound(limit, value)}")
-
-    return check
-
-
-def _below(limit: float, *, exclusive: bool) -> Check:
-    def check(value: float, path: Path) -> FieldError | None:
-        if value < limit or (value == limit and not exclusive):
-            return None
-        words = "less than" if exclusive else "less than or equal to"
-        return invalid(path, value, f"should be {words} {_bound(limit, value)}")
-
-    return check
-
-
-def _bound(limit: float, value: float) -> str:
-    """A bound as the server prints it: whole for whole values, else as Go prints a float."""
-    if isinstance(value, int) or isinstance(limit, int) or limit.is_integer():
-        return str(int(limit))
-    return repr(limit)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+def _is_multiple(value: float, factor: float) -> bool:
+    if isinstance(value, int) and factor == int(factor):
+        return value % int(factor) == 0
+    ratio = value / factor
+    return math.isfinite(ratio) and math.isclose(ratio, round(ratio), rel_tol=1e-9, abs_tol=1e-12)

@@ -1,10 +1,11 @@
-"""A schema as a tree of nodes that hold what the walks over objects ask for, worked out once.
+"""A schema as a tree of nodes that hold what the walks over objects need, computed once.
 
-This module must not know the walks.
+The module must not know the walks.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -151,7 +152,13 @@ class Node:
             return _anything
         if words == {"enum"}:
             return frozenset(schema["enum"]).__contains__
-        return patterns(schema["pattern"]) if words == {"pattern"} else None
+        if "enum" in words:
+            return None
+        search = patterns(schema["pattern"]) if "pattern" in words else _anything
+        if words == {"pattern"}:
+            return search
+        least, most = schema.get("minLength") or 0, schema.get("maxLength", sys.maxsize)
+        return lambda value: least <= len(value) <= most and search(value)
 
 
 def kinds_of(schema: Mapping[str, Any]) -> tuple[str, ...]:

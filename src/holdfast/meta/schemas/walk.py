@@ -1,4 +1,4 @@
-"""Structural schemas at work: what an API server does to an object by its schema.
+"""A schema, compiled for use: what an API server does to an object by the schema of its kind.
 
 ::
 
@@ -6,22 +6,24 @@
     schema.unknown(obj)            the paths of fields that the schema does not have
     schema.prune(obj)              drops them
     schema.default(obj)            writes defaults, drops nulls that are not allowed
-    schema.validate(obj, old=...)  every problem, in Kubernetes' words
+    schema.validate(obj, old=...)  every problem, in the words of the API server
+    schema.findings(obj)           every problem and every unknown field, as facts
 
-A schema is read once into a tree of nodes that hold nothing but what the walks
-need.  The walks are in the path of every write, so they touch only what can
-matter: a node knows whether anything below it has defaults, sets or resources.
-CEL rules are not this module's matter, nor are definitions that hold a schema.
+A schema is read once into a tree of nodes that hold nothing but what the walks need.  The walks are in the path of
+every write, so they touch only what can matter: a node knows whether anything below it has defaults, sets or
+resources.  CEL rules are not this module's matter, nor are definitions that hold a schema.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.meta.errors import FieldError
 from holdfast.meta.schemas.check import Found, check_value, is_unchanged, resource_problems, set_problems
-from holdfast.meta.schemas.constraints import Path, Patterns, name_of, python_patterns
+from holdfast.meta.schemas.constraints import Finding, Path, Patterns, name_of, python_patterns
+from holdfast.meta.schemas.messages import field_error
 from holdfast.meta.schemas.nodes import OBJECT_META, Node
 
 _ROOT: Final[Path] = ()
@@ -29,20 +31,21 @@ _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def compile(schema: Mapping[str, Any], *, patterns: Patterns = python_patterns, resource: bool = True) -> Schema:
-    """Reads a schema for use.
+    """Compiles a schema.
 
-    `patterns` makes searches of the schema's patterns; give an engine that cannot be stalled where schemas come
-    from strangers.  `resource` says that the values are whole objects, with apiVersion, kind and metadata.
+    `patterns` makes searches of the schema's patterns; give an engine with linear running time where users may write
+    schemas.  `resource` says that the values are whole objects, with apiVersion, kind and metadata.
     """
-    return Schema(Node(schema, patterns, resource=resource), Node(OBJECT_META, patterns))
+    return Schema(schema, Node(schema, patterns, resource=resource), Node(OBJECT_META, patterns))
 
 
 class Schema:
-    """A schema, ready for use.  Make it with `compile`."""
+    """A compiled schema.  Make it with `compile`; `source` is what it was compiled from."""
 
-    __slots__ = ("_meta", "_root")
+    __slots__ = ("_meta", "_root", "source")
 
-    def __init__(self, root: Node, meta: Node) -> None:
+    def __init__(self, source: Mapping[str, Any], root: Node, meta: Node) -> None:
+        self.source = source
         self._root = root
         self._meta = meta
 
@@ -62,6 +65,10 @@ class Schema:
         """Writes the defaults of absent fields; a null that is not allowed counts as absent."""
         _default(self._root, obj)
 
+    def drop_nulls(self, obj: Any) -> None:
+        """Drops nulls that are not allowed, and writes no defaults in their place."""
+        _default(self._root, obj, fill=False)
+
     def validate(self, obj: Any, *, path: str = "", old: Any = None) -> list[FieldError]:
         """Every problem.  What an update leaves as it was is not held against it."""
         return [*self.check_values(obj, path=path, old=old), *self.check_rest(obj, path=path, old=old)]
@@ -72,10 +79,9 @@ class Schema:
         start: Path = ((), path) if path else _ROOT
         check_value(self._root, obj, start, found)
         if found and old is not None:
-            found = [each for each in found if not is_unchanged(self._root, each[0], start, (obj, old))]
-        return [
-            error if error.field else FieldError(error.type, "<nil>", error.value, error.detail) for _, error in found
-        ]
+            found = [each for each in found if not is_unchanged(self._root, each.path, start, (obj, old))]
+        errors = map(field_error, found)
+        return [error if error.field else replace(error, field="<nil>") for error in errors]
 
     def check_rest(self, obj: Any, *, path: str = "", old: Any = None) -> list[FieldError]:
         """The problems that take a second look: embedded resources, and lists that are sets or maps."""
@@ -85,7 +91,15 @@ class Schema:
             duplicates = list(set_problems(self._root, obj, start))
             if duplicates and (old is None or not any(set_problems(self._root, old, start))):
                 found += duplicates
-        return found
+        return [field_error(each) for each in found]
+
+    def findings(self, obj: Any) -> list[Finding]:
+        """Everything that is wrong with a value, unknown fields (``unknown``) included, as facts."""
+        unknown: list[Path] = []
+        self._sift(self._root, obj, _ROOT, unknown, drop=False)
+        found: Found = [Finding("unknown", path) for path in unknown]
+        check_value(self._root, obj, _ROOT, found)
+        return [*found, *resource_problems(self._root, obj, _ROOT), *set_problems(self._root, obj, _ROOT)]
 
     def _sift(self, node: Node, value: Any, path: Path, found: list[Path], *, drop: bool, keep: bool = False) -> None:
         """Finds unknown fields; `keep` holds inside a list whose own node keeps them."""
@@ -118,11 +132,11 @@ class Schema:
                     del value[key]
 
 
-def _default(node: Node, value: Any) -> None:
+def _default(node: Node, value: Any, *, fill: bool = True) -> None:
     if type(value) is dict:
-        for name, default in node.defaulted:
+        for name, default in node.defaulted if fill else ():
             if value.get(name) is None and not (name in value and node.properties[name].nullable):
-                value[name] = _copied(default)
+                value[name] = copied(default)
         properties, additional = node.properties, node.additional
         nulls: list[str] = []
         for key, item in value.items():
@@ -133,24 +147,25 @@ def _default(node: Node, value: Any) -> None:
                 if not inner.nullable:
                     nulls.append(key)
             elif inner.has_inside and type(item) in (dict, list):
-                _default(inner, item)
+                _default(inner, item, fill=fill)
         for key in nulls:
             inner = properties.get(key) or additional
-            if inner is not None and inner.has_default:
-                value[key] = _copied(inner.default)
+            if fill and inner is not None and inner.has_default:
+                value[key] = copied(inner.default)
                 _default(inner, value[key])
             else:
                 del value[key]
     elif type(value) is list and node.items is not None:
         items = node.items
         for index, item in enumerate(value):
-            if item is None and items.has_default and not items.nullable:
-                value[index] = item = _copied(items.default)
+            if fill and item is None and items.has_default and not items.nullable:
+                value[index] = item = copied(items.default)
             if items.has_inside and type(item) in (dict, list):
-                _default(items, item)
+                _default(items, item, fill=fill)
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """A copy of a JSON value that shares no object or list with it; tuples become lists."""
     if type(value) is dict:
-        return {key: _copied(item) for key, item in value.items()}
-    return [_copied(item) for item in value] if type(value) is list else value
+        return {key: copied(item) for key, item in value.items()}
+    return [copied(item) for item in value] if isinstance(value, list | tuple) else value
