@@ -16,11 +16,11 @@ from holdfast.meta.errors import Cause, Details, Forbidden, NotFound
 
 NAMESPACES: Final = "/namespaces"
 PROTECTED: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-"""Namespaces that always exist; they are made when the server is, and cannot be deleted."""
+"""Namespaces that always exist: the server creates them at its start, and they cannot be deleted."""
 
 
 def namespaces(store: Store) -> Admit:
-    """Nothing is created in a namespace that does not exist or is going."""
+    """Refuse to create objects in a namespace that does not exist or is terminating."""
 
     async def admit(
         writing: Writing, obj: Object, old: Object | None, operation: str
@@ -53,13 +53,13 @@ def _going(writing: Writing, obj: Object, namespace: str) -> Forbidden:
 
 
 def check_deletable(entry: Entry) -> None:
-    """The namespaces that the server itself stands on stay."""
+    """Refuse to delete the namespaces in `PROTECTED`."""
     if entry.resource == NAMESPACES and entry.name in PROTECTED:
         raise Forbidden.of("namespaces", entry.name, why="this namespace may not be deleted")
 
 
 def in_order(*each: Admit) -> Admit:
-    """Ask one after another; each sees what the one before made of the object."""
+    """Run admission steps in order; each gets the object that the previous one returned."""
 
     async def admit(
         writing: Writing, obj: Object, old: Object | None, operation: str

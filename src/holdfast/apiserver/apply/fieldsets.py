@@ -52,7 +52,7 @@ def union(left: Tree, right: Tree) -> Tree:
 
 
 def difference(left: Tree, right: Tree) -> Tree:
-    """What is in the left and not in the right; an owner of a node does not own what is below it."""
+    """What is in the left and not in the right; an owner of a node does not own its children."""
     if not right:
         return left
     kept: Tree = {}
@@ -117,7 +117,7 @@ def _common(left: Tree, right: Tree) -> Tree | None:
 
 
 def _node(kept: Tree) -> Tree | None:
-    """A node in its one spelling: none if nothing is left, a leaf if only itself is."""
+    """A node in canonical form: None if it is empty, a leaf if it has only itself."""
     if not kept:
         return None
     return LEAF if len(kept) == 1 and SELF in kept else kept
@@ -135,7 +135,7 @@ def parse(value: Any) -> Tree:
 
 
 def ordered(tree: Tree) -> Tree:
-    """The tree in canonical order, fit to be written; none of its parts are shared."""
+    """A copy of the tree in canonical order."""
     return {element: ordered(tree[element]) if tree[element] else {} for element in _in_order(tree)}
 
 
@@ -221,7 +221,7 @@ _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def _json(value: Any) -> str:
-    """As Go writes it: whole floats without a fraction, and nothing that HTML would read."""
+    """JSON as Go writes it: whole floats without a fraction, and HTML characters escaped."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = _encode(value).decode()

@@ -17,11 +17,11 @@ from holdfast.meta.errors import MalformedError
 
 
 class UnmergeableError(MalformedError):
-    """A configuration with two items of the same key."""
+    """A configuration with list items that cannot be identified by their keys."""
 
 
 def check(config: Mapping[str, Any], structure: Structure) -> None:
-    """Refuse lists with duplicate items, because their fields could not be identified."""
+    """Refuse merged lists with items that lack their keys or have the same keys."""
     _check_fields(config, structure, "")
 
 
@@ -49,7 +49,7 @@ def _check_value(value: Any, structure: Structure, path: str) -> None:
 
 
 def merge(live: Object, config: Mapping[str, Any], structure: Structure) -> Object:
-    """`live` with what `config` says; shares with `live` what it leaves as it is, and nothing with `config`."""
+    """`live` with the fields of `config`; shares unchanged values with `live`, and nothing with `config`."""
     merged = dict(live)
     for name, value in config.items():
         merged[name] = _merged(merged[name], value, structure.child(name)) if name in merged else _copied(value)
@@ -57,7 +57,7 @@ def merge(live: Object, config: Mapping[str, Any], structure: Structure) -> Obje
 
 
 def _merged(live: Any, config: Any, structure: Structure) -> Any:
-    """A null in the configuration claims a field without changing what is in it."""
+    """A null in the configuration claims a field without changing its value."""
     if not live:
         return _copied(config)
     if isinstance(live, dict) and isinstance(config, dict | None) and not structure.atomic:
@@ -84,7 +84,7 @@ def _merged_list(live: list[Any], config: list[Any], structure: Structure) -> li
 
 
 def _order(live: Iterable[str], config: Sequence[str]) -> list[str]:
-    """The configuration's own order; what is only live stays before the shared item that it stood before."""
+    """The order of the configuration; an item that is only live stays before the shared item that follows it."""
     known, placed, order = set(live), 0, list[str]()
     wanted = set(config)
     for element in live:
@@ -107,7 +107,7 @@ def _copied(value: Any) -> Any:
 
 
 def with_parents(tree: Tree, structure: Structure) -> Tree:
-    """The set with every named field above its members: who sets a field also keeps the objects that hold it."""
+    """The set with every named field above its members: a manager that sets a field also keeps its parents."""
     whole: Tree = {}
     for element, node in tree.items():
         name = element[2:]
@@ -122,7 +122,7 @@ def with_parents(tree: Tree, structure: Structure) -> Tree:
 
 
 def without(obj: Object, gone: Tree, structure: Structure, *, kept: Tree) -> Object:
-    """The object without the members of `gone` and all below them; what this empties goes too, unless it is `kept`."""
+    """The object without the members of `gone` and their children, and without parents that this empties unless `kept`."""
     rest: Object = {}
     for name, value in obj.items():
         node = gone.get(f"f:{name}")

@@ -17,7 +17,7 @@ from holdfast.apiserver.resources import Object
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 _FILLED_IN: Final = frozenset({"securityContext"})
-"""Structs that are empty by default, but not there before defaulting."""
+"""Structs that are empty by default, but absent before defaulting."""
 
 _TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 _OBJECT_META: Final[Mapping[str, Any]] = {
@@ -39,7 +39,7 @@ _OBJECT_META: Final[Mapping[str, Any]] = {
 class Structure:
     """Ownership by schema: which values are divided into fields, and which are owned as a whole.
 
-    Children are read when they are first met, so that schemas may be large, shared and circular.
+    Children are read on first use, so that schemas may be large, shared and circular.
     """
 
     __slots__ = ("_additional", "_defaults", "_embedded", "_fields", "_item", "_items", "_open", "_properties",
@@ -77,7 +77,7 @@ class Structure:
         elif field in self._properties:
             found = Structure(self._properties[field])
         else:
-            # Not kept by name: the keys of maps are the users', and without end.
+            # Not cached by name: users choose the keys of maps, and there is no bound on them.
             self._rest = self._rest or Structure(self._additional)
             return self._rest
         self._fields[field] = found
@@ -89,7 +89,7 @@ class Structure:
         return self._item
 
     def index(self, items: Sequence[Any]) -> dict[str, list[Any]] | None:
-        """The items of a divided list by path element; None if one has no name, so that the list is one value."""
+        """The items of a divided list by path element; None if an item lacks its keys: the list is one value."""
         found: dict[str, list[Any]] = {}
         for item in items:
             element = self.element(item)
@@ -99,7 +99,7 @@ class Structure:
         return found
 
     def element(self, item: Any) -> str | None:
-        """How a path names an item of a divided list; None if it lacks what names it."""
+        """The path element of an item of a divided list; None if it lacks its keys."""
         if not self.keys:
             return value_element(item) if isinstance(item, str | int | float) else None
         if not isinstance(item, dict):
@@ -115,7 +115,7 @@ class Structure:
         return key_element(self.keys, *values)
 
     def blank(self) -> Object:
-        """An object of a built-in kind before anything is set: some fields are written all the same."""
+        """An empty object of a built-in kind, with the fields that are always written."""
         written: Object = {}
         for name, schema in self._properties.items():
             default = schema.get("default")
@@ -144,12 +144,12 @@ _MOST_STRUCTURES: Final = 2048
 
 
 def structure_of(schema: Mapping[str, Any]) -> Structure:
-    """The structure of whole objects of a kind; remembered for as long as the schema is the same value."""
+    """The structure of a kind; cached as long as the schema is the same value."""
     known = _structures.get(id(schema))
     if known is None:
         if len(_structures) >= _MOST_STRUCTURES:
             _structures.clear()
-        # The schema is kept too, lest another takes its place in memory.
+        # The schema is kept too, so that its id is not reused.
         known = _structures[id(schema)] = (schema, Structure(schema, embedded=True))
     return known[1]
 
@@ -171,7 +171,7 @@ def ownable(obj: Mapping[str, Any]) -> Object:
 
 
 def of_object(obj: Mapping[str, Any], structure: Structure) -> Tree:
-    """The fields that an applied configuration speaks of: its leaves, the items of its lists, the keys of its maps."""
+    """The fields of an applied configuration: its leaves, the items of its lists, the keys of its maps."""
     owned = ownable(obj)
     if not owned["metadata"]:
         del owned["metadata"]
@@ -202,7 +202,7 @@ def _below(value: Any, structure: Structure) -> Tree | None:
 
 
 def _item_fields(items: list[Any], structure: Structure) -> Tree:
-    """An item is owned itself; of one that stands there twice, nothing else can be said."""
+    """An item is owned itself; of a duplicate item, nothing else is."""
     below = _below(items[0], structure) if len(items) == 1 else None
     return {SELF: LEAF, **below} if below else LEAF
 
@@ -237,7 +237,7 @@ def _compare_fields(
 
 
 def _compare_values(element: str, old: Any, new: Any, structure: Structure, changed: Tree, removed: Tree) -> None:
-    """Note under `element` how two different values differ."""
+    """Record under `element` how two values differ."""
     parts = _parts(old, new, structure)
     if parts is None:
         _replace(element, _whole(old, structure), _whole(new, structure), changed, removed)
@@ -250,7 +250,7 @@ def _compare_values(element: str, old: Any, new: Any, structure: Structure, chan
 
 
 def _replace(element: str, old: Tree, new: Tree, changed: Tree, removed: Tree) -> None:
-    """Note that a value took the place of another, and what was below that one is gone."""
+    """Record that a value replaced another, and that the children of the old one are gone."""
     changed[element] = new
     gone = {name: node for name, node in old.items() if name != SELF}
     if gone:
@@ -283,12 +283,12 @@ def _parts(old: Any, new: Any, structure: Structure) -> tuple[Tree, Tree] | None
 
 
 def _comparable(kind: type, old: Any, new: Any) -> bool:
-    """Whether both are of one kind; null is empty, unless there is nothing but emptiness to compare."""
+    """Whether both are of the same JSON type; null counts as empty, unless both are empty."""
     return bool(old or new) and all(value is None or isinstance(value, kind) for value in (old, new))
 
 
 def _whole(value: Any, structure: Structure) -> Tree:
-    """A value that comes or goes, with all that is in it."""
+    """The fields of a value that is added or removed."""
     if not value:
         return LEAF
     if isinstance(value, dict):

@@ -70,9 +70,9 @@ def track(
     subresource: str = "",
     custom: bool = False,
 ) -> list[Entry] | None:
-    """The managed fields of `new`, which takes the place of `old`; None if it is to have none.
+    """The managed fields of `new`, which replaces `old`; None if it has none.
 
-    What changed is the manager's alone from now on.  A client may write managedFields too, and resets them with an
+    From now on the manager alone owns what changed.  A client may write managedFields too, and resets them with an
     empty list or ``[{}]``; from then on they are not tracked until the next apply.
     """
     entries = _starting_point(old, new, subresource)
@@ -88,7 +88,7 @@ def track(
 
 
 def _starting_point(old: Object | None, new: Object, subresource: str) -> list[Entry]:
-    """Whose entries count: the client's, if it wrote some that can be read; else those in store."""
+    """The entries to start from: the client's, if it wrote valid ones; else the stored ones."""
     stored = _entries(old or {})
     given = new["metadata"].get("managedFields")
     if subresource or given is None or given == stored:
@@ -102,14 +102,14 @@ def _starting_point(old: Object | None, new: Object, subresource: str) -> list[E
 
 
 def _before(old: Object | None, structure: Structure, *, custom: bool) -> Object:
-    """What a write is compared with; a new object of a built-in kind has its empty structs from the start."""
+    """The object that a write is compared with; a new object of a built-in kind has its empty structs already."""
     if old is not None:
         return old
     return {"metadata": {}} if custom else structure.blank()
 
 
 def _yielded(entries: Iterable[Entry], changes: Comparison) -> list[Entry]:
-    """The entries without what has changed hands or is gone; those that own nothing any more are dropped."""
+    """The entries without the fields that have another owner now or are gone; empty entries are dropped."""
     gone = union(changes.changed, changes.removed)
     left = ((entry, difference(entry["fieldsV1"], gone)) for entry in entries)
     return [{**entry, "fieldsV1": fields} for entry, fields in left if fields]
@@ -124,7 +124,7 @@ def _taken(entries: list[Entry], entry: Entry, fields: Tree, time: str) -> list[
 
 
 def _capped(entries: list[Entry]) -> list[Entry]:
-    """The entries with no more than ten of updates: the oldest of each version become one."""
+    """The entries with at most ten of updates: the oldest of each version are merged."""
     updates = [entry for entry in entries if entry["operation"] != "Apply"]
     excess = len(updates) - _MOST_UPDATES
     if excess <= 0:
@@ -142,7 +142,7 @@ def _capped(entries: list[Entry]) -> list[Entry]:
 
 
 def _age(entry: Entry) -> tuple[Any, ...]:
-    """Oldest first; what was merged before comes before all."""
+    """Oldest first; merged entries come before all others."""
     return (entry.get("manager") != _ANCIENT, entry.get("time") or "", *_identity(entry))
 
 
@@ -171,8 +171,8 @@ def apply(
     """The object that `live` becomes when `manager` applies `config`, with its managed fields.
 
     `status` says that the kind has a status subresource, so that a plain apply leaves the status alone.  Raises
-    Conflict where others own what would change, and BadRequest where the configuration cannot be merged.  The result
-    shares with `live` what it leaves as it is, and nothing with `config`.
+    Conflict if other managers own fields that would change, and BadRequest if the configuration cannot be merged.
+    The result shares unchanged values with `live`, and nothing with `config`.
     """
     structure = structure_of(schema)
     said = _scoped(_checked(config, structure, api_version), subresource=subresource, status=status)
@@ -193,7 +193,7 @@ def apply(
         _refuse_conflicts(stored, others, changes, structure, manager=manager, api_version=api_version)
     entries = _yielded(others, changes)
     if applied:
-        # As in Kubernetes, an apply that changes nothing of the object leaves no time of its own.
+        # As in Kubernetes, an apply that changes nothing does not set a new time.
         same = ownable(merged) == ownable(stored)
         time = (previous or {}).get("time") if same else times.format(now)
         entries.append(_filled(own, applied, time))
@@ -232,7 +232,7 @@ def _untyped(config: Object, why: str, *, api_version: str) -> BadRequest:
 
 
 def _scoped(config: Object, *, subresource: str, status: bool) -> Object:
-    """The part of a configuration that its endpoint can set."""
+    """The part of a configuration that the resource or subresource can set."""
     if subresource == "status":
         metadata = {name: value for name, value in (config.get("metadata") or {}).items() if name in _IDENTITY}
         kept = {name: value for name, value in config.items() if name in ("apiVersion", "kind", "status")}
@@ -300,7 +300,7 @@ def _finished(merged: Object, entries: list[Entry], kubectl: Object | None) -> O
     metadata = {name: value for name, value in merged["metadata"].items() if name != "managedFields"}
     annotations = metadata.get("annotations") or {}
     if kubectl is not None and annotations.get(LAST_APPLIED):
-        # kubectl goes back to applying from the client's side by this annotation, so it has to stay true.
+        # kubectl uses this annotation if it returns to client-side apply, so it has to stay correct.
         metadata["annotations"] = {**annotations, LAST_APPLIED: _last_applied(kubectl)}
     if entries:
         metadata["managedFields"] = _sorted(entries)
@@ -337,7 +337,7 @@ def _filled(entry: Entry, fields: Tree, time: str | None) -> Entry:
 
 
 def _identity(entry: Entry) -> tuple[str, str, str, str]:
-    """What makes two entries the same: an applier may come with another version, an updater may not."""
+    """The identity of an entry: applies of one manager share an entry across versions, updates do not."""
     operation = entry["operation"]
     version = "" if operation == "Apply" else entry["apiVersion"]
     return (entry.get("manager") or "", operation, version, entry.get("subresource") or "")
@@ -352,7 +352,7 @@ def _sorted(entries: list[Entry]) -> list[Entry]:
 
 
 def _shown(entry: Entry) -> str:
-    """A manager as people know it: ``"two"``, or ``"kubectl" with subresource "status" using apps/v1``."""
+    """A manager as messages show it: ``"two"``, or ``"kubectl" with subresource "status" using apps/v1``."""
     words = _quoted(entry.get("manager") or "")
     if entry.get("subresource"):
         words += f" with subresource {_quoted(entry['subresource'])}"
@@ -376,7 +376,7 @@ class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_
 
 
 def _read(entries: Any) -> list[Entry]:
-    """The entries that a client wrote, each in its one spelling."""
+    """The entries that a client wrote, in canonical form."""
     try:
         written = msgspec.convert(entries, list[_Written])
     except msgspec.ValidationError as error:

@@ -29,7 +29,7 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 _OPEN_TREES: Final = ("/healthz/", "/livez/", "/readyz/")
 
 UidOf = Callable[[str, str, str], str | None]
-"""The uid of the object of a resource, namespace and name that exists now; None if there is none."""
+"""The uid of an existing object by resource, namespace and name; None if it does not exist."""
 
 
 def is_open(path: str) -> bool:
@@ -39,14 +39,14 @@ def is_open(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A token that was accepted: whose it is, and for which of the audiences that were asked for."""
+    """An accepted token: its user, and those of the requested audiences that it is valid for."""
 
     user: User
     audiences: tuple[str, ...]
 
 
 class Authenticator:
-    """Knows the admin's token, and which service accounts exist."""
+    """Authenticates requests by certificate, admin token or service account token."""
 
     def __init__(self, *, admin_token: str, issuer: Issuer, uid_of: UidOf) -> None:
         self._admin_token = admin_token.encode()
@@ -56,7 +56,7 @@ class Authenticator:
     def user(self, request: Request, now: datetime) -> User:
         """The user of a request; raises `Unauthorized` for a token that is not accepted."""
         if request.user.name != ANONYMOUS.name:
-            return request.user  # the connection proved it
+            return request.user  # verified by the TLS connection
         scheme, _, token = request.headers.get("authorization", "").strip().partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
@@ -69,7 +69,7 @@ class Authenticator:
     def verify(self, token: str, *, now: datetime, audiences: tuple[str, ...] = ()) -> Verified:
         """The user of a token for any of `audiences` or for this server; raises `TokenError` if it is not valid."""
         wanted = audiences or self.issuer.audiences
-        # Bytes, since comparing text takes ASCII alone; and first, so that it takes the same time for any token.
+        # Bytes, since text comparison accepts ASCII only; and first, so that it takes the same time for any token.
         if hmac.compare_digest(token.encode(errors="replace"), self._admin_token):
             accepted = tuple(each for each in wanted if each in self.issuer.audiences)
             if not accepted:
@@ -103,7 +103,7 @@ class Authenticator:
 
 
 def account_user(claims: Claims) -> User:
-    """The user that a service account's token stands for."""
+    """The user of a service account token."""
     holder = claims.holder
     extra = {"authentication.kubernetes.io/credential-id": (f"JTI={claims.jti}",)}
     for kind, bound in (("pod", holder.pod), ("node", holder.node)):
@@ -118,7 +118,7 @@ def account_groups(namespace: str) -> tuple[str, str]:
 
 
 def account_of(user: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that a user name stands for, if it is one's."""
+    """Namespace and name of the service account of a user name; None if it is not one."""
     match user.split(":"):
         case ["system", "serviceaccount", namespace, name] if namespace and name:
             return namespace, name
@@ -129,7 +129,7 @@ def account_of(user: str) -> tuple[str, str] | None:
 def certificate_user(certificate: Mapping[str, Any], now: datetime) -> User | None:
     """The user that a verified client certificate names, in the form that `ssl` returns it.
 
-    A connection outlives the moment at which its certificate was verified, so the end is looked at again.
+    A connection may outlive its certificate, so the expiry is checked on every request.
     """
     if now.timestamp() >= ssl.cert_time_to_seconds(certificate["notAfter"]):
         raise Unauthorized.of()
@@ -154,7 +154,7 @@ class Impersonation:
 
 
 def impersonation(headers: Mapping[str, str]) -> Impersonation | None:
-    """Read the ``Impersonate-`` headers.  A header that was sent several times has one value a line."""
+    """Read the ``Impersonate-`` headers.  A repeated header has one value per line."""
     if not any(name.startswith(_IMPERSONATE) for name in headers):
         return None
     name = headers.get("impersonate-user", "")

@@ -21,10 +21,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 AUTHORITY_LIFETIME: Final = timedelta(days=3650)
 LEAF_LIFETIME: Final = timedelta(days=365)
 RENEWED_BEFORE: Final = timedelta(days=90)
-"""A certificate with less than this left is made anew."""
+"""A certificate with less validity left than this is renewed."""
 
 _SKEW: Final = timedelta(hours=1)
-"""Certificates begin this long ago, for clients whose clock is behind."""
+"""Certificates are valid from this long ago, for clients whose clock is behind."""
 
 SERVICE_NAMES: Final = (
     "localhost",
@@ -37,7 +37,7 @@ LOOPBACK: Final = ("127.0.0.1", "::1")
 
 
 class CertificateError(ValueError):
-    """Bytes that are not a certificate, or not a key that we can use."""
+    """Bytes that are not a certificate, or not a usable key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def new_authority(now: datetime) -> Pair:
-    """An authority that signs leaves and nothing else."""
+    """A certificate authority that can sign leaf certificates only."""
     key = new_key()
     name = _name("holdfast-ca")
     certificate = (
@@ -106,24 +106,24 @@ def new_authority(now: datetime) -> Pair:
 
 
 def new_serving(authority: Pair, hosts: Iterable[str], *, now: datetime) -> Pair:
-    """A certificate for a server that is reached under `hosts`: names and addresses."""
+    """A serving certificate for `hosts`: names and addresses."""
     alternatives = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
     return _leaf(authority, _name("kube-apiserver"), now=now, purpose=ExtendedKeyUsageOID.SERVER_AUTH, san=alternatives)
 
 
 def new_client(authority: Pair, user: str, *, groups: Iterable[str] = (), now: datetime) -> Pair:
-    """A certificate that authenticates a user: the common name is the user, organizations are groups."""
+    """A client certificate: the common name is the user, organizations are groups."""
     return _leaf(authority, _name(user, groups), now=now, purpose=ExtendedKeyUsageOID.CLIENT_AUTH)
 
 
 def hosts_for(bind: str) -> tuple[str, ...]:
-    """What a server bound to an address is called; an address that stands for all of them is left out."""
+    """The names and addresses of a server that is bound to an address; the unspecified address is left out."""
     extra = () if _address(bind) in (IPv4Address(0), IPv6Address(0)) else (bind,)
     return tuple(dict.fromkeys((*SERVICE_NAMES, *LOOPBACK, *extra)))
 
 
 def serves(pair: Pair, authority: Pair, *, hosts: Iterable[str], now: datetime) -> bool:
-    """Whether a serving certificate can still be used: ours, not near its end, and for all hosts."""
+    """Whether a serving certificate is usable: signed by the authority, not about to expire, and for all hosts."""
     if now >= pair.renew_at or pair.certificate.issuer != authority.certificate.subject:
         return False
     try:
@@ -135,7 +135,7 @@ def serves(pair: Pair, authority: Pair, *, hosts: Iterable[str], now: datetime) 
 
 
 def expired(authority: Pair, now: datetime) -> bool:
-    """Whether an authority is too old to sign a leaf that lasts."""
+    """Whether an authority expires before a new leaf certificate would."""
     return authority.certificate.not_valid_after_utc < now + LEAF_LIFETIME
 
 

@@ -19,7 +19,7 @@ EVERYTHING: Final = (Rule((ALL,), (ALL,), (ALL,)), Rule((ALL,), paths=(ALL,)))
 
 @dataclass(frozen=True, slots=True)
 class _Grant:
-    """The rules that a write gives away, and the permission that lifts the check."""
+    """The rules that a write grants, and the verb that permits it without a check."""
 
     rules: tuple[Rule, ...]
     verb: str
@@ -28,7 +28,7 @@ class _Grant:
 
 
 def check_escalation(authorizer: Authorizer, user: User, obj: Object, *, old: Object | None = None) -> None:
-    """Refuse a role or binding that would give more than its author may do; other kinds pass."""
+    """Refuse a role or binding that would grant more than its author may do; other kinds pass."""
     match obj.get("kind"):
         case "Role" | "ClusterRole":
             grant = _granted_by_role(obj, old)
@@ -52,7 +52,7 @@ def _granted_by_role(role: Object, old: Object | None) -> _Grant | None:
     if old is not None and rules_in(old) == rules and old.get("aggregationRule") == role.get("aggregationRule"):
         return None
     if role.get("aggregationRule"):
-        rules = EVERYTHING  # roles that do not exist yet may be selected
+        rules = EVERYTHING  # aggregation may select roles that do not exist yet
     return _Grant(rules, "escalate", _plural(role["kind"]), key_of(role)[1])
 
 
@@ -61,7 +61,7 @@ def _granted_by_binding(authorizer: Authorizer, binding: Object, old: Object | N
         return None  # the role that a binding refers to never changes
     reference = binding.get("roleRef") or {}
     kind, name = reference.get("kind", ""), reference.get("name", "")
-    # A role that is not there yet would give whatever it says later.
+    # The rules of a role that does not exist yet are unknown.
     rules = authorizer.policy.role(kind, name, namespace=key_of(binding)[0])
     return _Grant(EVERYTHING if rules is None else rules, "bind", _plural(kind), name)
 

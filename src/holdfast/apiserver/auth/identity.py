@@ -29,12 +29,12 @@ _ADMIN_TOKEN: Final = "admin.token"
 
 
 class IdentityError(Exception):
-    """What is kept cannot be used; the message names the file and the remedy."""
+    """A stored file cannot be used; the message names the file and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Everything that makes a server this server."""
+    """The keys, certificates and admin token of a server."""
 
     authority: Pair
     serving: Pair
@@ -43,7 +43,7 @@ class Identity:
 
     @classmethod
     def ephemeral(cls, bind: str, *, now: datetime) -> Identity:
-        """One that is gone with the process."""
+        """An identity in memory, gone with the process."""
         authority = certificates.new_authority(now)
         return cls(
             authority=authority,
@@ -54,7 +54,7 @@ class Identity:
 
     @classmethod
     def kept(cls, directory: Path, bind: str, *, now: datetime) -> Identity:
-        """The one in a directory; what is not there yet, or near its end, is made and written."""
+        """The identity in a directory; what is missing or about to expire is created and written."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         authority = _load_pair(directory, _AUTHORITY)
         if authority is None or certificates.expired(authority, now):
@@ -73,11 +73,11 @@ class Identity:
         )
 
     def renewed(self, bind: str, *, now: datetime) -> Identity:
-        """The same with a new serving certificate, for a server that runs longer than one lasts."""
+        """The same identity with a new serving certificate, for a server that outlives one."""
         return replace(self, serving=certificates.new_serving(self.authority, certificates.hosts_for(bind), now=now))
 
     def tls(self) -> ssl.SSLContext:
-        """A context that serves this identity and takes client certificates of its authority, where one is offered."""
+        """A TLS context that serves this identity and accepts client certificates of its authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.verify_mode = ssl.CERT_OPTIONAL
@@ -87,7 +87,7 @@ class Identity:
         return context
 
     def kubeconfig(self, url: str) -> str:
-        """A kubeconfig of the admin; JSON, which is YAML too."""
+        """The kubeconfig of the admin, in JSON (a subset of YAML)."""
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -108,7 +108,7 @@ class Identity:
 
 
 def load_serving(context: ssl.SSLContext, pair: Pair) -> None:
-    """Make a context serve a pair from the next connection on; `ssl` takes files alone."""
+    """Make a TLS context serve a certificate from the next connection on; `ssl` reads it from files only."""
     with TemporaryDirectory(prefix="holdfast-") as directory:
         path = Path(directory) / "serving.pem"
         write_private(path, pair.certificate_pem + pair.key_pem)
@@ -116,7 +116,7 @@ def load_serving(context: ssl.SSLContext, pair: Pair) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read; it is there whole or not at all, even after a crash."""
+    """Write a file that only its owner can read, atomically even in case of a crash."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -138,13 +138,13 @@ def _load_pair(directory: Path, name: str) -> Pair | None:
     try:
         return Pair.load(certificate.read_bytes(), key.read_bytes())
     except CertificateError as error:
-        # Made anew silently, an authority would turn every kubeconfig in use into a riddle.
+        # A new authority would silently invalidate every kubeconfig in use.
         raise IdentityError(f"{certificate}: {error}; restore it, or remove it to have it made anew") from error
 
 
 def _write_pair(directory: Path, name: str, pair: Pair) -> None:
     certificate, key = _paths(directory, name)
-    # A key without its certificate is no pair yet, so a crash between the two only makes both anew.
+    # A key without its certificate does not count, so after a crash between the two both are created again.
     certificate.unlink(missing_ok=True)
     write_private(key, pair.key_pem)
     write_private(certificate, pair.certificate_pem)

@@ -50,7 +50,7 @@ class Rule:
         )
 
     def atoms(self) -> Iterator[Rule]:
-        """The same as rules with one verb on one thing each."""
+        """The rule as atoms: one verb on one resource or path each."""
         for verb, path in product(self.verbs, self.paths):
             yield Rule((verb,), paths=(path,))
         for verb, group, resource in product(self.verbs, self.groups, self.resources):
@@ -60,7 +60,7 @@ class Rule:
                 yield Rule((verb,), (group,), (resource,), (name,))
 
     def covers(self, atom: Rule) -> bool:
-        """Whether an atom allows nothing that this rule does not."""
+        """Whether this rule allows everything that an atom allows."""
         if not _has(self.verbs, atom.verbs[0]):
             return False
         if atom.paths:
@@ -83,7 +83,7 @@ class Rule:
 
 
 class Decision(NamedTuple):
-    """Whether something is allowed, and by what; for a refusal, what went wrong while deciding, if anything did."""
+    """Whether a request is allowed, and by which binding; for a refusal, errors during evaluation."""
 
     allowed: bool
     reason: str = ""
@@ -91,7 +91,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Grant:
-    """What one binding gives to one subject."""
+    """The rules that a binding grants to a subject."""
 
     rules: tuple[Rule, ...]
     description: str
@@ -135,7 +135,7 @@ class Policy:
         return Decision(False, f"RBAC: {_joined(problems)}" if problems else "")
 
     def rules_of(self, user: User, namespace: str) -> tuple[Rule, ...]:
-        """Everything that a user may do in a namespace, or in the whole cluster if it is empty."""
+        """All rules of a user in a namespace, or in the whole cluster if it is empty."""
         return tuple(dict.fromkeys(rule for grant in self._given(user, namespace) for rule in grant.rules))
 
     def role(self, kind: str, name: str, *, namespace: str) -> tuple[Rule, ...] | None:
@@ -143,7 +143,7 @@ class Policy:
         return self._roles.get((namespace if kind == "Role" else "", name))
 
     def missing(self, user: User, rules: Iterable[Rule], *, namespace: str) -> tuple[Rule, ...]:
-        """What the rules would give beyond what the user may do."""
+        """The rules that the user does not have."""
         if MASTERS in user.groups:
             return ()
         held = self.rules_of(user, namespace)
@@ -193,14 +193,14 @@ class Authorizer:
         return self.policy.allowed(user, info)
 
     def check(self, user: User, info: RequestInfo) -> None:
-        """Let it pass, or raise `Forbidden`."""
+        """Raise `Forbidden` if a request is not allowed."""
         decision = self.allowed(user, info)
         if not decision.allowed:
             raise forbidden(user, info, reason=decision.reason)
 
 
 def forbidden(user: User, info: RequestInfo, *, reason: str = "") -> Forbidden:
-    """The refusal in Kubernetes' words."""
+    """The error message of Kubernetes for a refusal."""
     who = f'User "{user.name}" cannot {info.verb}'
     tail = f": {reason}" if reason else ""
     if not info.is_resource:
@@ -243,7 +243,7 @@ def _selectors(role: Object) -> list[LabelSelector] | None:
         try:
             selectors.append(LabelSelector.from_object(selector))
         except SelectorError:
-            continue  # one that cannot be read selects nothing
+            continue  # an invalid selector selects nothing
     return selectors
 
 

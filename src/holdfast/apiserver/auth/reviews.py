@@ -23,7 +23,7 @@ AUTHORIZATION: Final = "authorization.k8s.io"
 
 
 def token_review(authenticator: Authenticator, review: Object, *, now: datetime) -> Object:
-    """Whose token is it?"""
+    """TokenReview: the user of a token."""
     spec = _mapping(review, "spec")
     token = _text(spec, "token")
     if not token:
@@ -37,12 +37,12 @@ def token_review(authenticator: Authenticator, review: Object, *, now: datetime)
 
 
 def self_subject_review(user: User, review: Object) -> Object:
-    """Who am I?"""
+    """SelfSubjectReview: the current user."""
     return review | {"status": {"userInfo": user_info(user)}}
 
 
 def access_review(authorizer: Authorizer, user: User, review: Object) -> Object:
-    """May this user, or I, do that?  For the three kinds of access review."""
+    """SubjectAccessReview, SelfSubjectAccessReview and LocalSubjectAccessReview: whether a user may do something."""
     kind = review.get("kind", "")
     spec = _mapping(review, "spec")
     problems = _attribute_problems(spec)
@@ -63,7 +63,7 @@ def access_review(authorizer: Authorizer, user: User, review: Object) -> Object:
 
 
 def rules_review(authorizer: Authorizer, user: User, review: Object) -> Object:
-    """What may I do in this namespace?"""
+    """SelfSubjectRulesReview: the rules of the current user in a namespace."""
     namespace = _text(_mapping(review, "spec"), "namespace")
     if not namespace:
         raise BadRequest("no namespace on request")
@@ -77,7 +77,7 @@ def rules_review(authorizer: Authorizer, user: User, review: Object) -> Object:
 
 
 def token_request(issuer: Issuer, account: Object, request: Object, *, uid_of: UidOf, now: datetime) -> Object:
-    """A token for a service account that exists."""
+    """TokenRequest: issue a token for an existing service account."""
     spec = _mapping(request, "spec")
     metadata = account["metadata"]
     name, namespace = metadata["name"], metadata["namespace"]

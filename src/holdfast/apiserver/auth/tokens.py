@@ -27,7 +27,7 @@ SHORTEST: Final = timedelta(minutes=10)
 LONGEST: Final = timedelta(seconds=2**32)
 DEFAULT_LIFETIME: Final = timedelta(hours=1)
 BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
-"""Kinds that a token can be bound to, and their resources: it is void once the object is gone."""
+"""Kinds that a token can be bound to, and their resources; the token is not valid once the object is deleted."""
 
 _LONGEST_TEXT: Final = 16 * 1024
 _COORDINATE: Final = 32
@@ -38,14 +38,14 @@ class TokenError(Exception):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """An object by name, and which one of that name."""
+    """An object by name and uid."""
 
     name: str
     uid: str
 
 
 class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whose token it is, and what it is bound to."""
+    """The service account of a token, and the objects that it is bound to."""
 
     namespace: str
     serviceaccount: Reference
@@ -55,7 +55,7 @@ class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token says."""
+    """The claims of a token."""
 
     iss: str
     sub: str
@@ -78,14 +78,14 @@ _read_claims: Final = msgspec.json.Decoder(Claims).decode
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A new token and when it ends."""
+    """A new token and its expiry."""
 
     token: str
     expires: datetime
 
 
 class Issuer:
-    """Signs tokens with one key and reads those that it signed."""
+    """Signs tokens with one key, and verifies them."""
 
     def __init__(
         self, key: ec.EllipticCurvePrivateKey, *, url: str = ISSUER, audiences: tuple[str, ...] = (ISSUER,)
@@ -98,7 +98,7 @@ class Issuer:
         point = self._public.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
         self._key_id = _encoded(hashlib.sha256(point).digest())
         self._point = point
-        # A client presents the same token with every request, and what was signed stays signed.
+        # Cached, because a client sends the same token with every request and its signature stays valid.
         self._signed = lru_cache(maxsize=1024)(self._read_signed)
 
     def issue(
@@ -129,7 +129,7 @@ class Issuer:
         return Issued(self._sign(claims), datetime.fromtimestamp(end, tz=now.tzinfo))
 
     def verify(self, token: str, now: datetime) -> Claims:
-        """What a token of ours says, if it is in force; else `TokenError`."""
+        """The claims of a valid token of this issuer; raises `TokenError` otherwise."""
         claims = self._signed(token)
         instant = now.timestamp()
         if instant >= claims.exp:
@@ -168,7 +168,7 @@ class Issuer:
         header, _, claims = content.partition(".")
         try:
             stated = _read_header(_decoded(header))
-            # The key decides the algorithm; a token that names another is not ours.
+            # The key determines the algorithm; a token with another one is not of this issuer.
             if stated.alg != "ES256" or stated.kid != self._key_id:
                 raise TokenError("service account token was signed with another key")
             self._public.verify(_der(_decoded(signature)), content.encode(), ec.ECDSA(hashes.SHA256()))

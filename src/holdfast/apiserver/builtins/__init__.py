@@ -53,7 +53,7 @@ _DECLARED: Final[tuple[ResourceType, ...]] = (
 
 
 class Conversion(NamedTuple):
-    """The way between the version that is asked for and the one that is kept."""
+    """The conversion between a served version and the stored one."""
 
     stored_as: GVK
     to_stored: Callable[[Object], Object]
@@ -73,11 +73,11 @@ FIELD_VALUES: Final[Mapping[tuple[str, str], Callable[[Object], str]]] = {
         lambda obj: field_value(obj, "source.component") or field_value(obj, "reportingComponent")
     ),
 }
-"""What a selector compares, by resource and field, where that is not the field's own value."""
+"""The value that a field selector compares, by resource and field, where it is computed."""
 
 
 def _completed(kind: ResourceType) -> ResourceType:
-    """A kind with how it is kept and selected."""
+    """A kind with its conversion and computed field selectors."""
     values = {field: value for (key, field), value in FIELD_VALUES.items() if key == kind.key}
     conversion = CONVERSIONS.get(kind.gvk)
     if conversion is None:

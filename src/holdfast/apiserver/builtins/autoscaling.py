@@ -24,7 +24,7 @@ SOURCES: Final = {
     "ContainerResource": "containerResource",
     "External": "external",
 }
-"""Which field a metric of a type is in."""
+"""The field of each type of metric."""
 
 SHOWN_METRICS: Final = 2
 _BOTH: Final = "minAvailable and maxUnavailable cannot be both set"
@@ -77,7 +77,7 @@ def to_v2(v1: Object) -> Object:
 
 
 def to_v1(v2: Object) -> Object:
-    """A stored autoscaler as v1 shows it: of its metrics, the CPU's."""
+    """A stored autoscaler as v1, which has only the CPU metric."""
     v1 = copy.deepcopy(v2) | {"apiVersion": "autoscaling/v1"}
     v1["spec"].pop("behavior", None)
     for metric in v1["spec"].pop("metrics", None) or ():
@@ -139,7 +139,7 @@ def _validate_autoscaler_v1(obj: Object, old: Object | None) -> list[FieldError]
 
 
 def _targets(obj: Object) -> str:
-    """Each metric as it is and as it should be."""
+    """The current and the target value of each metric."""
     current = get(obj, "status", "currentMetrics", default=())
     wanted = get(obj, "spec", "metrics", default=())
     shown = [_target(metric, current[i] if i < len(current) else {}) for i, metric in enumerate(wanted)]

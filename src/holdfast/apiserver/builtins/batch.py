@@ -26,10 +26,10 @@ from holdfast.meta.errors import FieldError
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
 LEGACY_LABELS: Final = {CONTROLLER_UID: "controller-uid", JOB_NAME: "job-name"}
-"""The same labels from before they had a prefix; users still select by them."""
+"""The older labels without a prefix, which users may still select by."""
 
 CRON_NAME_MAX: Final = 52
-"""A job's name is the cron job's and eleven characters more."""
+"""The name of a Job is that of its CronJob and eleven more characters."""
 
 _NOT_NEGATIVE: Final = (
     "parallelism",
@@ -60,7 +60,7 @@ def _default_job_spec(spec: Object) -> None:
 
 
 def own_pods(obj: Object) -> None:
-    """Have a new job select its own pods and no others, by its uid."""
+    """Make a new Job select its own pods only, by its uid."""
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector"):
         return
@@ -110,7 +110,7 @@ def _job_selector(spec: Object) -> Problems:
 
 
 def _job_changes(spec: Object, old: Object) -> Problems:
-    """Of a job, only how many pods run at a time, deadlines and a suspended job's placement may change."""
+    """Only parallelism, deadlines, and the scheduling of a suspended Job may change."""
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     fixed = ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
     for name in fixed if elastic else ("completions", *fixed):
@@ -122,7 +122,7 @@ def _job_changes(spec: Object, old: Object) -> Problems:
 
 
 def _fixed_template(spec: Object, *, suspended: bool) -> Any:
-    """What of a job's template cannot change; of a suspended one, where its pods go still can."""
+    """The immutable part of a Job's template; a suspended Job may change its scheduling."""
     template = spec["template"]
     if not suspended:
         return template

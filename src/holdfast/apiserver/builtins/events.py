@@ -44,7 +44,7 @@ def to_core(event: Object) -> Object:
 
 
 def _validate_core(event: Object, old: Object | None) -> list[FieldError]:
-    """An event belongs to the namespace of what it is about; about something without one, to the default."""
+    """An Event must be in the namespace of its object; for a cluster-scoped object, in the default namespace."""
     about = get(event, "involvedObject", "namespace", default="")
     namespace = get(event, "metadata", "namespace", default="")
     allowed = (about,) if about else ("", "default", "kube-system")

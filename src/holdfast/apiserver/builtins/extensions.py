@@ -81,7 +81,7 @@ def _rule(rule: Object, path: str) -> Problems:
 
 
 def _client(client: Object, path: str) -> Problems:
-    """Exactly one way to call it: a URL or a service."""
+    """A client configuration must have either a URL or a service."""
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         yield FieldError.required(path, "exactly one of url or service is required")

@@ -26,7 +26,7 @@ REQUIRED_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
-"""What a secret of a known type must hold."""
+"""The keys that a Secret of a known type must have."""
 
 
 def _default_namespace(obj: Object) -> None:
@@ -36,14 +36,14 @@ def _default_namespace(obj: Object) -> None:
 
 
 def _new_namespace(obj: Object) -> None:
-    _default_namespace(obj)  # a name that the server made up is known only now
+    _default_namespace(obj)  # a generated name is known only now
     finalizers = obj["spec"].setdefault("finalizers", [])
     if NAMESPACE_FINALIZER not in finalizers:
         finalizers.append(NAMESPACE_FINALIZER)
 
 
 def _keep_finalizers(obj: Object, old: Object) -> None:
-    """Only its own subresource changes what a namespace waits for."""
+    """Only the finalize subresource changes the finalizers of a Namespace."""
     obj["spec"] = dict(old.get("spec") or {})
 
 
@@ -52,7 +52,7 @@ def _end_namespace(obj: Object, now: datetime) -> None:
 
 
 def _default_secret(obj: Object) -> None:
-    """What is given as text is kept as bytes."""
+    """Move stringData into data."""
     texts = obj.pop("stringData", None)
     if texts:
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
@@ -60,7 +60,7 @@ def _default_secret(obj: Object) -> None:
 
 
 def _data_problems(obj: Object, *, encoded: tuple[str, ...]) -> Problems:
-    """Keys that cannot name a file, and more data than an object may hold."""
+    """Invalid keys, and more data than an object may hold."""
     size = 0
     for where in ("data", "binaryData"):
         for key, value in (obj.get(where) or {}).items():

@@ -21,7 +21,7 @@ SYSTEM_PREFIX: Final = "system-"
 
 
 def _default_node(obj: Object) -> None:
-    """A node that says nothing of what pods may use lets them use all it has."""
+    """The allocatable resources of a Node are its capacity unless it sets them."""
     status = obj.get("status") or {}
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])

@@ -16,7 +16,7 @@ GROUP: Final = "rbac.authorization.k8s.io"
 
 
 def _default_binding(obj: Object) -> None:
-    """Users and groups are the group's own; service accounts are the core's."""
+    """Users and groups are in the RBAC API group, service accounts in the core group."""
     for subject in obj.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
             subject.setdefault("apiGroup", GROUP)

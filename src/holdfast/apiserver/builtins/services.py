@@ -40,7 +40,7 @@ def _default_service(obj: Object) -> None:
 
 
 def settle_address(obj: Object) -> None:
-    """What follows from the address of a service, once it has been allotted."""
+    """Set the fields that follow from the cluster IP of a Service."""
     spec = obj["spec"]
     if spec.get("type") == "ExternalName":
         return
@@ -55,7 +55,7 @@ def _family(address: str) -> str:
 
 
 def _keep_address(obj: Object, old: Object) -> None:
-    """An update that says nothing of the address means the one it has."""
+    """An update without a cluster IP keeps the current one."""
     spec, before = obj["spec"], old["spec"]
     if "ExternalName" not in (spec.get("type"), before.get("type")):
         kept = () if _moved(spec, before) else ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
@@ -141,7 +141,7 @@ def _is_address(text: str) -> bool:
 
 
 def _external(obj: Object) -> str:
-    """Where a service is reached from outside."""
+    """The external addresses of a Service."""
     spec, listed = obj.get("spec") or {}, get(obj, "spec", "externalIPs", default=[])
     match spec.get("type"):
         case "ExternalName":
@@ -274,7 +274,7 @@ def _parameters(obj: Object) -> str:
 
 
 def _default_policy(obj: Object) -> None:
-    """Ingress is meant unless a policy says otherwise; egress where it has rules for that."""
+    """The default policy types: Ingress, and Egress if the policy has egress rules."""
     spec = obj["spec"]
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", *(["Egress"] if spec.get("egress") else [])]

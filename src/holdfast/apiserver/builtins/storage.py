@@ -34,7 +34,7 @@ def _class_changes(obj: Object, old: Object) -> Problems:
 
 
 def _marked_name(obj: Object) -> str:
-    """The class that claims without one get is marked."""
+    """The name of a StorageClass, with a mark for the default class."""
     chosen = get(obj, "metadata", "annotations", DEFAULT_CLASS) == "true"
     return f"{obj['metadata']['name']} (default)" if chosen else str(obj["metadata"]["name"])
 

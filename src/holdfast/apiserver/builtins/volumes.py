@@ -43,7 +43,7 @@ def _access_modes(modes: list[str] | None, path: str) -> Problems:
 
 
 def claim_spec_problems(spec: Object, path: str) -> Problems:
-    """What is wrong with a claim, stored or in a template."""
+    """All problems of a claim spec, in a claim or in a template."""
     yield from _access_modes(spec.get("accessModes"), f"{path}.accessModes")
     storage = get(spec, "resources", "requests", "storage")
     at = f"{path}.resources[storage]"
@@ -63,7 +63,7 @@ def _validate_claim(obj: Object, old: Object | None) -> list[FieldError]:
 
 
 def _claim_changes(spec: Object, old: Object) -> Problems:
-    """A claim may be bound once, be given a class if it has none, grow, and change its class of attributes."""
+    """A claim may be bound once, get a class if it has none, grow, and change its VolumeAttributesClass."""
     before = old["spec"]
     bound = get(old, "status", "phase") == "Bound"
     mutable = {"resources", "volumeAttributesClassName"}

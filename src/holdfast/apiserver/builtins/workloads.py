@@ -79,7 +79,7 @@ def _default_replication_controller(obj: Object) -> None:
 
 
 def _selected_template(spec: Object, *, what: str) -> Problems:
-    """That a selector is there, means something, and selects the pods of the template."""
+    """A selector is required, must not be empty, and must match the labels of the template."""
     selector, labels = spec.get("selector"), get(spec, "template", "metadata", "labels", default={})
     broken = list(checks.label_selector(selector, "spec.selector"))
     if selector is None:
@@ -93,7 +93,7 @@ def _selected_template(spec: Object, *, what: str) -> Problems:
 
 
 def _with_claims(spec: Object) -> Object:
-    """The template of the pods, with the volumes that each of them gets from claims of its own."""
+    """The pod template of a StatefulSet, with the volumes of its claim templates."""
     template: Object = spec["template"]
     given = get(template, "spec", "volumes", default=[])
     named = {volume.get("name") for volume in given}
@@ -119,7 +119,7 @@ def _counts(spec: Object, *names: str) -> Problems:
 
 
 def _surge(update: Object, path: str) -> Problems:
-    """Bounds of a rolling update, of which one at least must let something happen."""
+    """The bounds of a rolling update, of which at least one must not be zero."""
     for name in ("maxUnavailable", "maxSurge"):
         yield from checks.int_or_percent(update.get(name), f"{path}.{name}")
     yield from checks.at_most_all(update.get("maxUnavailable"), f"{path}.maxUnavailable")

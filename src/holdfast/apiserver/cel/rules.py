@@ -72,7 +72,7 @@ class _CompileError(Exception):
 def _compiled(environment: Any, text: str) -> Any:
     try:
         return environment.compile(text)
-    except RuntimeError as error:  # the engine's only kind
+    except RuntimeError as error:  # the engine raises no other type
         raise _CompileError(re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", str(error))) from error
 
 

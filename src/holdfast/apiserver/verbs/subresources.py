@@ -170,7 +170,7 @@ def _done(said: tuple[str, ...]) -> Response:
 
 
 def _already_down(pod: Object) -> bool:
-    """A pod that is not ready does not count against a budget."""
+    """Whether a pod is pending, finished or being deleted, so that its eviction needs no budget."""
     status = pod.get("status") or {}
     return status.get("phase") in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 

@@ -43,12 +43,12 @@ _REFUSALS: Final = {
 
 
 class CallFailed(Exception):
-    """The webhook could not be asked, or did not answer as it must."""
+    """The webhook could not be called, or its response is not valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a webhook says: yes or no, why, what to change and what to warn of."""
+    """The response of a webhook: whether it allows the request, its status, patch and warnings."""
 
     allowed: bool
     status: Object
@@ -86,7 +86,7 @@ def request_of(
         "uid": uid,
         "kind": _kind(seen),
         "resource": _resource(kind),
-        # What belongs to a subresource, such as a Scale, is seen as it was sent.
+        # An object of a subresource, such as a Scale, is passed on as it was sent.
         "requestKind": _kind(question.kind.gvk if seen.kind == question.kind.kind else seen),
         "requestResource": _resource(question.kind),
         "name": question.name,
@@ -132,7 +132,7 @@ class Calls:
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, hook: Hook, request: Object, *, mutating: bool) -> Answer:
-        """The webhook's answer to a request; raises `CallFailed`."""
+        """Call a webhook and return its response; raises `CallFailed`."""
         if hook.problem:
             raise CallFailed(hook.problem)
         if VERSION not in hook.versions:
@@ -168,7 +168,7 @@ class Calls:
             raise CallFailed(f'failed to call webhook: Post "{shown}?{query}": {_why(error)}') from None
 
     async def _exchange(self, url: str, body: bytes, **options: Any) -> bytes:
-        # As a file, for aiohttp takes large ones only so.
+        # As a file, because aiohttp accepts large bodies only as one.
         posted = self._connected().post(url, data=io.BytesIO(body), allow_redirects=False, **options)
         async with posted as response:
             return await _read(response)
@@ -177,9 +177,9 @@ class Calls:
         return self._resolve(client.namespace, client.service, client.port, client.path)
 
     def _connected(self) -> aiohttp.ClientSession:
-        """The one session; made late, for it belongs to the loop that runs then."""
+        """The one session, created on first use because it belongs to the running event loop."""
         if self._session is None:
-            # Each call has its own time, so the session has none.
+            # Each call has its own timeout, so the session has none.
             forever = aiohttp.ClientTimeout(total=None)
             self._session = aiohttp.ClientSession(timeout=forever, cookie_jar=aiohttp.DummyCookieJar())
         return self._session
@@ -200,7 +200,7 @@ def _checked_url(url: str) -> str:
 
 @lru_cache(maxsize=64)
 def _tls(authority: str) -> ssl.SSLContext:
-    """A context that trusts the authority alone; without one, those that the system trusts."""
+    """A TLS context that trusts the given authority alone; without one, those of the system."""
     try:
         return ssl.create_default_context(cadata=base64.b64decode(authority).decode("ascii") or None)
     except (ssl.SSLError, binascii.Error, UnicodeError):
@@ -242,7 +242,7 @@ def _why(error: Exception) -> str:
 
 
 def checked(body: bytes, *, uid: str, mutating: bool) -> Answer:
-    """The answer in a review; ValueError says what is wrong with it."""
+    """The response in a review; raises ValueError if it is not valid."""
     try:
         review = _decode_review(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

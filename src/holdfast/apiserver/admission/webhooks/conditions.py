@@ -24,14 +24,14 @@ VARIABLES: Final = ("object", "oldObject", "request")
 
 
 class ConditionError(Exception):
-    """A condition that does not compile, does not run, or says neither yes nor no."""
+    """A condition that does not compile, fails, or does not return a boolean."""
 
 
 def holds(expression: str, values: Mapping[str, Any]) -> bool:
-    """Whether a condition is true of the values of `VARIABLES`; raises `ConditionError`."""
+    """Evaluate a condition with the values of `VARIABLES`; raises `ConditionError`."""
     try:
         result = _compiled(expression).eval(_environment().Activation(dict(values)))
-    except RuntimeError as error:  # the engine's only kind
+    except RuntimeError as error:  # the engine raises no other type
         raise _error(expression, error) from None
     if result.type() == cel.Type.ERROR:
         raise _error(expression, result.value())

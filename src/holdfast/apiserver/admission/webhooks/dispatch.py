@@ -34,7 +34,7 @@ MUTATING: Final = f"{GROUP}/mutatingwebhookconfigurations"
 VALIDATING: Final = f"{GROUP}/validatingwebhookconfigurations"
 
 Reshape = Callable[[ResourceType, Object], None]
-"""Prunes and defaults an object in place, as one that has just arrived; raises `StatusError`."""
+"""Prunes and defaults an object in place, as on a write; raises `StatusError`."""
 
 _log: Final = logging.getLogger("holdfast.apiserver.admission.webhooks.dispatch")
 
@@ -55,7 +55,7 @@ class Webhooks:
     async def mutate(
         self, writing: Writing, obj: Object, old: Object | None, operation: str
     ) -> tuple[Object, tuple[str, ...]]:
-        """What the mutating webhooks make of an object (another one, if they change it), and their warnings."""
+        """Call the mutating webhooks; returns the object (another one, if they change it) and their warnings."""
         hooks = self._configured(MUTATING, writing)
         if not hooks:
             return obj, ()
@@ -65,7 +65,7 @@ class Webhooks:
         return (obj if made is shown else _taken(writing, obj, made)), said
 
     async def judge(self, writing: Writing, obj: Object | None, old: Object | None, operation: str) -> tuple[str, ...]:
-        """The warnings of the validating webhooks, if none of them refuses; a deletion has no new object."""
+        """Call the validating webhooks; returns their warnings if none refuses.  A deletion has no new object."""
         mutating = self._configured(MUTATING, writing) if obj is None else ()
         validating = self._configured(VALIDATING, writing)
         if not mutating and not validating:
@@ -88,7 +88,7 @@ class Webhooks:
             said += answer.warnings if answer is not None else ()
         return said
 
-    # Who is asked.
+    # Which webhooks are called.
 
     def _configured(self, resource: str, writing: Writing) -> tuple[Hook, ...]:
         """The webhooks of all configurations of one sort, by name; none for a write that calls no webhooks."""
@@ -103,7 +103,7 @@ class Webhooks:
         return known[1]
 
     def _concerned(self, hook: Hook, question: Question, obj: Object | None, old: Object | None) -> ResourceType | None:
-        """The version in which the webhook is to see the object; None where it is not asked."""
+        """The version in which the webhook gets the object; None if it is not called."""
         asked = question.kind
         others = (each for each in self._registry if each.key == asked.key and each.gvk != asked.gvk)
         kind = matching.version_for(hook, question, others)
@@ -117,8 +117,11 @@ class Webhooks:
     def _conditions_hold(
         hook: Hook, question: Question, kind: ResourceType, obj: Object | None, old: Object | None
     ) -> bool:
-        """Whether all its conditions do: one that does not settles it, whatever is wrong with the others."""
-        from holdfast.apiserver.admission.webhooks.conditions import ConditionError, holds  # loads the engine, late
+        """Whether all its conditions hold; a condition that is false decides, even if another one fails."""
+        from holdfast.apiserver.admission.webhooks.conditions import (
+            ConditionError,
+            holds,
+        )  # loads the CEL engine only where it is needed
 
         request = request_of(question, kind, obj, old, uid="")
         values = {"object": request.pop("object"), "oldObject": request.pop("oldObject"), "request": request}
@@ -138,7 +141,7 @@ class Webhooks:
         entry = self._store.get(matching.NAMESPACES, "", namespace)
         return entry.labels if entry is not None else {}
 
-    # Asking.
+    # Calling.
 
     async def _answer(
         self,
@@ -150,7 +153,7 @@ class Webhooks:
         *,
         mutating: bool,
     ) -> Answer | None:
-        """The answer of a webhook that allows the request; None if it failed and may."""
+        """The response of a webhook that allows the request; None if the call failed and its policy is Ignore."""
         if question.dry_run and hook.side_effects:
             raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
         seen, before = _in_version(question, kind, obj), _in_version(question, kind, old)
@@ -169,7 +172,7 @@ class Webhooks:
     async def _changed(
         self, hooks: Sequence[Hook], question: Question, obj: Object, old: Object | None
     ) -> tuple[Object, tuple[str, ...]]:
-        """One after another; then once more those who asked to see what others changed after them."""
+        """Call them in order; then again those with reinvocationPolicy IfNeeded, if the object changed after them."""
         said: tuple[str, ...] = ()
         satisfied: set[Hook] = set()
         again: set[Hook] = set()
@@ -193,7 +196,7 @@ class Webhooks:
         return obj, said
 
     async def _objections(self, hooks: Sequence[Hook], question: Question, old: Object | None) -> tuple[str, ...]:
-        """Ask mutating webhooks about a deletion, where there is nothing to change."""
+        """Call mutating webhooks for a deletion, which has no object to change."""
         said: tuple[str, ...] = ()
         for hook in hooks:
             kind = self._concerned(hook, question, None, old)
@@ -205,13 +208,13 @@ class Webhooks:
         return said
 
     def _patched(self, hook: Hook, question: Question, kind: ResourceType, obj: Object, answer: Answer) -> Object:
-        """The object with a webhook's patch, as fit to be written as any that arrives; itself if nothing changed."""
+        """The object with the patch of a webhook, pruned and defaulted again; the same object if nothing changed."""
         if not answer.patch:
             return obj
         seen = _in_version(question, kind, obj)
         form = _form(kind, seen)
         try:
-            # Encoded and decoded: a patch may put one value in two places, which then must not change together.
+            # Encoded and decoded: a patch may put one value in two places, which must not share it.
             made = bodies.read_json(encode(jsonpatch.apply(seen, answer.patch)))
             if jsonpatch.json_equal(made, seen):
                 return obj
@@ -264,7 +267,7 @@ def _filled(fields: Object) -> Object:
 
 
 def denial(name: str, status: Object) -> StatusError:
-    """The refusal of a webhook, in its own words and with its own code, if that is one of an error."""
+    """The refusal of a webhook, with its own message, and its own code if that is an error code."""
     code, why = status.get("code"), status.get("message") or status.get("reason")
     if not isinstance(code, int) or not 400 <= code <= 599:
         code = 400
@@ -274,14 +277,14 @@ def denial(name: str, status: Object) -> StatusError:
 
 
 def _shown(writing: Writing, obj: Any) -> Any:
-    """What a webhook sees of an object: of a scale, the Scale."""
+    """The object that a webhook gets: for the scale subresource, the Scale."""
     if obj is None or writing.subresource != "scale" or writing.kind.scale is None:
         return obj
     return subresources.scale_of(obj, writing.kind.scale)
 
 
 def _form(kind: ResourceType, obj: Object) -> ResourceType:
-    """What an object that webhooks see must be: of its kind, or what is posted to a subresource."""
+    """The kind of the object that a webhook gets: that of the resource, or of the subresource."""
     gvk = GVK.of(obj)
     if gvk.kind == kind.kind:
         return kind
@@ -289,7 +292,7 @@ def _form(kind: ResourceType, obj: Object) -> ResourceType:
 
 
 def _taken(writing: Writing, obj: Object, made: Object) -> Object:
-    """The object with what webhooks made of it, save for what a write like this cannot change."""
+    """The object with the changes of the webhooks, except for what this write cannot change."""
     kind = writing.kind
     if made["kind"] == subresources.SCALE.kind and kind.scale is not None:
         return subresources.scaled(obj, kind, made)
@@ -304,13 +307,13 @@ def _taken(writing: Writing, obj: Object, made: Object) -> Object:
 
 
 def _with(obj: Object, name: str, other: Object) -> Object:
-    """`obj` with the field of that name as another one has it, or without."""
+    """`obj` with a field replaced by that of another object, or removed if that one does not have it."""
     rest = {key: value for key, value in obj.items() if key != name}
     return rest | {name: other[name]} if name in other else rest
 
 
 def _in_version(question: Question, kind: ResourceType, obj: Any) -> Any:
-    """The object in the version that a webhook sees; what belongs to a subresource has one version only."""
+    """The object in the version that a webhook gets; an object of a subresource has only one version."""
     if obj is None or obj["kind"] != question.kind.kind:
         return obj
     return _converted(obj, question.kind, kind)

@@ -18,14 +18,14 @@ ANY: Final = "*"
 DEFAULT_SECONDS: Final = 10
 LONGEST_SECONDS: Final = 30
 HARMLESS: Final = frozenset({"None", "NoneOnDryRun"})
-"""Side effects of webhooks that can be asked about a dry run."""
+"""Side effects with which a webhook can be called on a dry run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request as webhooks are asked about it; the objects, which they may change, go along with it.
+    """The attributes of a request that webhooks match, without its objects.
 
-    `namespace` is empty for what is cluster scoped, save that a namespace is in itself.
+    `namespace` is empty for cluster-scoped objects; a Namespace is in itself.
     """
 
     kind: ResourceType
@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Requests that a webhook wants to be asked about."""
+    """A rule of a webhook: the requests that it matches."""
 
     operations: frozenset[str]
     groups: frozenset[str]
@@ -69,14 +69,14 @@ class Rule:
 
 
 def _names(plural: str, subresource: str) -> tuple[str, ...]:
-    """All ways in which a rule can name a resource; one star alone stands for no subresource."""
+    """All patterns by which a rule can name a resource; a single star does not match subresources."""
     exact = (f"{plural}/{subresource}", f"*/{subresource}") if subresource else (plural, ANY)
     return (*exact, f"{plural}/*", "*/*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Where a webhook is: at a URL or behind a service, and whose certificates it shows (PEM in base64)."""
+    """The address of a webhook: a URL or a service, and the CA bundle of its certificate (PEM in base64)."""
 
     url: str = ""
     namespace: str = ""
@@ -102,10 +102,10 @@ class Client:
 class Hook:
     """One webhook of one configuration.
 
-    problem       what makes it unusable: it then fails wherever its rules say that it is asked
-    equivalent    its rules hold for the other versions of a resource too
-    again         it wants to see what later webhooks have changed
-    lenient       when it cannot be asked, requests go on without it
+    problem       what makes it unusable: every call that its rules require then fails
+    equivalent    its rules also match the other versions of a resource
+    again         it is called again if later webhooks change the object
+    lenient       if a call fails, the request continues without it
     """
 
     name: str
@@ -154,7 +154,7 @@ def _hook(webhook: Mapping[str, Any]) -> Hook:
 
 
 def version_for(hook: Hook, question: Question, others: Iterable[ResourceType]) -> ResourceType | None:
-    """The version of the resource that the webhook is to see; None where its rules speak of something else.
+    """The version of the resource that the webhook gets; None if its rules do not match.
 
     `others` are the other versions that are served.
     """
@@ -183,7 +183,7 @@ def selects(
     *,
     labels_of: Callable[[str], Mapping[str, str]],
 ) -> bool:
-    """Whether its selectors take the namespace and the object; `labels_of` knows those of stored namespaces."""
+    """Whether its selectors match the namespace and the object; `labels_of` returns the labels of stored namespaces."""
     return _selects_namespace(hook, question, obj, labels_of) and _selects_object(hook, obj, old)
 
 
@@ -193,7 +193,7 @@ def _selects_namespace(
     if hook.namespaces == EVERYTHING or not question.namespace:
         return True
     if question.kind.key == NAMESPACES and obj is not None and not question.subresource:
-        # What is stored of it is about to change, or not there yet.
+        # The stored object is about to change, or does not exist yet.
         return hook.namespaces.matches(_labels(obj))
     return hook.namespaces.matches(labels_of(question.namespace))
 

@@ -40,7 +40,7 @@ def each(items: Sequence[Any] | None, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def named(value: str | None, path: str, *, rule: Callable[[str], list[str]] = names.dns_subdomain) -> Problems:
-    """A name that must be there and follow a rule."""
+    """A required name that must follow a rule."""
     if not value:
         yield FieldError.required(path)
         return
@@ -54,7 +54,7 @@ def required(value: Any, path: str, *, detail: str = "") -> Problems:
 
 
 def chosen(value: str | None, path: str, *, among: Iterable[str]) -> Problems:
-    """A word that must be there and be one of some."""
+    """A required value that must be one of several."""
     choices = tuple(among)
     if not value:
         yield FieldError.required(path)
@@ -105,7 +105,7 @@ def port_name_problems(name: str) -> list[str]:
 
 
 def unique(items: Sequence[Mapping[str, Any]] | None, path: str, *, key: str) -> Problems:
-    """That no two items of a list have the same value of a field."""
+    """No two items of a list may have the same value of a field."""
     seen = set()
     for place, item in each(items, path):
         value = item.get(key)
@@ -131,7 +131,7 @@ def at_most_all(value: int | str | None, path: str) -> Problems:
 
 
 def config_key(key: str, path: str) -> Problems:
-    """A key of a ConfigMap or Secret, which may become a file's name."""
+    """A key of a ConfigMap or Secret, which may become a file name."""
     if len(key) > names.SUBDOMAIN_MAX:
         yield FieldError.invalid(path, key, detail=f"must be no more than {names.SUBDOMAIN_MAX} characters")
     if not _CONFIG_KEY.fullmatch(key):
@@ -181,6 +181,6 @@ def quantity(value: str) -> Quantity:
 
 
 def unchanged(new: Any, old: Any, *, path: str) -> Problems:
-    """That a field has not been changed."""
+    """A field must not change."""
     if new != old:
         yield FieldError.invalid(path, new, detail=IMMUTABLE)

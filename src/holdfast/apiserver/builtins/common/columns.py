@@ -43,7 +43,7 @@ def column(
     wide: bool = False,
     description: str = "",
 ) -> Column:
-    """A column whose cells need no clock."""
+    """A column whose cells do not depend on the time."""
     return Column(
         name=name,
         value=lambda obj, now: value(obj),
@@ -79,7 +79,7 @@ def selector_text(selector: Mapping[str, Any] | None) -> str:
 
 
 def template_columns(*template: str, selector: Sequence[str] = ()) -> tuple[Column, ...]:
-    """The wide columns of what makes pods: their containers and images, and which pods are its own."""
+    """The wide columns of workloads: containers, images and selector."""
 
     def containers(obj: Object, what: str) -> str:
         return joined(each.get(what, "") for each in get(obj, *template, "spec", "containers", default=()))

@@ -20,7 +20,7 @@ PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 OVERCOMMITTED: Final = CONTAINER_RESOURCES
-"""Resources of which a request may be less than the limit."""
+"""Resources whose request may be less than the limit."""
 
 ENV_RULE: Final = (
     "a valid environment variable name must consist only of printable ASCII characters other than '=' "
@@ -33,7 +33,7 @@ _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 
 
 def spec_problems(spec: Object, path: str) -> Problems:
-    """Everything that is wrong with a pod's spec."""
+    """All problems of a pod spec."""
     yield from _volumes(spec, path)
     yield from _containers(spec, path)
     yield from checks.chosen(spec.get("restartPolicy"), f"{path}.restartPolicy", among=RESTART_POLICIES)
@@ -167,7 +167,7 @@ def _variable(variable: Object, path: str) -> Problems:
 
 
 def _one_of(value: Mapping[str, Any], path: str, *, among: Sequence[str]) -> Problems:
-    """That exactly one of some sources is given."""
+    """Exactly one of several sources must be set."""
     given = [name for name in among if name in value]
     if not given:
         listed = ", ".join(f"`{name}`" for name in among)
@@ -315,7 +315,7 @@ def _affinity(affinity: Object, path: str) -> Problems:
 
 
 def _node_term(term: Object, path: str) -> Problems:
-    """What is asked of a node's labels, and of its name."""
+    """A node selector term: requirements on the labels and the name of a node."""
     for place, asked in each(term.get("matchExpressions"), f"{path}.matchExpressions"):
         key, operator, values = asked.get("key", ""), asked.get("operator", ""), asked.get("values") or ()
         if operator in ("In", "NotIn"):
@@ -357,7 +357,7 @@ def _weight(weighted: Object, path: str) -> Problems:
 
 
 def template_problems(template: Object, path: str) -> Problems:
-    """What is wrong with a pod template."""
+    """All problems of a pod template."""
     meta = template.get("metadata") or {}
     yield from checks.labels(meta.get("labels"), f"{path}.metadata.labels")
     for key in meta.get("annotations") or {}:

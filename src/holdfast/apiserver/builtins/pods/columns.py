@@ -16,7 +16,7 @@ def _statuses(pod: Object, which: str) -> Sequence[Object]:
 
 
 def _sidecars(pod: Object) -> set[str]:
-    """Init containers that go on running beside the others."""
+    """Sidecars: init containers that keep running."""
     containers = get(pod, "spec", "initContainers", default=())
     return {each["name"] for each in containers if each.get("restartPolicy") == "Always"}
 
@@ -62,7 +62,7 @@ def _gated(pod: Object) -> bool:
 
 
 def _initializing(pod: Object) -> str | None:
-    """What the first init container that is not done is about; None if all are."""
+    """The status of the first init container that is not done; None if all are."""
     sidecars, total = _sidecars(pod), len(get(pod, "spec", "initContainers", default=()))
     for index, each in enumerate(_statuses(pod, "initContainerStatuses")):
         terminated, waiting = get(each, "state", "terminated"), get(each, "state", "waiting")
@@ -102,7 +102,7 @@ def _ending(terminated: Object) -> str:
 
 
 def restarts(pod: Object, now: float) -> str:
-    """How often its containers were restarted, and how long ago the last time was."""
+    """The number of restarts of its containers, and the time since the last one."""
     sidecars = _sidecars(pod)
     inits = _statuses(pod, "initContainerStatuses")
     if _initializing(pod) is not None and _condition(pod, "Initialized") != "True":

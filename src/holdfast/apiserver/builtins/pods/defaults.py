@@ -14,7 +14,7 @@ NODE_TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unre
 
 
 def containers(spec: Object) -> Iterator[Object]:
-    """All containers of a pod, whatever they are for."""
+    """All containers of a pod, including init and ephemeral containers."""
     for name in CONTAINER_LISTS:
         yield from spec.get(name) or ()
 
@@ -24,7 +24,7 @@ def default_template(template: Object) -> None:
 
 
 def default_pod(pod: Object) -> None:
-    """A pod gets more than a template: what depends on there being a pod at last."""
+    """The defaults of a pod; those of a template, and some that only pods have."""
     spec = pod["spec"]
     default_spec(spec)
     spec.setdefault("enableServiceLinks", True)
@@ -46,12 +46,12 @@ def default_spec(spec: Object) -> None:
             volume["image"].setdefault("pullPolicy", pull_policy(volume["image"].get("reference", "")))
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
-        # The second name is the first one's from before 1.0; clients may read either.
+        # The second field is the deprecated name of the first; clients may read either.
         spec["serviceAccountName"] = spec["serviceAccount"] = account
 
 
 def pull_policy(image: str) -> str:
-    """A tag that moves is pulled again; so is an image without one, which means ``latest``."""
+    """Always for the tag ``latest`` and for an image without a tag, else IfNotPresent."""
     name, _, digest = image.partition("@")
     _, _, tag = name.rpartition("/")[2].partition(":")
     moving = tag == "latest" or (not tag and not digest and name != "")
@@ -65,7 +65,7 @@ def _requests_from_limits(resources: Object) -> None:
 
 
 def admit_pod(pod: Object) -> None:
-    """What a cluster gives every new pod: its state, its account, its patience with nodes in trouble."""
+    """Complete a new pod: status, service account, tolerations of unready nodes."""
     spec = pod["spec"]
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
@@ -91,7 +91,7 @@ def _tolerate_troubles(spec: Object) -> None:
 
 
 def qos_class(spec: Object) -> str:
-    """How a pod is treated when its node runs short: by what its containers ask for, and may take."""
+    """The QoS class of a pod, by the requests and limits of its containers."""
     running = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     resources = [spec["resources"]] if spec.get("resources") else [each.get("resources") or {} for each in running]
     if not any(_counted(each, name) for each in resources for name in ("requests", "limits")):
@@ -105,7 +105,7 @@ def _guaranteed(resources: Object) -> bool:
 
 
 def _counted(resources: Object, name: str) -> dict[str, Any]:
-    """The amounts that count for the class: CPU and memory that are not zero."""
+    """The CPU and memory that count for the QoS class, without zeros."""
     amounts = resources.get(name) or {}
     counted = {key: Quantity.parse(amounts[key]) for key in ("cpu", "memory") if key in amounts}
     return {key: amount for key, amount in counted.items() if amount}

@@ -18,7 +18,7 @@ FORBIDDEN: Final = (
 
 
 def update_problems(pod: Object, old: Object) -> Problems:
-    """What a new state of a pod changes that must stay as it is."""
+    """The immutable fields that an update of a pod changes."""
     new_spec, old_spec = pod.get("spec") or {}, old.get("spec") or {}
     if new_spec == old_spec:
         return
@@ -35,7 +35,7 @@ def update_problems(pod: Object, old: Object) -> Problems:
 
 
 def _fixed(spec: Object, old: Object) -> Object:
-    """The spec with all that may change as it was."""
+    """The new spec with its mutable fields as in the old one."""
     fixed = copy.deepcopy(spec)
     for listed in ("containers", "initContainers"):
         for container, before in zip(fixed.get(listed) or (), old.get(listed) or (), strict=True):
@@ -75,7 +75,7 @@ def _gates(new: Object, old: Object) -> Problems:
 
 
 def _differences(new: Any, old: Any, path: str) -> Iterator[str]:
-    """Where two values differ, as far down as they are alike in shape."""
+    """The paths at which two values differ."""
     if isinstance(new, dict) and isinstance(old, dict):
         for name in new.keys() | old.keys():
             yield from _differences(new.get(name), old.get(name), f"{path}.{name}")

@@ -25,7 +25,7 @@ HOST_PATH_TYPES: Final = (
 
 
 def volume_problems(volume: Object, path: str) -> Problems:
-    """That a volume has a name and exactly one source, and what is wrong with that one."""
+    """All problems of a volume, which must have a name and exactly one source."""
     yield from checks.named(volume.get("name"), f"{path}.name", rule=names.dns_label)
     sources = [name for name in volume if name != "name"]
     if not sources:
@@ -44,7 +44,7 @@ def _mode(mode: int | None, path: str) -> Problems:
 
 
 def _relative(value: str | None, path: str) -> Problems:
-    """A path within the volume."""
+    """A path inside a volume."""
     if not value:
         yield FieldError.required(path)
     elif value.startswith("/"):

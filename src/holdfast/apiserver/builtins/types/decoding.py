@@ -20,10 +20,10 @@ from holdfast.meta import times
 from holdfast.meta.quantities import Quantity, QuantityError
 
 Settle = Callable[[Any], Any]
-"""Gives the value back in the form that is kept, or `ABSENT`; raises `Mistyped`."""
+"""Returns a value in its stored form, or `ABSENT`; raises `Mistyped`."""
 
 ABSENT: Final = object()
-"""No value is like this one: the field is left out."""
+"""Stands for a field that is left out."""
 
 QUANTITY_RULE: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _GO_NAMES: Final = {
@@ -55,13 +55,13 @@ class Mistyped(Exception):
         self.path: list[str] = []
 
     def within(self, struct: str, field: str) -> Mistyped:
-        """The same, seen from a field further out; the innermost struct is the one that is named."""
+        """The same error with a field before its path; the message names the innermost struct."""
         self.struct = self.struct or struct
         self.path.insert(0, field)
         return self
 
     def __str__(self) -> str:
-        """As Kubernetes words it: the way to the value, without the places in lists and maps."""
+        """The message of Kubernetes: the path of the value, without list indices and map keys."""
         if not self.wanted:
             return self.problem
         where = f"Go struct field {self.struct}.{'.'.join(self.path)}"
@@ -69,14 +69,14 @@ class Mistyped(Exception):
 
 
 class Decoder:
-    """Settles objects of any of some types."""
+    """Brings objects of the given types into their stored form."""
 
     def __init__(self, types: Types) -> None:
         self._types = types
         self._structs: dict[str, tuple[dict[str, Settle], tuple[str, ...]]] = {}
 
     def settle(self, name: str, value: dict[str, Any]) -> None:
-        """Bring an object of type `name` into the form that is kept, in place."""
+        """Bring an object of type `name` into its stored form, in place."""
         known = self._structs.get(name)
         if known is None:
             known = self._structs[name] = self._learn(name)
@@ -116,7 +116,7 @@ class Decoder:
         zero = ABSENT if kept else ZEROS.get(type_.of, ABSENT)
 
         def settle(value: Any) -> Any:
-            # False equals 0, but only one of them is a zero of this field's type.
+            # In Python False equals 0, but only one of them is the zero of the field's type.
             if value is None or (value == zero and type(value) is type(zero)):
                 return unset
             return check(value)
@@ -124,12 +124,12 @@ class Decoder:
         return settle
 
     def _nothing(self, field: Field) -> Any:
-        """What stands for a null where an object should be."""
+        """The value for a null in place of an object."""
         always = field.default is not None or self._types.zero(field) is not None
         return self._types.blank(field.type.of) if always else ABSENT
 
     def _value(self, type_: Type) -> Settle:
-        """How a value that is not null is checked and written."""
+        """How a value that is not null is checked and stored."""
         if type_.item is not None:
             return self._container(type_, self._value(type_.item))
         return _SETTLERS.get(type_.of) or self._struct(type_.of)
@@ -162,7 +162,7 @@ class Decoder:
 
 
 def _plain(name: str) -> Settle:
-    """How a value is checked whose type says all."""
+    """How a scalar is checked and stored."""
     allowed, wanted = _PYTHON_TYPES[name], _GO_NAMES.get(name, name)
 
     def settle(value: Any) -> Any:
@@ -233,7 +233,7 @@ _SETTLERS: Final[Mapping[str, Settle]] = {
 
 
 def _go_name(type_: Type) -> str:
-    """What Go calls a type, for the errors that users know."""
+    """The Go name of a type, for error messages."""
     if type_.item is not None:
         inner = _go_name(type_.item)
         return f"map[string]{inner}" if type_.container == "{}" else f"[]{inner}"
@@ -241,7 +241,7 @@ def _go_name(type_: Type) -> str:
 
 
 def json_name(value: Any) -> str:
-    """What JSON calls the type of a value."""
+    """The JSON type of a value."""
     match value:
         case bool():
             return "bool"

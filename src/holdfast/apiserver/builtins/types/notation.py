@@ -69,15 +69,15 @@ _TYPE: Final = re.compile(r"(?P<pointer>\*)?(?P<container>\[[\w,]*\]|\{\})?(?P<o
 
 
 class NotationError(ValueError):
-    """A line that is not in the notation; a mistake of this package, found when it is first read."""
+    """A line that is not in the notation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What a field may hold: a scalar or a named type, perhaps in a list or a map."""
+    """The type of a field: a scalar or a named type, or a list or map of them."""
 
     of: str
-    """The name of a scalar or a struct; of a container, what its items are."""
+    """The name of a scalar or a struct; for a list or map, the type of its items."""
     container: str = ""
     """``[]`` with the keys between the brackets, ``{}``, or nothing."""
     item: Type | None = None
@@ -105,7 +105,7 @@ class Field:
     merge: str | None
     atomic: bool
     default: Any
-    """None if there is none: no field here defaults to null."""
+    """None if there is none; no field has the default null."""
     text: str
 
     @classmethod
@@ -150,14 +150,14 @@ def without_comments(text: str) -> str:
 
 
 def _split(line: str) -> list[str]:
-    """The fields of a line; what follows ``--`` is prose and may have semicolons of its own."""
+    """The fields of a line; the text after ``--`` may have semicolons of its own."""
     fields, dashes, text = line.partition(" -- ")
     parts = [part for part in fields.split(";") if part.strip()]
     return [*parts[:-1], parts[-1] + dashes + text] if parts else []
 
 
 class Types:
-    """All types of some texts; schemas are made when they are asked for, and shared."""
+    """All types of some texts; schemas are computed on first use, and shared."""
 
     def __init__(self, *texts: str) -> None:
         self._texts = texts
@@ -187,7 +187,7 @@ class Types:
         return self._schemas[name]
 
     def blank(self, name: str) -> dict[str, Any]:
-        """An object of this type of which nothing was said: its defaults and what is always there."""
+        """An empty object of this type: its defaults and the fields that are always written."""
         properties = self.schema(name)["properties"]
         blank: dict[str, Any] = {}
         for field in self.struct(name).fields:
