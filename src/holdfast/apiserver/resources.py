@@ -15,11 +15,11 @@ from holdfast.meta.errors import FieldError
 from holdfast.meta.objects import GVK
 
 Object = dict[str, Any]
-"""A decoded object; functions that change one own it."""
+"""A decoded object; a function that changes it owns it."""
 
 Verb = Literal["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 ALL_METADATA: Final = ("annotations", "finalizers", "generateName", "labels", "ownerReferences")
-"""What clients own of the metadata."""
+"""The metadata fields that clients own."""
 
 ALL_VERBS: tuple[Verb, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -38,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Where the scale subresource finds its numbers: dotted paths such as ``.spec.replicas``."""
+    """The paths of the scale subresource, such as ``.spec.replicas``."""
 
     spec: str = ".spec.replicas"
     status: str = ".status.replicas"
@@ -47,11 +47,11 @@ class Scale:
 
 
 def nothing(obj: Object) -> None:
-    """The default of a kind that has none."""
+    """The `default` of a kind without one."""
 
 
 def no_problems(obj: Object, old: Object | None) -> list[FieldError]:
-    """The validation of a kind that has none beyond its schema."""
+    """The `validate` of a kind without one."""
     return []
 
 
@@ -66,17 +66,17 @@ class ResourceType:
     validate      problems beyond the schema; `old` is None on create
     on_create / on_update   server-owned changes before validation (clear status, allocate,
                   keep immutables); own their first argument
-    on_delete     what a deletion changes before finalizers are looked at; owns its argument
+    on_delete     changes of a deletion before finalizers are considered; owns its argument
     fields        extra field selectors: dotted paths beside metadata.name and metadata.namespace
-    field_values  fields among them that are more than a field of the object
-    stored_key    another type's key, when objects are kept as that type's
-    to_stored, from_stored   between this version and the one that is kept, where more than the name differs
-    created_by_update   an update creates what is missing
-    unconditional       an update may leave out the version it was made from
-    keeps_status  a status that comes with a new object is kept
-    dependents    what becomes of them when a deletion does not say so; of "none", it has none
-    terminating   its definition is being deleted: objects go, and none is created
-    status_leaves fields of the metadata that a write of the status leaves as they are
+    field_values  those of them that are computed
+    stored_key    the key of another type, if objects are stored as that type
+    to_stored, from_stored   conversion between this version and the stored one, where they differ
+    created_by_update   an update creates a missing object
+    unconditional       an update may leave out the resourceVersion
+    keeps_status  the status of a new object is kept
+    dependents    the default propagation of a deletion; "none": the kind has no dependents
+    terminating   its definition is being deleted: objects cannot be created
+    status_leaves metadata fields that a write of the status does not change
     status        has a status subresource (so spec writes ignore status and the other way round)
     generation    metadata.generation counts changes of everything but metadata and status
     """
@@ -120,7 +120,7 @@ class ResourceType:
 
     @property
     def key(self) -> str:
-        """What its objects are stored under: the same for all its versions."""
+        """The key of its objects in the store, the same for all versions."""
         return self.stored_key or f"{self.group}/{self.plural}"
 
     @property
@@ -133,7 +133,7 @@ class ResourceType:
 
     @property
     def group_resource(self) -> str:
-        """How errors name it: ``deployments.apps``."""
+        """The name in errors: ``deployments.apps``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -144,13 +144,13 @@ class ResourceType:
 
 
 class Registry:
-    """The resource types that are served now; CRDs come and go."""
+    """The resource types that are served now."""
 
     def __init__(self, types: Iterable[ResourceType]) -> None:
         self._by_path: dict[tuple[str, str, str], ResourceType] = {}
         self._versions: frozenset[tuple[str, str]] = frozenset()
         self.revision = 0
-        """Grows with every change, so that discovery and OpenAPI can be kept until then."""
+        """Grows with every change; discovery and OpenAPI are cached until then."""
         for each in types:
             self.add(each)
 

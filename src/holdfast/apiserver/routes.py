@@ -29,10 +29,10 @@ _FALSE: Final = frozenset({"0", "false"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestInfo:
-    """A request as rules speak of it.
+    """The attributes of a request, in the terms of RBAC rules.
 
     For a resource, `verb` is one of Kubernetes' verbs, empty for a method that has none; for any other path it is
-    the method in lower case.  `name` may come from a field selector that asks for one name.
+    the method in lower case.  `name` may come from a field selector on ``metadata.name``.
     """
 
     verb: str
@@ -52,7 +52,7 @@ class RequestInfo:
 
 
 def parse(method: str, path: str, query: Query) -> RequestInfo:
-    """Read a request; any path can be read."""
+    """Parse a request; every path is valid."""
     other = RequestInfo(verb=method.lower(), path=path)
     prefix, *parts = path.strip("/").split("/")
     match prefix:
@@ -106,7 +106,7 @@ def _flag(query: Query, name: str) -> bool:
 
 
 def _selected_name(query: Query) -> str:
-    """The one name that a field selector asks for, so that rules with resource names can allow it."""
+    """The name that a field selector selects, so that rules with resource names can allow the request."""
     text = query.get("fieldSelector", ("",))[0]
     if not text:
         return ""

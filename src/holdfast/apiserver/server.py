@@ -42,7 +42,7 @@ from holdfast.meta.exchange import Request, Response, encode
 RBAC: Final = tuple(
     f"rbac.authorization.k8s.io/{plural}" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 )
-"""The keys of what permissions are read from."""
+"""The store keys of roles and bindings."""
 
 OPENID_KEYS: Final = "/openid/v1/jwks"
 OPENID: Final = ("/.well-known/openid-configuration", OPENID_KEYS)
@@ -54,7 +54,7 @@ def utc_now() -> datetime:
 
 
 def defining(registry: Registry) -> ResourceType:
-    """The kind of definitions, which means more than its shape says."""
+    """The kind CustomResourceDefinition, with the validation and deletion of `crd`."""
     kind = registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     assert kind is not None, "definitions are built in"
     return replace(
@@ -123,11 +123,11 @@ class Server:
         bounds: Bounds | None = None,
         log_source: LogSource | None = None,
     ) -> Server:
-        """The server of a data directory, or one that forgets everything."""
+        """Open the server of a data directory, or an ephemeral one."""
         if data_dir is None:
             identity, store = Identity.ephemeral(bind, now=now()), Store.open(None)
         else:
-            # The store first: its lock keeps a second server from touching what the first one uses.
+            # The store first: its lock prevents a second server from changing the files of the first one.
             store = Store.open(str(data_dir))
             identity = Identity.kept(data_dir, bind, now=now())
         server = cls(store, identity, now=now, bounds=bounds, log_source=log_source)
@@ -142,7 +142,7 @@ class Server:
         await self.store.close()
 
     async def answer(self, request: Request) -> Response:
-        """Answer a request whose user may do what it asks."""
+        """Answer an authorized request."""
         info = parse(request.method, request.path, request.query)
         if not info.is_resource:
             return self._other(request)
@@ -168,18 +168,18 @@ class Server:
         return response
 
     def _health(self, path: str) -> Response:
-        """Alive, unless the store is in trouble; ready, unless it is going."""
+        """Alive, unless the store cannot write; ready, unless it is also draining."""
         trouble = self.store.trouble or ("draining" if self.draining and path.startswith("/readyz") else "")
         return Response(500 if trouble else 200, (trouble or "ok").encode(), content_type="text/plain")
 
     def _openid(self, path: str) -> Response:
-        """How others verify the tokens of service accounts."""
+        """The documents by which other programs verify service account tokens."""
         issuer = self.authenticator.issuer
         if path == OPENID_KEYS:
             return Response(200, encode(issuer.jwks()), content_type="application/jwk-set+json")
         return Response.of(issuer.discovery())
 
-    # Questions that are asked by creating an object.
+    # Reviews: created, answered, not stored.
 
     async def _review(self, request: Request, info: RequestInfo) -> Response | None:
         if info.verb != "create" or info.group not in (reviews.AUTHENTICATION, reviews.AUTHORIZATION):
@@ -205,7 +205,7 @@ class Server:
         issued = reviews.token_request(self.authenticator.issuer, account, asked, uid_of=self._uid_of, now=self.now())
         return Response.of(issued, 201)
 
-    # What webhooks, authentication, authorisation and metrics want to know.
+    # Callbacks of webhooks, authentication, authorization and metrics.
 
     def _reshape(self, kind: ResourceType, obj: Object) -> None:
         self.handlers.writer.reshape(kind, obj)
@@ -235,7 +235,7 @@ class Server:
     # The first start.
 
     async def _bootstrap(self) -> None:
-        """Make what every cluster has, where it is missing."""
+        """Create the default namespaces and roles where they are missing."""
         for name in sorted(checks.PROTECTED):
             await self._ensure({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
         for obj in default_roles.bootstrap_objects():

@@ -122,7 +122,7 @@ def with_parents(tree: Tree, structure: Structure) -> Tree:
 
 
 def without(obj: Object, gone: Tree, structure: Structure, *, kept: Tree) -> Object:
-    """The object without the members of `gone` and their children, and without parents that this empties unless `kept`."""
+    """The object without the members of `gone`, their children, and parents that this empties and are not `kept`."""
     rest: Object = {}
     for name, value in obj.items():
         node = gone.get(f"f:{name}")

@@ -41,7 +41,7 @@ def boxed(kind: str, form: str) -> dict[str, str]:
 
 
 def _unboxed(box: Any) -> Any:
-    """The value in a box: a Quantity, address, interface, URL, version, or whatever else it was."""
+    """The value of a boxed map: a Quantity, address, interface, URL or version."""
     if not isinstance(box, dict) or len(box) != 1:
         return box
     ((kind, form),) = box.items()
@@ -69,7 +69,7 @@ def url(text: str) -> dict[str, str]:
     parts = urlsplit(text)
     if not (parts.scheme or text.startswith("/")) or re.search(r"\s", text):
         raise ValueError(f"URL parse error during conversion from string: {text!r}")
-    _ = parts.port  # an impossible port raises here rather than when it is asked for
+    _ = parts.port  # an invalid port raises here, not later
     return boxed("url", text)
 
 
@@ -89,7 +89,7 @@ class _Version:
     minor: int
     patch: int
     labels: tuple[tuple[int, int, str], ...]
-    """Numbers sort before words; none at all sorts after any."""
+    """Numbers sort before words; a version without a prerelease sorts after those with one."""
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -168,7 +168,7 @@ def succeeds(make: Callable[..., Any]) -> Callable[..., bool]:
 
 
 def returned(value: Any) -> Any:
-    """A result in a form that the engine takes."""
+    """A result in a form that the engine accepts."""
     if isinstance(value, datetime):
         stamp = Timestamp()
         stamp.FromDatetime(value)
@@ -282,7 +282,7 @@ def is_link_local_multicast(address: _Address) -> bool:
 
 
 def unboxing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of what is in a box."""
+    """A function of the value of a boxed map."""
     return lambda box: read(_unboxed(box))
 
 
@@ -296,7 +296,7 @@ def _by_format(name: str) -> Callable[[str], list[str]]:
 
 
 def _prefix(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Of a name that more follows, so that it may end in a dash."""
+    """A rule for a name prefix, which may end in a dash."""
     return lambda text: problems(f"{text[:-1]}a" if text.endswith("-") else text)
 
 
@@ -318,7 +318,7 @@ FORMATS: Final[dict[str, Callable[[str], list[str]]]] = {
 
 
 def _perhaps(value: Any) -> dict[str, Any]:
-    """An optional value; the engine does not take its own from outside."""
+    """An optional value as a map, because the engine accepts no optionals from functions."""
     return {"optional()": [value] if value is not None else []}
 
 

@@ -119,11 +119,11 @@ _OPTIONAL_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("hasValue", "bool", ("map<dyn, dyn>",), lambda box: bool(box["optional()"])),
     Function("value", "dyn", ("map<dyn, dyn>",), functions.value_of),
 )
-"""What optional values offer, for those that our own functions return."""
+"""The functions of optional values, for those that Kubernetes' functions return."""
 
 
 def for_checking() -> Any:
-    """The functions with Kubernetes' types, for an environment that checks rules and runs none.
+    """The functions with Kubernetes' types, for an environment that only checks rules.
 
     Its descriptor pool must have a message of the name of each `OPAQUE` type.
     """
@@ -131,7 +131,7 @@ def for_checking() -> Any:
 
 
 def for_running() -> Any:
-    """The functions with the types of what is really passed."""
+    """The functions with the types of the values that are really passed."""
     boxed = dict.fromkeys((*OPAQUE, _PROBLEMS, _PERHAPS_FORMAT), "map<dyn, dyn>")
     return _extension((*FUNCTIONS, *_OPTIONAL_FUNCTIONS), boxed)
 

@@ -41,7 +41,7 @@ _Rule = Mapping[str, Any]
 _SECONDS: Final = 0.5
 _LONGEST_MESSAGE: Final = 5 * 1024
 _MAKE_OPTIONAL: Final = "cel.bind(oldSelf, hasOldSelf ? optional.of(oldSelf) : optional.none(),\n{rule}\n)"
-"""The engine takes no optional from outside, so a rule with ``optionalOldSelf`` makes its own."""
+"""The engine accepts no optional as an argument, so a rule with ``optionalOldSelf`` is wrapped to make its own."""
 
 _OVER_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
@@ -54,14 +54,14 @@ def _extensions(*, checking: bool) -> list[Any]:
 
 @cache
 def _runner() -> Any:
-    """The environment that rules run in: values are what they are."""
+    """The environment in which rules are evaluated, with dynamic types."""
     variables = {"self": cel.Type.DYN, "oldSelf": cel.Type.DYN, "hasOldSelf": cel.Type.BOOL}
     return cel.NewEnv(variables=variables, extensions=_extensions(checking=False))
 
 
 @cache
 def _without_old() -> Any:
-    """An environment in which a rule that speaks of oldSelf does not compile."""
+    """An environment without oldSelf."""
     return cel.NewEnv(variables={"self": cel.Type.DYN}, extensions=_extensions(checking=False))
 
 
@@ -77,7 +77,7 @@ def _compiled(environment: Any, text: str) -> Any:
 
 
 def _uses_old(rule: _Rule) -> bool:
-    """Whether a rule that compiles does so thanks to oldSelf."""
+    """Whether a rule uses oldSelf."""
     try:
         _compiled(_without_old(), rule["rule"])
     except _CompileError:
@@ -93,7 +93,7 @@ def _text_of(rule: _Rule) -> str:
 
 
 def rule_problems(schema: _Schema, path: str) -> list[FieldError]:
-    """Rules that do not compile, or cannot be used where they stand; the schema must be structural."""
+    """Rules that do not compile, or are not allowed at their place; the schema must be structural."""
     if not has_rules(schema):
         return []
     return _checked(schema, path, Types(schema), root=True, uncorrelatable="")
@@ -153,24 +153,24 @@ def _rule_problems(rule: _Rule, path: str, environment: Any, *, uncorrelatable: 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """One rule, ready to run."""
+    """A compiled rule."""
 
     rule: _Rule
     run: Any
     message: Any
     uses_old: bool
     at: str
-    """Where its refusals point to, from the value that it judges."""
+    """The fieldPath of the rule, relative to its value."""
 
     @property
     def words(self) -> str:
-        """How errors about the rule itself name it."""
+        """The name of the rule in errors about the rule itself."""
         return str(self.rule.get("message") or self.rule["rule"]).strip()
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A place in a schema at or below which there are rules."""
+    """A node of a schema that has rules, or whose children have."""
 
     programs: tuple[_Program, ...]
     broken: tuple[str, ...]
@@ -185,7 +185,7 @@ class _Node:
 
 @dataclass(slots=True)
 class _Run:
-    """What goes on while one object is judged."""
+    """The state of the evaluation for one object."""
 
     deadline: float
     clock: Callable[[], float]
@@ -195,16 +195,16 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a schema, ready to run.  Make it with `compile_rules`."""
+    """The compiled rules of a schema; see `compile_rules`."""
 
     root: _Node | None
 
     def check(
         self, obj: Any, old: Any = None, *, seconds: float = _SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> list[FieldError]:
-        """What the rules refuse; `old` is what an update replaces.
+        """Evaluate the rules; returns the problems.  `old` is the object that an update replaces.
 
-        A rule that does not speak of oldSelf forgives what the update left as it was.
+        A rule without oldSelf is not evaluated for values that the update does not change (ratcheting).
         """
         if self.root is None:
             return []
@@ -214,7 +214,7 @@ class Rules:
 
 
 def compile_rules(schema: _Schema) -> Rules:
-    """Makes the rules of a schema ready to run.  A rule that does not compile refuses every object, and says so."""
+    """Compile the rules of a schema.  A rule that does not compile refuses every object, with that as the reason."""
     return Rules(_node(schema, root=True))
 
 
@@ -257,7 +257,7 @@ def _program(schema: _Schema, rule: _Rule) -> _Program:
 
 
 def _judge(node: _Node, value: Any, old: Any, *, path: Path, same_as: tuple[Any, Any] | None, run: _Run) -> None:
-    """Judges a value and what is in it.
+    """Evaluate the rules of a value and of its children.
 
     `same_as` is the nearest value, here or above, whose old self is known, with that old self.
     """
@@ -285,7 +285,7 @@ def _judge(node: _Node, value: Any, old: Any, *, path: Path, same_as: tuple[Any,
 
 
 def _by_key(node: _Node, old: Any) -> dict[str, Any]:
-    """The old entries of a list that is a map, by their keys; others cannot be found again."""
+    """The old entries of a list of type map, by their keys; items of other lists have no old value."""
     if not node.map_keys or not isinstance(old, list):
         return {}
     return {_key_of(node, item): item for item in old}
@@ -312,7 +312,7 @@ def _judge_here(node: _Node, value: Any, old: Any, *, path: Path, same_as: tuple
             return
         try:
             result = program.run.eval(activation)
-        except RuntimeError:  # the engine gave up on it
+        except RuntimeError:  # the engine reached its limit
             run.found.append(FieldError.invalid(where, shown, detail=_OVER_BUDGET))
             run.over = True
             return
@@ -339,11 +339,11 @@ def _refusal(program: _Program, where: str, shown: Any, activation: Any) -> Fiel
 
 
 def _message(program: _Program, activation: Any) -> str:
-    """The rule's own words: by its expression if that makes one good line, else by its message."""
+    """The message of a failed rule: its messageExpression if that returns one valid line, else its message."""
     if program.message is not None:
         try:
             made = program.message.eval(activation)
-        except RuntimeError:  # the engine gave up on it
+        except RuntimeError:  # the engine reached its limit
             made = None
         text = made.value().strip() if made is not None and made.type() == cel.Type.STRING else ""
         if text and "\n" not in text and len(text.encode()) <= _LONGEST_MESSAGE:
@@ -358,7 +358,7 @@ _ERROR_TEXTS: Final = (
     (re.compile(r"divide by zero"), "division by zero"),
     (re.compile(r"No matching overloads found : .*"), "no such overload"),
 )
-"""The engine's words for a failed run, and Kubernetes'.  Nothing is decided by them."""
+"""The engine's messages for a failed evaluation, and those of Kubernetes.  Used for display only."""
 
 
 def _error_text(text: str) -> str:

@@ -55,7 +55,7 @@ _FORMATS: Final = {"date": "timestamp", "date-time": "timestamp", "duration": "d
 
 
 def escaped(name: str) -> str | None:
-    """The name of a field in rules; None where rules cannot name it."""
+    """The name of a field in rules; None if rules cannot access it."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _ESCAPABLE.fullmatch(name):
@@ -64,13 +64,13 @@ def escaped(name: str) -> str | None:
 
 
 def fields_of(schema: _Schema, *, root: bool = False) -> Mapping[str, _Schema]:
-    """The fields that rules see in an object; whole resources have a little metadata beside their own."""
+    """The fields of an object that rules can access; whole resources also have some metadata."""
     properties: Mapping[str, _Schema] = schema.get("properties", {})
     return {**properties, **_TYPE_META} if root or schema.get(EMBEDDED) else properties
 
 
 def kind_of(schema: _Schema) -> str:
-    """What rules take a value for: a JSON type, or one of the types that formats stand for; empty if unknown."""
+    """The type of a value in rules: a JSON type, or the type of its format; empty if unknown."""
     if schema.get(INT_OR_STRING):
         return "dyn"
     kind: str = schema.get("type", "")
@@ -82,7 +82,7 @@ def kind_of(schema: _Schema) -> str:
 
 
 class Types:
-    """The types of a schema and all that is in it, and the pool that their messages are in."""
+    """The types of a schema and its children, and the descriptor pool with their messages."""
 
     def __init__(self, schema: _Schema) -> None:
         self._file = descriptor_pb2.FileDescriptorProto(name=f"{PACKAGE}.proto", package=PACKAGE, syntax="proto2")
@@ -126,7 +126,7 @@ class Types:
         }
         taken = set(fields)
         for number, (field, inner) in enumerate(fields.items(), start=1):
-            # Names of our own for JSON, since those made up by default may be the same for two fields.
+            # Explicit JSON names, since the default ones may be the same for two fields.
             declared, entry = _Field(name=field, number=number, json_name=f"f{number}"), _entry_name(field)
             if kind_of(inner) == "map" and entry not in taken:
                 taken.add(entry)
@@ -156,7 +156,7 @@ class Types:
         message.field.append(field)
 
     def _set_type(self, field: Any, schema: _Schema, *, nullable: bool = False) -> None:
-        """Sets the type of one value; a list or map in another has no type of its own in messages."""
+        """Set the type of a field; nested lists and maps have no type of their own in messages."""
         kind = kind_of(schema)
         if kind in _SCALARS and not nullable:
             field.type = _SCALARS[kind][0]
@@ -171,7 +171,7 @@ class Types:
 
 
 def _entry_name(field: str) -> str:
-    """How the descriptors of a map field must name its entries."""
+    """The name of the entry message of a map field, as descriptors require it."""
     return "".join(part[:1].upper() + part[1:] for part in field.split("_")) + "Entry"
 
 
@@ -179,7 +179,7 @@ Convert = Callable[[Any], Any]
 
 
 def converter(schema: _Schema, *, root: bool = False) -> Convert | None:
-    """How a value becomes what rules see; None where it is that already."""
+    """The conversion of a value for rules; None if it needs none."""
     match kind_of(schema):
         case "struct":
             return _struct_converter(fields_of(schema, root=root))
@@ -192,7 +192,7 @@ def converter(schema: _Schema, *, root: bool = False) -> Convert | None:
 
 
 def _each(convert: Convert | None) -> Convert | None:
-    """A converter of lists and maps by one of what is in them; nulls are left."""
+    """The conversion of lists and maps by that of their items; nulls stay."""
     if convert is None:
         return None
 

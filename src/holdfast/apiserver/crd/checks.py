@@ -87,13 +87,13 @@ _SHAPE: Final = walk.compile(
 
 
 def definition_problems(crd: _Object, old: _Object | None, *, established: bool) -> list[FieldError]:
-    """Everything that is wrong; `established` says that the old definition is being served."""
+    """All problems of a definition; `established`: the old definition is served."""
     misshapen = _SHAPE.validate(crd)
     if misshapen:
         return misshapen
     spec = crd["spec"]
     found: list[FieldError] = []
-    # What was accepted is not looked at again: the check is dear, and the status of every definition is written.
+    # An unchanged definition is not checked again: checks are expensive, and the status is written often.
     if old is None or spec != old["spec"]:
         found += [*_name(crd), *_group_and_scope(spec), *_versions(spec), *_names(spec["names"]), *_common(spec)]
         found += _conversion(spec)
@@ -160,7 +160,7 @@ def _version(spec: _Object, version: _Object, path: str) -> Iterator[FieldError]
 
 
 def _common(spec: _Object) -> Iterator[FieldError]:
-    """What all versions say alike."""
+    """What all versions have in common."""
     if not spec["versions"]:
         return
     version = spec["versions"][0]
@@ -207,7 +207,7 @@ def _schema(version: _Object, path: str) -> list[FieldError]:
     found = structural.problems(schema, path, status=status, patterns=patterns.search)
     if found or not structural.has_rules(schema):
         return found
-    # The engine is large, and most definitions have no rules.
+    # The CEL engine is large, and most definitions have no rules.
     from holdfast.apiserver.cel.rules import rule_problems
 
     return rule_problems(schema, path)
@@ -329,7 +329,7 @@ def _conversion(spec: _Object) -> Iterator[FieldError]:
 def _changes(spec: _Object, old: _Object, *, established: bool) -> Iterator[FieldError]:
     fixed: list[tuple[str, ...]] = [("group",), ("names", "plural")]
     if established:
-        # Objects are kept under these.
+        # Objects are stored under these.
         fixed = [("scope",), ("names", "kind"), *fixed]
     for steps in fixed:
         new_value, old_value = _at(spec, steps), _at(old, steps)
@@ -356,7 +356,7 @@ def _stored_versions(crd: _Object, spec: _Object) -> Iterator[FieldError]:
 
 
 def _approval(crd: _Object) -> Iterator[FieldError]:
-    """Groups of Kubernetes' own name are for reviewed kinds."""
+    """Groups of kubernetes.io are for reviewed kinds."""
     group = crd["spec"].get("group", "")
     annotations = crd["metadata"].get("annotations") or {}
     protected = group in _PROTECTED or group.endswith(tuple(f".{owner}" for owner in _PROTECTED))

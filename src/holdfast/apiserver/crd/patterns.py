@@ -18,7 +18,7 @@ _OPTIONS.log_errors = False
 
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> Any:
-    """A pattern of RE2; raises `PatternError` where it is not one."""
+    """Compile a pattern; raises `PatternError` if it is not valid."""
     try:
         return re2.compile(pattern, _OPTIONS)
     except re2.error as error:
@@ -26,12 +26,12 @@ def compiled(pattern: str) -> Any:
 
 
 def search(pattern: str) -> Search:
-    """What `holdfast.meta.schemas.walk.compile` takes as `patterns`."""
+    """The `patterns` argument of `holdfast.meta.schemas.walk.compile`."""
     found: Search = compiled(pattern).search
     return found
 
 
 def _text(error: Exception) -> str:
-    """What the engine says, which it says in bytes."""
+    """The message of the engine, which is in bytes."""
     said = error.args[0] if error.args else ""
     return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

@@ -26,7 +26,7 @@ DEFINITIONS: Final = "apiextensions.k8s.io/customresourcedefinitions"
 
 
 class Definitions:
-    """Keeps the registry true to the stored definitions."""
+    """Keeps the registry up to date with the stored definitions."""
 
     def __init__(self, handlers: Handlers) -> None:
         self.handlers = handlers
@@ -39,7 +39,7 @@ class Definitions:
         return kind
 
     def load(self) -> None:
-        """Serve what was defined before the server was started, and go on with what was being deleted."""
+        """Serve the definitions in the store, and continue with those that are being deleted."""
         for entry in self.handlers.store.list(DEFINITIONS):
             definition = shown(entry, self.kind)
             self._serve(definition)
@@ -47,7 +47,7 @@ class Definitions:
                 self._clean_up(definition)
 
     async def written(self, name: str) -> None:
-        """Answer a write of the definition `name`."""
+        """Update status and resource types after a write of the definition `name`."""
         entry = self.handlers.store.get(DEFINITIONS, "", name)
         if entry is None:
             return
@@ -97,14 +97,14 @@ class Definitions:
     async def _remove_objects(self, kind: ResourceType) -> None:
         """Delete every object of a kind and wait for those with finalizers."""
         store = self.handlers.store
-        await store.write()  # behind those that are being created, for new ones are refused already
+        await store.write()  # after pending creations; new ones are refused already
         while store.count(kind.key):
             with contextlib.closing(store.watch(kind.key, since=store.revision)) as changes:
                 for entry in store.list(kind.key):
                     if not entry.deleting:
                         await self._remove(kind, entry.namespace, entry.name)
                 if store.count(kind.key):
-                    with contextlib.suppress(Overflow):  # so much happened meanwhile that it is time to look again
+                    with contextlib.suppress(Overflow):  # the watch fell behind: list again
                         await changes.take()
 
     async def _remove(self, kind: ResourceType, namespace: str, name: str) -> None:
@@ -118,7 +118,7 @@ class Definitions:
 
 
 def _tell_failure(task: asyncio.Task[None]) -> None:
-    """What was not finished is taken up again at the next start; until then the log says why it waits."""
+    """Log a failed deletion; the next start continues it."""
     if not task.cancelled() and task.exception() is not None:
         _log.error("cleanup of a definition failed", exc_info=task.exception())
 

@@ -39,7 +39,7 @@ _BLOCKING: Final = frozenset(
         FieldProblem.TYPE_INVALID,
     }
 )
-"""Problems that leave rules nothing sound to judge."""
+"""Problems after which rules are not evaluated."""
 
 _RULES_SKIPPED: Final = FieldError.invalid(
     "<nil>",
@@ -55,7 +55,7 @@ _GO_TYPES: Final = {
 
 
 def problems(crd: Object, old: Object | None) -> list[FieldError]:
-    """Why a definition is refused; `old` is what an update replaces."""
+    """All problems of a definition; `old` is the one that an update replaces."""
     return definition_problems(crd, old, established=old is not None and is_established(old))
 
 
@@ -63,15 +63,15 @@ def problems(crd: Object, old: Object | None) -> list[FieldError]:
 
 
 def is_established(crd: Mapping[str, Any]) -> bool:
-    """Whether its types are served."""
+    """Whether the condition Established is true."""
     return _condition(crd, "Established").get("status") == "True"
 
 
 def accept(crd: Object, others: Iterable[Object], *, now: datetime) -> Object:
-    """The status that a definition deserves among `others`.
+    """The status of a definition among `others`.
 
-    Names that another definition of its group holds are not accepted; what was served already goes on being
-    served under the names that were.
+    Names that another definition of its group has are not accepted; an established definition continues to be
+    served under its accepted names.
     """
     spec, status = crd["spec"], crd.get("status") or {}
     accepted, conflict = _accepted_names(spec, status.get("acceptedNames") or {}, others)
@@ -91,7 +91,7 @@ def accept(crd: Object, others: Iterable[Object], *, now: datetime) -> Object:
 
 
 def begin_deletion(crd: Object, *, now: datetime) -> None:
-    """Marks a definition whose objects must go before it can; owns its argument."""
+    """Mark a definition as terminating, because its objects must be deleted first; owns its argument."""
     finalizers = crd["metadata"].setdefault("finalizers", [])
     if FINALIZER not in finalizers:
         finalizers.append(FINALIZER)
@@ -115,7 +115,7 @@ def _updated(crd: Object, condition: tuple[str, str, str, str], *, now: datetime
 
 
 def _accepted_names(spec: Object, accepted: Object, others: Iterable[Object]) -> tuple[Object, tuple[str, str] | None]:
-    """The names that a definition may use now, and the last conflict that keeps it from others."""
+    """The accepted names of a definition, and the last conflict."""
     wanted, names = spec["names"], dict(accepted)
     resources: set[str] = set()
     kinds: set[str] = set()
@@ -158,7 +158,7 @@ def _accepted_names(spec: Object, accepted: Object, others: Iterable[Object]) ->
 
 
 def types_of(crd: Object) -> tuple[ResourceType, ...]:
-    """The resource types of a definition, one for each version that is served."""
+    """The resource types of a definition, one for each served version."""
     spec = crd["spec"]
     names = {**spec["names"], **((crd.get("status") or {}).get("acceptedNames") or {})}
     storage = next((each["name"] for each in spec["versions"] if each["storage"]), "")
@@ -224,11 +224,11 @@ def _column(column: Object) -> Column:
 
 
 def _validation(schema: Mapping[str, Any], scale: Scale | None) -> Callable[[Object, Object | None], list[FieldError]]:
-    """What is wrong with an object of the kind, in the order in which an API server says it."""
+    """All problems of an object of the kind, in the order of Kubernetes."""
 
     @cache
     def compiled() -> tuple[Schema, Rules | None]:
-        # On first use: a server that starts with many definitions serves the few that are asked for at once.
+        # Compiled on first use, so that a server with many definitions starts quickly.
         return walk.compile(schema, patterns=patterns.search), _rules(schema)
 
     def validate(obj: Object, old: Object | None) -> list[FieldError]:
@@ -249,7 +249,7 @@ def _validation(schema: Mapping[str, Any], scale: Scale | None) -> Callable[[Obj
 def _rules(schema: Mapping[str, Any]) -> Rules | None:
     if not has_rules(schema):
         return None
-    # The engine takes 28 MB and 70 ms, which only those pay who have rules.
+    # The CEL engine takes 28 MB and 70 ms, so it is loaded only for kinds with rules.
     from holdfast.apiserver.cel.rules import compile_rules
 
     return compile_rules(schema)
@@ -275,7 +275,7 @@ def _count_problems(obj: Object, path: str) -> list[FieldError]:
 
 
 def _nested(obj: Object, path: str, wanted: type) -> tuple[Any, str]:
-    """The value at a dotted path, None if there is none; or why it is not of the type that is wanted."""
+    """The value at a dotted path, None if there is none; or why it has the wrong type."""
     value: Any = obj
     steps = path.removeprefix(".").split(".")
     for number, step in enumerate(steps):

@@ -25,7 +25,7 @@ ACCEPTED_CUSTOM: Final = ("application/json", "application/yaml")
 """Custom kinds have no messages, since their fields have no numbers."""
 
 MAX_NODES: Final = 200_000
-"""How many values a YAML body with aliases may stand for."""
+"""The most values that a YAML body may have with its aliases expanded."""
 
 MAX_DEPTH: Final = 500
 """How deep a YAML body may nest."""
@@ -61,7 +61,7 @@ def media_type(request: Request) -> str:
 
 
 def read_json(body: bytes) -> Any:
-    """The value of a JSON text; ValueError with a reason where it is none."""
+    """The value of a JSON text; raises ValueError with a reason."""
     try:
         return _decoder.decode(body)
     except msgspec.DecodeError as error:
@@ -84,7 +84,7 @@ def read_yaml(body: bytes) -> Any:
 
 
 def _check_depth(body: bytes) -> None:
-    """Refuse what would exhaust the stack of the loader, which is C and takes the process with it."""
+    """Refuse deep nesting, which would overflow the stack of the loader and crash the process."""
     depth = 0
     for event in yaml.parse(body, Loader=_KubernetesLoader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -96,7 +96,7 @@ def _check_depth(body: bytes) -> None:
 
 
 def _check_size(value: Any) -> None:
-    """Refuse what a few aliases blow up: they cost nothing to read, and everything to write out."""
+    """Refuse aliases that expand to very many values."""
     left, stack = MAX_NODES, [value]
     while stack:
         left -= 1
@@ -125,7 +125,7 @@ def read_body(request: Request, kind: ResourceType | None = None) -> Any:
 
 
 def read_object(request: Request, kind: ResourceType) -> Object:
-    """The object in the body, of `kind`; apiVersion and kind may be left out, but of custom kinds."""
+    """The object in the body, of `kind`; apiVersion and kind are optional for built-in kinds."""
     try:
         value = read_body(request, kind)
         if not isinstance(value, dict):
@@ -173,7 +173,7 @@ _MAPS: Final = frozenset({"labels", "annotations"})
 
 
 def _check_metadata(kind: ResourceType, name: str, value: Any) -> None:
-    """The types that the rest of the server relies on."""
+    """Check the types of the metadata that the rest of the server relies on."""
     if value is None:
         return
     where = f"Go struct field ObjectMeta.metadata.{name} of type"
@@ -196,7 +196,7 @@ def refused(kind: ResourceType, why: str) -> Undecodable:
 
 
 class _Pairs(dict[str, Any]):
-    """An object that knows which of its keys were said more than once."""
+    """An object that records its duplicate keys."""
 
     repeated: tuple[str, ...] = ()
 

@@ -38,10 +38,10 @@ class _Flow(Generic[T]):
 
 
 class Seats(Generic[T]):
-    """Seats shared fairly between flows; tickets stand for those who wait."""
+    """Seats that are shared fairly among flows; a ticket stands for a waiting request."""
 
     def __init__(self, seats: int, *, queue: int, queues: int) -> None:
-        """`queue` bounds how many of one flow wait, `queues` how many of all."""
+        """`queue` bounds the waiting requests of one flow, `queues` those of all flows."""
         self._free = seats
         self._queue = queue
         self._queues = queues
@@ -52,7 +52,7 @@ class Seats(Generic[T]):
         self.queued = 0
 
     def ask(self, flow: str, ticket: Callable[[], T]) -> tuple[Place, T | None]:
-        """Take a seat if one is free, else a place in the queue with a new ticket, if there is one."""
+        """Take a seat if one is free; else queue with a new ticket, unless the queue is full."""
         if self._free:
             # Waiting requests were given the seats that became free, so no request is overtaken.
             self._free -= 1
@@ -110,7 +110,7 @@ class Seats(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The numbers.  The administrators' seats are their own, so that users cannot keep them out, nor they users."""
+    """The limits.  Administrators have seats of their own, so that users cannot block them, nor they users."""
 
     seats: int = 256
     admin_seats: int = 256
@@ -122,7 +122,7 @@ class Bounds:
 
 
 class Limits:
-    """The bounds at work; refuses with 429 what would exceed them."""
+    """Applies the bounds; refuses requests beyond them with 429."""
 
     def __init__(self, bounds: Bounds | None = None) -> None:
         self.bounds = bounds or Bounds()
@@ -145,7 +145,7 @@ class Limits:
 
     @asynccontextmanager
     async def seat(self, user: str, *, admin: bool = False) -> AsyncIterator[None]:
-        """Hold a seat while a request is worked on, after waiting for it if need be."""
+        """Wait for a seat, and hold it while a request is processed."""
         seats = self._admins if admin else self._users
         place, ticket = seats.ask(user, asyncio.get_running_loop().create_future)
         if place is Place.REFUSED:
@@ -158,7 +158,7 @@ class Limits:
             self._leave(seats, user)
 
     def begin_watch(self, user: str) -> None:
-        """Count a watch, that lasts and so has no seat; `end_watch` must follow."""
+        """Count a watch, which is long-running and has no seat; `end_watch` must follow."""
         own = self._watches.get(user, 0)
         if own >= self.bounds.watches_per_user or self.watches >= self.bounds.watches:
             raise self._refused()

@@ -26,7 +26,7 @@ from holdfast.meta.exchange import Request, Response, User
 Handle = Callable[[Request], Awaitable[Response]]
 
 PEER: Final = ":peer"
-"""The pseudo header in which a carrier says who is at the other end; no client can send a name with a colon."""
+"""The pseudo header with the client certificate of the connection; no client can send a header name with a colon."""
 
 AUDIT_ID: Final = "Audit-Id"
 _AUDIT_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
@@ -44,7 +44,7 @@ def guarded(
     metrics: Metrics,
     now: Callable[[], datetime],
 ) -> Handle:
-    """`handle` behind the gate.  It is called with the user that was found out, and its refusals become answers."""
+    """`handle` behind the gate.  It gets the authenticated user, and its errors become responses."""
     gate = _Gate(handle, authenticator, authorizer=authorizer, limits=limits, metrics=metrics, now=now)
     return gate.answer
 
@@ -99,7 +99,7 @@ class _Gate:
 
     async def _allowed(self, request: Request, info: RequestInfo) -> Response:
         if is_open(info.path) and request.method in ("GET", "HEAD"):
-            return await self._handle(request)  # health must be seen however busy the server is
+            return await self._handle(request)  # health checks do not wait for a seat
         self._authorizer.check(request.user, info)
         if info.path == "/metrics" and request.method == "GET":
             return Response(200, self._metrics.render(), content_type=CONTENT_TYPE)
@@ -120,7 +120,7 @@ class _Gate:
         return response
 
     async def _seated(self, request: Request) -> Response:
-        """The answer itself; a stream gives its seat back once it is set up."""
+        """The response; a stream gives its seat back once it has started."""
         async with self._limits.seat(request.user.name, admin=MASTERS in request.user.groups):
             return await self._handle(request)
 
@@ -128,7 +128,7 @@ class _Gate:
 class Following(AsyncIterator[bytes]):
     """A stream that calls back when it is over, whether it was read to its end, closed, or never begun.
 
-    A generator would not do: one that was never begun does not run its ``finally``.
+    Not a generator, because one that was never started does not run its ``finally``.
     """
 
     def __init__(self, stream: AsyncIterator[bytes], over: Callable[[], None]) -> None:
@@ -162,13 +162,13 @@ async def close(stream: AsyncIterator[bytes]) -> None:
 
 
 def _audit_id(request: Request) -> str:
-    """The id under which the client will look for this request, or one of ours."""
+    """The request id that the client sent, or a new one."""
     given = request.headers.get("audit-id", "")
     return given if _AUDIT_ID.fullmatch(given) else str(uuid.uuid4())
 
 
 def _fields(request: Request, info: RequestInfo, response: Response, seconds: float) -> Mapping[str, Any]:
-    """What the log says of a request: nothing of its headers but the client's name for itself, nothing of its body."""
+    """The log line of a request: no header except User-Agent, and no body."""
     return {
         "audit_id": response.headers[AUDIT_ID],
         "peer": request.headers.get(PEER, ""),

@@ -31,19 +31,19 @@ from holdfast.meta.exchange import ANONYMOUS, Request, Response
 _log: Final = logging.getLogger("holdfast.apiserver.http.listener")
 
 _MANY_HEADERS: Final = 1024
-"""What the parser lets through, so that it is us who refuse, in a Status."""
+"""The parser accepts this much, so that the listener refuses larger requests with a Status."""
 
 
 _SLICE: Final = 256 * 1024
-"""What is written of an answer at a time."""
+"""The size of the chunks in which a response is written."""
 
 _CLOSE_SECONDS: Final = 0.1
-"""Seconds in which a client may answer that TLS ends; many never do, and their sockets would stay open."""
+"""Seconds to wait for the TLS close of a client; many never send one, and their sockets would stay open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a client may send, and how long it may take."""
+    """The limits for a client: sizes and times."""
 
     body: int = 3 * 1024 * 1024
     url: int = 32 * 1024
@@ -71,14 +71,14 @@ class Listener:
         self._streams: set[asyncio.Task[Any]] = set()
         self._transports: set[asyncio.Transport] = set()
         self.under_way = 0
-        """Requests that are being read, worked on or answered."""
+        """The number of requests that are being read, processed or answered."""
         self._quiet = asyncio.Event()
         self.draining = False
         self.address = ("", 0)
         """Host and port, once it listens."""
 
     async def listen(self, bind: str, port: int, *, tls: ssl.SSLContext) -> None:
-        """Begin; raises `OSError` where the address cannot be had."""
+        """Start to listen; raises `OSError` if the address cannot be bound."""
         self._server = await self._loop.create_server(
             self._connection,
             bind,
@@ -91,7 +91,7 @@ class Listener:
         self.address = (host, bound)
 
     async def drain(self, seconds: float = 10.0) -> None:
-        """Take no more connections, end the streams, let what is under way finish in time, and close."""
+        """Accept no more connections, end the streams, let running requests finish in time, and close."""
         self.draining = True
         if self._server is not None:
             self._server.close()
@@ -106,7 +106,7 @@ class Listener:
             await asyncio.sleep(_CLOSE_SECONDS)
         for transport in tuple(self._transports):
             transport.abort()
-        # The loop closes what was aborted on its next turn.
+        # The loop closes aborted transports on its next iteration.
         await asyncio.sleep(0)
 
     def _connection(self) -> _Connection:
@@ -212,14 +212,14 @@ class Listener:
                 answer.force_close()
             if large:
                 await self._sliced(incoming, answer, body)
-        # Not left to aiohttp, which would wait for a client that reads nothing as long as it likes.
+        # Not left to aiohttp, which would wait without limit for a client that does not read.
         with contextlib.suppress(ConnectionError), self._patience(incoming):
             await answer.prepare(incoming)
             await answer.write_eof()
         return answer
 
     async def _sliced(self, incoming: web.BaseRequest, answer: web.StreamResponse, body: bytes) -> None:
-        """Write a body as the client takes it: encrypted at once, it would be in memory three times."""
+        """Write a body in chunks: encrypted as a whole, it would be in memory three times."""
         with contextlib.suppress(ConnectionError):
             await answer.prepare(incoming)
             for at in range(0, len(body), _SLICE):
@@ -229,7 +229,7 @@ class Listener:
     async def _streamed(
         self, incoming: web.BaseRequest, answer: web.StreamResponse, stream: AsyncIterator[bytes]
     ) -> None:
-        """Write chunks as they come, until the stream ends, the client goes, or the server does."""
+        """Write chunks as they come, until the stream ends, the client disconnects, or the server stops."""
         task = asyncio.current_task()
         assert task is not None
         self._streams.add(task)
@@ -244,7 +244,7 @@ class Listener:
             if not self.draining or task.uncancel():
                 raise
         except ConnectionError:
-            pass  # the client is gone, as clients do
+            pass  # the client disconnected
         except Exception:
             _log.exception("stream failed")
             _abort(incoming)  # an orderly end would mean to the client that the response is complete
@@ -254,7 +254,7 @@ class Listener:
 
     @contextlib.contextmanager
     def _patience(self, incoming: web.BaseRequest) -> Iterator[None]:
-        """Cut the connection if what is done within takes too long."""
+        """Abort the connection if the enclosed code takes too long."""
         timer = self._loop.call_later(self._bounds.write_seconds, _abort, incoming)
         try:
             yield
@@ -263,7 +263,7 @@ class Listener:
 
 
 class _Connection(web.RequestHandler):
-    """One connection: refuses what is not HTTP in a Status, and heads that take too long."""
+    """One connection: refuses invalid HTTP with a Status, and bounds the time for headers."""
 
     __slots__ = ("_between", "_head_seconds", "_socket", "_timer", "_transports")
 
@@ -273,14 +273,14 @@ class _Connection(web.RequestHandler):
         super().__init__(manager, **settings)
         self._transports = transports
         self._socket: asyncio.Transport | None = None
-        """History until the connection is lost, since the base class forgets it when it closes."""
+        """Kept until the connection is lost, since the base class drops it on close."""
         self._head_seconds = head_seconds
         self._between = True
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        # Not checked: the transports of other event loops are no subclasses.
+        # Not checked: the transports of other event loops are not subclasses.
         self._socket = cast("asyncio.Transport", transport)
         self._transports.add(self._socket)
         self._expect_head()
@@ -303,7 +303,7 @@ class _Connection(web.RequestHandler):
             self._timer = None
 
     def awaits_head(self) -> None:
-        """From the first byte of the next head on, it has its time."""
+        """Start the timeout with the first byte of the next request."""
         self._between = True
 
     def _expect_head(self) -> None:
@@ -367,7 +367,7 @@ def _target(raw: str, most: int) -> tuple[str, Mapping[str, tuple[str, ...]]]:
 def _headers(incoming: web.BaseRequest) -> dict[str, str]:
     """Headers by their lower-case name.
 
-    Repeated ones are joined as HTTP has it; but those of impersonation by lines, since names may hold commas.
+    Repeated headers are joined by commas; those of impersonation by lines, since names may contain commas.
     """
     headers: dict[str, str] = {}
     for key, raw in incoming.headers.items():
@@ -381,7 +381,7 @@ def _headers(incoming: web.BaseRequest) -> dict[str, str]:
 
 
 def _text(value: str) -> str:
-    """Text that can be written again: bytes that were no UTF-8 are replaced."""
+    """Text with bytes that are not UTF-8 replaced."""
     return value if value.isascii() else value.encode(errors="surrogateescape").decode(errors="replace")
 
 
@@ -398,7 +398,7 @@ def _gzip(body: bytes) -> bytes:
 
 
 def _warning(text: str) -> str:
-    """A warning as its header has it: one line, quoted."""
+    """A warning in the form of the Warning header: one line, quoted."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     escaped = line.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'

@@ -16,7 +16,7 @@ from holdfast.apiserver.http import protobuf
 from holdfast.apiserver.resources import Object
 
 IN_EVERY_GROUP: Final = frozenset({"DeleteOptions", "ListOptions", "Status"})
-"""Kinds that clients send under the group of what they are about."""
+"""Kinds that clients send in the group of the resource."""
 
 SUBRESOURCES: Final = {
     ("autoscaling/v1", "Scale"): "Scale",
@@ -24,15 +24,15 @@ SUBRESOURCES: Final = {
     ("v1", "Binding"): "Binding",
     ("authentication.k8s.io/v1", "TokenRequest"): "TokenRequest",
 }
-"""Types that are written though no resource is one of them."""
+"""Types of subresources, which are no resources."""
 
 
 class UnknownKind(ValueError):
-    """A message of a kind that has none here."""
+    """A message of an unknown kind."""
 
 
 def decode(body: bytes, of: tuple[str, str] | None = None) -> Object:
-    """The object in a body; `of` is its apiVersion and kind if it does not say so itself."""
+    """The object in a body; `of` is its apiVersion and kind if the message has none."""
     envelope = protobuf.unwrap(body)
     api_version, kind = of if of is not None and not envelope.kind else (envelope.api_version, envelope.kind)
     name = kind if kind in IN_EVERY_GROUP else type_names().get((api_version, kind))
@@ -43,7 +43,7 @@ def decode(body: bytes, of: tuple[str, str] | None = None) -> Object:
 
 @cache
 def type_names() -> Mapping[tuple[str, str], str]:
-    """The type of every kind that may be sent; made when the first message comes."""
+    """The type of every kind that may be sent; computed for the first message."""
     by_schema = {id(TYPES.schema(name)): name for name in TYPES}
     return {(each.api_version, each.kind): by_schema[id(each.schema)] for each in BUILTINS} | SUBRESOURCES
 

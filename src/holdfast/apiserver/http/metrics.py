@@ -18,10 +18,10 @@ from holdfast.apiserver.routes import RequestInfo
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _VERBS: Final = {"create": "POST", "update": "PUT"}
-"""Verbs that Kubernetes' metrics name by their method; the others are upper-cased."""
+"""Verbs that Kubernetes' metrics name by their HTTP method; the others are in upper case."""
 
 _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-"""Methods that are counted by their name; any word can be one."""
+"""Methods that are counted by their name; clients may send any other word."""
 
 _LABELS: Final = ("verb", "group", "version", "resource", "subresource")
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -31,7 +31,7 @@ Known = Callable[[RequestInfo], bool]
 
 
 class Metrics:
-    """The numbers of one server.
+    """The metrics of one server.
 
     counts    objects of each resource that are stored
     in_flight requests of each kind that are under way: ``readOnly``, ``mutating``, ``watch`` and so on
@@ -64,7 +64,7 @@ class Metrics:
             "Requests that the limits refused.",
             registry=self._registry,
         )
-        # Finding a child by its labels costs more than counting; there are as many as served resources and codes.
+        # Cached, because finding a child by its labels costs more than counting.
         self._request = cache(requests.labels)
         self._duration = cache(seconds.labels)
         self._registry.register(_Gauges(counts, in_flight))

@@ -35,11 +35,11 @@ _HUMAN_CLIENTS: Final = ("curl", "Wget", "Mozilla/5.0")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an answer is written: its encoding, and what objects are turned into."""
+    """The form of a response: its encoding, and what objects are converted to."""
 
     media_type: str = JSON
     kind: str = ""
-    """``Table``, ``PartialObjectMetadata`` for one or for many, or nothing for objects as they are."""
+    """``Table``, ``PartialObjectMetadata`` or ``PartialObjectMetadataList``; empty for objects as they are."""
     pretty: bool = False
 
     @property
@@ -51,13 +51,13 @@ class Form:
 
 
 def form_of(request: Request, *, many: bool = False) -> Form:
-    """The form that a request accepts, or 406; `many` says that lists and watches are among the offers."""
+    """The form that a request accepts, or 406; `many`: the response may be a list or a watch."""
     pretty = request.flag("pretty") if "pretty" in request.query else _is_human(request)
     return _negotiated(request.headers.get("accept", ""), pretty=pretty, many=many)
 
 
 def respond(form: Form, body: bytes) -> Response:
-    """The answer 200 with `body`, which is JSON, in the encoding that was agreed."""
+    """The response 200 with `body`, which is JSON, in the negotiated encoding."""
     if form.media_type == YAML:
         return Response(200, _as_yaml(body), content_type=YAML)
     return Response(200, msgspec.json.format(body, indent=2) + b"\n" if form.pretty else body)
@@ -79,12 +79,12 @@ class Clause:
     params: Mapping[str, str] = field(default_factory=dict)
 
     def takes(self, offered: str) -> bool:
-        """Whether an answer of this media type would do."""
+        """Whether it accepts a media type."""
         return self.media_type in ("*/*", offered) or self.media_type == f"{offered.partition('/')[0]}/*"
 
     @property
     def target(self) -> GVK | None:
-        """What the answer is to be turned into, if into something."""
+        """What the response is to be converted to; empty for nothing."""
         group, version, kind = (self.params.get(name, "") for name in ("g", "v", "as"))
         return GVK(group, version, kind) if group or version or kind else None
 
@@ -122,7 +122,7 @@ def _negotiated(accept: str, *, pretty: bool, many: bool) -> Form:
         raise NotAcceptable(f"only the following media types are accepted: {', '.join(_KNOWN)}")
     offers: tuple[str, ...] = (*_KNOWN, *_STREAMS) if many else _KNOWN
     if any(clause.takes(PROTOBUF) for clause in asked):
-        # Elsewhere the words are Kubernetes' own; who wants protobuf has to learn that there is none.
+        # Not the message of Kubernetes: clients that want protobuf are to learn that it is not served.
         offers = tuple(offer for offer in offers if not offer.startswith(PROTOBUF))
     raise NotAcceptable.of(offers)
 
@@ -131,7 +131,7 @@ def _negotiated(accept: str, *, pretty: bool, many: bool) -> Form:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """YAML that readers written in Go read back as it was: to them ``y`` is a boolean and ``1e3`` a number."""
+    """YAML that Go parsers read back unchanged: to them ``y`` is a boolean and ``1e3`` a number."""
 
 
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))

@@ -20,7 +20,7 @@ LONGEST_NUMBER: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """How a create, update, patch or apply is to be done."""
+    """The options of a create, update, patch or apply."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -34,7 +34,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:
-    """How an object is to be deleted."""
+    """The options of a deletion."""
 
     dry_run: bool = False
     propagation: str = ""
@@ -45,9 +45,9 @@ class DeleteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
-    """What a list, a watch or a deletion of a collection is about.
+    """The options of a list, a watch or a deletecollection.
 
-    `version` is None where the client named none; `exact` asks for that very state.
+    `version` is None if the client sent none; `exact`: resourceVersionMatch=Exact.
     """
 
     labels: LabelSelector
@@ -159,7 +159,7 @@ def list_options(request: Request, *, watch: bool) -> ListOptions:
 
 
 def get_version(request: Request) -> int:
-    """The version that a single object must not be older than."""
+    """The minimum version for the get of an object."""
     return _version(request.param("resourceVersion"), watch=False) or 0
 
 
@@ -202,7 +202,7 @@ def integer(request: Request, name: str) -> int | None:
         return None
     if not re.fullmatch("[+-]?[0-9]+", text, re.ASCII):
         raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    # The length first: reading a very long number takes long.
+    # The length first: parsing a very long number takes long.
     if len(text) > LONGEST_NUMBER or not -(2**63) <= int(text) < 2**63:
         raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)
@@ -219,7 +219,7 @@ def _version(text: str, *, watch: bool) -> int | None:
         return int(text)
     problem = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
     if watch:
-        # A real API server answers a watch so, without a reason.
+        # As Kubernetes answers a watch, without a reason.
         raise StatusError(problem, code=500, reason="")
     raise BadRequest(f"invalid resource version: {problem}")
 

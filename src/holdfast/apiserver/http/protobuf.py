@@ -29,23 +29,23 @@ from holdfast.meta.errors import MalformedError
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 MAGIC: Final = b"k8s\x00"
 MAX_DEPTH: Final = 100
-MAX_FIELDS: Final = 200_000
-"""More than any object that fits a body's limit and means something; reading them takes under a second."""
+"""The deepest nesting of messages; schemas in definitions, the deepest in practice, have some thirty levels."""
 
-"""Messages within messages; the deepest that people write, schemas in definitions, have some thirty."""
+MAX_FIELDS: Final = 200_000
+"""The most fields of a message: more than any real object has, and decoded in under a second."""
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _LAST_NUMBER: Final = 2**29 - 1
 
 Read = Callable[[Any, int], Any]
-"""What stands on the wire, and how many messages may yet be nested, to the value in JSON."""
+"""Decodes wire data, with the nesting that is left, to the JSON value."""
 
 Put = Callable[[Object, int, Any, int], None]
-"""Puts into an object what stands on the wire with some wire type."""
+"""Decodes a field with a wire type into an object."""
 
 
 class Malformed(MalformedError):
-    """Bytes that are not the message they should be."""
+    """Bytes that are not a valid message."""
 
     def __init__(self, problem: str, path: tuple[str, ...] = ()) -> None:
         super().__init__(f"proto: {'.'.join(path)}: {problem}" if path else f"proto: {problem}")
@@ -53,12 +53,12 @@ class Malformed(MalformedError):
         self.path = path
 
     def within(self, field: str) -> Malformed:
-        """The same, seen from a field further out."""
+        """The same error with a field before its path."""
         return Malformed(self.problem, (field, *self.path) if field else self.path)
 
 
 class Envelope(NamedTuple):
-    """A message and what it says it is."""
+    """A message with its apiVersion and kind."""
 
     api_version: str
     kind: str
@@ -76,7 +76,7 @@ def unwrap(body: bytes) -> Envelope:
 
 
 class Messages:
-    """Reads messages of the types that `struct` finds by name, by the numbers of their fields."""
+    """Decodes messages of the types that `struct` returns by name, with the numbers of their fields."""
 
     def __init__(self, struct: Callable[[str], Struct], numbers: Mapping[str, Numbers]) -> None:
         self._struct = struct
@@ -139,14 +139,14 @@ class Messages:
             _expect(given, wire)
             found = read(value, depth)
             if zero is not None and found == zero:
-                obj.pop(name, None)  # the last one holds, and it says nothing
+                obj.pop(name, None)  # the last value wins, and it is a zero
             else:
                 obj[name] = found
 
         return put
 
     def _put_message(self, name: str, of: str) -> Put:
-        """A message that comes again adds to what came before."""
+        """A repeated message is merged into the previous one."""
 
         def put(obj: Object, wire: int, value: Any, depth: int) -> None:
             _expect(wire, LENGTH)
@@ -158,7 +158,7 @@ class Messages:
         return name not in _SCALARS and not self._numbers[name].stands_for_field
 
     def _reader(self, type_: Type) -> tuple[int, Read]:
-        """The wire type of a value, and how it is read."""
+        """The wire type of a value, and its decoder."""
         if type_.item is not None:
             return LENGTH, _wrapped_list(*self._reader(type_.item))
         if type_.of in _SCALARS:
@@ -245,7 +245,7 @@ def scan(message: memoryview) -> Iterator[tuple[int, int, Any]]:
 
 
 def packed(data: memoryview) -> Iterator[int]:
-    """Whole numbers one after the other, the other way to write a list of them."""
+    """A packed list of integers."""
     at = 0
     while at < len(data):
         number, at = _varint(data, at)
@@ -263,7 +263,7 @@ def parts(message: memoryview, *wires: int) -> list[Any]:
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    """The whole number that begins at a place, and the place after it."""
+    """The varint at an offset, and the offset after it."""
     value = shift = 0
     while at < len(data) and shift < 70:
         byte = data[at]
@@ -308,7 +308,7 @@ def _text(value: Any, depth: int = 0) -> str:
 
 
 def _double(value: Any, depth: int) -> float:
-    """A number as JSON has it: a whole one without a point, as long as it is exact."""
+    """A number as in JSON: an integral one without a fraction, as long as it is exact."""
     number: float = struct.unpack("<d", value)[0]
     if not math.isfinite(number):
         raise Malformed("a number is not finite")
@@ -354,7 +354,7 @@ def _quantity(value: Any, depth: int) -> str:
 
 
 def _raw(value: Any, depth: int) -> Any:
-    """JSON that travels as it is."""
+    """JSON that is embedded as bytes."""
     (content,) = parts(value, LENGTH)
     if not content:
         return None

@@ -7,7 +7,7 @@ from holdfast.meta.exchange import Response
 
 
 class Undecodable(BadRequest):
-    """An object that cannot be read as one of its kind; `why` says so alone."""
+    """An object that cannot be decoded as its kind; `why` is the reason alone."""
 
     def __init__(self, kind: str, version: str, *, why: str, given: str = "") -> None:
         super().__init__(f'{given or kind} in version "{version}" cannot be handled as a {kind}: {why}')
@@ -15,7 +15,7 @@ class Undecodable(BadRequest):
 
 
 def refusal(error: StatusError) -> Response:
-    """The Status of an error, with the time to wait where there is one."""
+    """The Status of an error as a response, with Retry-After if the error has it."""
     response = Response.of(error.to_status(), status=error.code)
     if error.retry_after_seconds:
         response.headers["Retry-After"] = str(error.retry_after_seconds)

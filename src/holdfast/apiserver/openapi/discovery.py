@@ -20,7 +20,7 @@ from holdfast.meta.exchange import JSON, Request, Response, encode
 from holdfast.meta.objects import GVK
 
 GIT_VERSION: Final = "v1.36.0+holdfast"
-"""The Kubernetes whose API this is; clients choose what they ask for by it."""
+"""The version of Kubernetes whose API this is; clients choose features by it."""
 
 _PRIORITY: Final = (
     "",
@@ -82,7 +82,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A part or an action of a resource: its name, what its bodies are, and what can be done."""
+    """A subresource: its name, the kind of its bodies, and its verbs."""
 
     name: str
     kind: GVK
@@ -97,7 +97,7 @@ ACTIONS: Final[Mapping[str, tuple[GVK | None, tuple[str, ...]]]] = {
     "log": (None, ("get",)),
     "finalize": (None, ("update",)),
 }
-"""Subresources that are more than a part of their object; without a kind, they speak in that of their object."""
+"""Subresources with behaviour of their own; without a kind, their bodies are of the kind of the resource."""
 
 CONNECTIONS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "attach": ("AttachOptions", ("create", "get")),
@@ -105,7 +105,7 @@ CONNECTIONS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "portforward": ("PortForwardOptions", ("create", "get")),
     "proxy": ("ProxyOptions", ("create", "delete", "get", "patch", "update")),
 }
-"""Subresources that connect to what runs; their options are a kind of the core that is named for the object's."""
+"""Subresources that connect to containers; their options are a core kind that is named for the resource's kind."""
 
 
 def subresources(each: ResourceType) -> Iterator[Subresource]:
@@ -155,12 +155,12 @@ def _rank(group: str) -> int:
     return _PRIORITY.index(group) if group in _PRIORITY else len(_PRIORITY)
 
 
-# The old form.
+# Unaggregated discovery.
 
 
 @per_revision
 def _legacy(registry: Registry) -> dict[str, bytes]:
-    """Every document of the old form by its path, but ``/api``, which says where the client came in."""
+    """The unaggregated documents by path, without ``/api``, which depends on the address of the request."""
     known = [group for group in groups(registry) if group.name]
     listed = {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_api_group(group) for group in known]}
     documents: dict[str, Any] = {"/apis": listed}
@@ -216,7 +216,7 @@ def _api_versions(request: Request, registry: Registry) -> Response:
     return respond(form_of(request), encode(listed))
 
 
-# The aggregated form.
+# Aggregated discovery.
 
 _AGGREGATED: Final = tuple(
     GVK("apidiscovery.k8s.io", version, "APIGroupDiscoveryList") for version in ("v2", "v2beta1")
@@ -268,7 +268,7 @@ def _response_kind(kind: GVK) -> dict[str, str]:
 
 
 def _wanted_form(request: Request) -> GVK | None:
-    """The aggregated form that the client takes; None if it wants the old one more."""
+    """The aggregated form that the client accepts; None if it prefers the unaggregated one."""
     for clause in accepted(request):
         if clause.takes(JSON) and (clause.target is None or clause.target in _AGGREGATED):
             return clause.target
@@ -281,7 +281,7 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def version_info() -> dict[str, str]:
-    """What ``/version`` says."""
+    """The response of ``/version``."""
     major, minor, _ = GIT_VERSION.removeprefix("v").split(".", 2)
     machine = platform.machine()
     return {

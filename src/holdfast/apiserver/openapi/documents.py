@@ -23,7 +23,7 @@ READING: Final = frozenset({"GET", "HEAD"})
 
 
 def per_revision(make: Callable[[Registry], T]) -> Callable[[Registry], T]:
-    """A function of the registry whose value is kept until the registry changes."""
+    """A function of the registry whose value is cached until the registry changes."""
     kept: WeakKeyDictionary[Registry, tuple[int, T]] = WeakKeyDictionary()
 
     @wraps(make)
@@ -38,7 +38,7 @@ def per_revision(make: Callable[[Registry], T]) -> Callable[[Registry], T]:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Bytes, what they are, and a digest by which a client knows that it has them already."""
+    """Bytes with a content type and an ETag."""
 
     body: bytes
     content_type: str = JSON
@@ -65,16 +65,16 @@ def _has(known: str, etag: str) -> bool:
 
 
 def accepted(request: Request) -> tuple[Clause, ...]:
-    """What the client takes, best first; anything, if it does not say."""
+    """The media types that the client accepts, best first; any, if it does not say."""
     return clauses(request.headers.get("accept", "").strip() or "*/*")
 
 
 def must_read(request: Request) -> None:
-    """Refuse what is not a reading method: these documents cannot be written."""
+    """Refuse methods other than GET and HEAD."""
     if request.method not in READING:
         raise MethodNotAllowed.of_path()
 
 
 def page_not_found() -> Response:
-    """The answer to a group or version that is not served: not a Status, which clients of discovery know."""
+    """The response for a group or version that is not served: plain text, as Kubernetes answers, not a Status."""
     return Response(404, b"404 page not found\n", content_type="text/plain; charset=utf-8")

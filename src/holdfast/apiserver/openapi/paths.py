@@ -70,13 +70,13 @@ _ACTIONS: Final = {
     "patch": ("patch", "Change parts of {}"),
     "delete": ("delete", "Delete {}"),
 }
-"""What Kubernetes calls an action, to how identifiers begin and what it does."""
+"""Kubernetes' actions, with the prefix of their operation ids and a description."""
 
 _METHODS: Final = {"create": "post", "get": "get", "update": "put", "patch": "patch", "delete": "delete"}
 
 
 def paths_of(types: Iterable[ResourceType], components: Components) -> dict[str, PathItem]:
-    """Every path of some resources; the components that they speak of are added."""
+    """All paths of some resources; adds the components that they refer to."""
     return {path: item for each in types for path, item in _Resource(each, components).paths()}
 
 
@@ -167,14 +167,14 @@ class _Resource:
                 return operation | {"responses": _responses(body)}
 
     def _body(self, kind: GVK, subresource: str) -> dict[str, Any] | None:
-        """The schema of what is sent and answered; None where that is a stream of anything."""
+        """The schema of the bodies; None for a stream of bytes."""
         if subresource == "log" or subresource in CONNECTIONS:
             return None
         own = kind == self._type.gvk
         return refer(self._components.kind(self._type) if own else self._components.common(kind.kind))
 
     def _id(self, action: str, subresource: str, *, everywhere: bool) -> str:
-        """Unique in the document, and in the form that generators of clients know."""
+        """The operation id: unique in the document, in the form that client generators expect."""
         each = self._type
         scope = "Namespaced" if each.namespaced and not everywhere else ""
         end = "ForAllNamespaces" if everywhere else ""

@@ -15,7 +15,7 @@ from holdfast.meta import exchange
 
 MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 ASKED_AS: Final = MEDIA_TYPE.replace(".v1.0", "@v1.0")
-"""How clients ask for it; they do not take that spelling for an answer, since ``@`` may not be in a media type."""
+"""The spelling in Accept headers; responses use the other, since ``@`` is not allowed in a media type."""
 
 Field = Callable[[Any], bytes]
 """A value to its bytes on the wire, with the number of its field before them."""

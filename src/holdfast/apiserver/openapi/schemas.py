@@ -43,7 +43,7 @@ _PLAIN: Final[Mapping[str, Schema]] = {
     },
     PATCH: {"type": "object", "description": "What is to change; its form is that of the content type."},
 }
-"""Components that are no structs."""
+"""Components that are not structs."""
 
 _MACHINERY: Final = frozenset(
     {
@@ -66,7 +66,7 @@ _MACHINERY: Final = frozenset(
 _OF_THE_TYPE: Final = frozenset(
     {"type", "properties", "required", "format", "oneOf", "nullable", "x-kubernetes-int-or-string"}
 )
-"""Keys that a reference leaves to what it refers to; others may say more at the place of use."""
+"""Keys that belong to the referenced type; a reference may have other keys beside it."""
 
 
 def gvk_extension(kind: GVK) -> list[dict[str, str]]:
@@ -74,7 +74,7 @@ def gvk_extension(kind: GVK) -> list[dict[str, str]]:
 
 
 def refer(component: str, **extras: Any) -> Schema:
-    """A reference; in OpenAPI v3 nothing may stand beside one, so what is to be said of it goes around it."""
+    """A reference; in OpenAPI v3 no key may stand beside ``$ref``, so it is wrapped in ``allOf``."""
     ref = {"$ref": PREFIX + component}
     return {"allOf": [ref], **extras} if extras else ref
 
@@ -88,7 +88,7 @@ def component_name(kind: GVK, *, custom: bool) -> str:
 
 
 class Names:
-    """What the types of the built-in kinds are called.
+    """The component names of the built-in types.
 
     A type belongs to the group that uses it, or to the core if several do.
     """
@@ -111,7 +111,7 @@ class Names:
 
 
 def _rooted(types: Iterable[ResourceType]) -> Iterator[tuple[GVK, str]]:
-    """Every kind that a built-in type is, with the name of that type; those of actions first."""
+    """Every built-in kind with the name of its type; those of subresources first."""
     for action, _ in ACTIONS.values():
         if action is not None:
             yield action, action.kind
@@ -166,7 +166,7 @@ def _inner(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 class Components:
-    """The components of one document; each is added, with all it refers to, when a reference is asked for."""
+    """The components of one document; each is added, with all it refers to, on its first reference."""
 
     def __init__(self, names: Names) -> None:
         self.schemas: dict[str, Schema] = {}
@@ -245,7 +245,7 @@ def _said_here(schema: Mapping[str, Any], own: Mapping[str, Any]) -> Schema:
 
 
 def _plain(schema: Mapping[str, Any]) -> str | None:
-    """The component for a value that has a meaning of its own in Kubernetes."""
+    """The component of a scalar type that Kubernetes names: time, int-or-string, quantity."""
     match schema:
         case {"type": "string", "format": "date-time"}:
             return TIME

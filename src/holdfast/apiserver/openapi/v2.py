@@ -20,7 +20,7 @@ _STRINGS: Final = {
     INT_OR_STRING: {"type": "string", "format": "int-or-string"},
     QUANTITY: {"type": "string"},
 }
-"""Components that are one of several types; readers take numbers for strings, so that is what they become."""
+"""Components of several types; they become strings, because readers accept numbers for strings."""
 
 _EMBEDDED: Final[Mapping[str, Schema]] = {
     "apiVersion": {"type": "string"},
@@ -35,7 +35,7 @@ def definitions(components: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def schema_of(schema: Mapping[str, Any]) -> Schema:
-    """One schema as version 2 says it."""
+    """A schema in version 2."""
     if "$ref" in schema:
         return {"$ref": _moved(schema["$ref"])}
     dropped = _DROPPED | _SHAPE if _undescribable(schema) else _DROPPED
@@ -54,7 +54,7 @@ def schema_of(schema: Mapping[str, Any]) -> Schema:
 
 
 def _undescribable(schema: Mapping[str, Any]) -> bool:
-    """Whether good values may be of several types or have fields that are not listed."""
+    """Whether valid values may have several types or unlisted fields."""
     anything = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string")
     untyped_list = schema.get("type") == "array" and "items" not in schema
     return bool(anything or schema.get("nullable") or untyped_list)
@@ -65,7 +65,7 @@ def _moved(ref: str) -> str:
 
 
 def paths(items: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The paths as version 2 says them."""
+    """The paths in version 2."""
     return {path: {key: _member(key, value) for key, value in item.items()} for path, item in items.items()}
 
 

@@ -44,7 +44,7 @@ def describe(types: Iterable[ResourceType], names: Names) -> dict[str, Any]:
 
 
 class _Documents:
-    """The documents of a registry, each made when it is asked for and kept until its own resource types change."""
+    """The documents of a registry, each computed on first use and kept until its own resource types change."""
 
     def __init__(self) -> None:
         self.versions: dict[str, Version] = {}
@@ -54,7 +54,7 @@ class _Documents:
         self._made: dict[str, Document] = {}
 
     def follow(self, registry: Registry) -> None:
-        """Forget what the registry no longer holds."""
+        """Drop documents of resource types that are no longer served."""
         if self._revision == registry.revision:
             return
         versions = {version.path: version for group in groups(registry) for version in group.versions}
@@ -87,13 +87,13 @@ def _types(version: Version | None) -> tuple[ResourceType, ...]:
 
 
 def _same(before: tuple[ResourceType, ...], now: tuple[ResourceType, ...]) -> bool:
-    """Whether these are the same values; to compare what they say would take longer than to write it anew."""
+    """Whether these are identical values; comparing their content would take longer than computing the document."""
     return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
 
 
 @per_revision
 def _index(registry: Registry) -> Document:
-    """Where the documents of version 3 are; each address changes with what it shows, so it can be kept for ever."""
+    """The index of the v3 documents; each URL has a hash of its document, so clients can cache it for ever."""
     documents = _documents_of(registry)
     paths = {path: {"serverRelativeURL": _address(path, documents.of(path))} for path in documents.versions}
     return Document(encode({"paths": paths}))
@@ -148,7 +148,7 @@ def _serve_v3(request: Request, registry: Registry, *, path: str) -> Response:
     document = documents.of(path)
     asked = request.param("hash")
     if asked and asked != document.digest:
-        # What had this address is gone; a temporary redirect, for it may come back.
+        # This hash is outdated; a temporary redirect, because it may become current again.
         return Response(307, headers={"Location": _address(path, document), "Cache-Control": "no-store"})
     return document.answer(request, _FOREVER if asked else None)
 

@@ -26,7 +26,7 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The part of an object's metadata that lists, selectors and collectors go by."""
+    """The part of an object's metadata that lists, selectors and garbage collection use."""
 
     uid: str = ""
     labels: dict[str, str] | None = None
@@ -43,7 +43,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Entry(msgspec.Struct, frozen=True, dict=True):
-    """One object as some write left it.
+    """One committed version of an object.
 
     resource    `ResourceType.key`, such as ``apps/deployments``
     namespace   empty where the kind is cluster scoped
@@ -76,7 +76,7 @@ class Entry(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def deleting(self) -> bool:
-        """Whether its deletion was asked for and waits for finalizers or a grace period."""
+        """Whether it has a deletionTimestamp."""
         return self.metadata.deletion_timestamp is not None
 
     @property
@@ -86,16 +86,16 @@ class Entry(msgspec.Struct, frozen=True, dict=True):
 
 
 class Draft(msgspec.Struct, frozen=True, gc=False):
-    """An object whose resourceVersion is not known yet: it belongs between `head` and `tail`."""
+    """An encoded object whose resourceVersion is not known yet: it belongs between `head` and `tail`."""
 
     head: bytes
     tail: bytes
 
     @classmethod
     def of(cls, obj: Mapping[str, Any]) -> Draft:
-        """Encode an object; what it says of its resourceVersion is left out.
+        """Encode an object without its resourceVersion.
 
-        The place is found by structure, never by searching the text, for any text may occur in an object.
+        The place is found by structure, never by searching the text, because objects may contain any text.
         """
         head, tail = _around(obj, "metadata")
         inner_head, inner_tail = _around(obj.get("metadata") or {}, "resourceVersion")
@@ -146,7 +146,7 @@ Change: TypeAlias = Put | Remove
 
 
 class Stale(Exception):
-    """A change expected another version than the one it found, so nothing of its write was done."""
+    """A change expected another version than it found, so its whole write was not done."""
 
     def __init__(self, change: Change, found: Entry | None) -> None:
         self.change = change

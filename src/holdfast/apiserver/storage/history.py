@@ -27,10 +27,10 @@ import msgspec
 from holdfast.apiserver.storage.entries import Event
 
 BATCH: Final = 256
-"""The most events that a watch gives at once: what a slow reader may keep alive beyond the window."""
+"""The most events that a watch returns at once: a slow reader may keep these alive beyond the window."""
 
 FORGOTTEN_AT_ONCE: Final = 1024
-"""The most events that one commit removes, so that none is slow."""
+"""The most events that one commit removes, so that no commit is slow."""
 
 WARM: Final = 256
 """The newest events may keep their encoded forms; a watch that is further behind encodes again."""
@@ -61,12 +61,12 @@ class Overflow(Ended):
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """How much history is kept: an event goes as soon as one of these is exceeded."""
+    """The size of the window: an event is dropped as soon as one of these is exceeded."""
 
     events: int = 10_000
     octets: int = 32 * 1024 * 1024
     age: float = 600.0
-    """In seconds; looked at with each write, so that an idle store does nothing."""
+    """In seconds; checked with each write, so that an idle store does nothing."""
 
 
 _Topic: TypeAlias = tuple[str, str | None]
@@ -74,14 +74,14 @@ _Topic: TypeAlias = tuple[str, str | None]
 
 
 class _Stream:
-    """The events of one topic that are in the window; the n-th ever keeps its ordinal when others go."""
+    """The events of one topic in the window; ordinals do not change when older events are dropped."""
 
     __slots__ = ("dropped", "events", "watches")
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.dropped = 0
-        # A dict for its order: who asked first is woken first, in every run.
+        # A dict for its order: watches are woken in the order in which they began to wait.
         self.watches: dict[Watch, None] = {}
 
     @property
@@ -98,7 +98,7 @@ class _Stream:
 
 
 class Watch:
-    """Committed events of one topic, in order, none missed, none repeated.  For one reader; close it in the end."""
+    """Committed events of one topic, in order, none missed, none repeated.  For one reader, who must close it."""
 
     def __init__(self, history: History, stream: _Stream, topic: _Topic, *, position: int) -> None:
         self._history = history
@@ -110,15 +110,15 @@ class Watch:
 
     @property
     def revision(self) -> int:
-        """The newest version up to which all its events have been taken: what a bookmark may say."""
+        """The newest version up to which all its events have been read: the version of a bookmark."""
         behind = self._position - self._stream.dropped
         pending = self._stream.events[max(behind, 0) :][:1]
         return pending[0].rv - 1 if pending else self._history.revision
 
     async def take(self, *, within: float | None = None) -> list[Event]:
-        """The next events, as soon as there are some; none if nothing happened within that many seconds.
+        """The next events, as soon as there are some; none after that many seconds without an event.
 
-        After `close` what is left is still given, then `Ended` is raised.
+        After `close` the remaining events are still returned, then `Ended` is raised.
         """
         if self._position == self._stream.end and not self._closed:
             await self._change(within)
@@ -177,7 +177,7 @@ class History:
         self.append(events)
 
     def append(self, events: Iterable[Event]) -> None:
-        """Take in newly committed events and wake who waits for them."""
+        """Add newly committed events and wake the watches that wait for them."""
         touched: dict[_Stream, None] = {}
         for event in events:
             self._events.append(event)
@@ -194,7 +194,7 @@ class History:
                 watch.wake()
 
     def overdue(self, incoming: Sequence[Event] = (), *, now: float, floor: int) -> list[Event]:
-        """The oldest events that should go once `incoming` is in: beyond the window, or not after `floor`."""
+        """The oldest events to drop once `incoming` is added: beyond the window, or not after `floor`."""
         surplus = len(self._events) + len(incoming) - self.window.events
         octets = self._octets + sum(len(event.entry.value) for event in incoming) - self.window.octets
         overdue = []
@@ -207,7 +207,7 @@ class History:
         return overdue
 
     def forget(self, count: int) -> None:
-        """Drop the oldest events; a watch that has not taken them all is cut."""
+        """Drop the oldest events; a watch that has not read them all ends."""
         dropped: Counter[_Topic] = Counter()
         for _ in range(count):
             event = self._events.popleft()
@@ -220,13 +220,13 @@ class History:
             self._discard_if_unused(topic, stream)
 
     def since(self, resource: str, namespace: str | None, *, rv: int) -> Sequence[Event]:
-        """The events after a version; `Expired` if some of them are forgotten."""
+        """The events after a version; raises `Expired` if some of them were dropped."""
         self._check(rv)
         stream = self._streams.get((resource, namespace))
         return stream.events[stream.after(rv) - stream.dropped :] if stream else ()
 
     def watch(self, resource: str, namespace: str | None, *, since: int) -> Watch:
-        """Follow the events after a version; `Expired` if some of them are forgotten."""
+        """Follow the events after a version; raises `Expired` if some of them were dropped."""
         self._check(since)
         topic = resource, namespace
         stream = self._stream(topic)
@@ -239,7 +239,7 @@ class History:
         self._discard_if_unused(topic, stream)
 
     def close(self) -> None:
-        """Let every watch end once it has given what is left."""
+        """End every watch once it has returned its remaining events."""
         for watch in [watch for stream in self._streams.values() for watch in stream.watches]:
             watch.close()
 

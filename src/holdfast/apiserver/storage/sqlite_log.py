@@ -54,7 +54,7 @@ MIGRATIONS: Final = (
     INSERT INTO mark VALUES (1);
     """,
 )
-"""Each brings the schema from its index to the next version; what was released is never edited."""
+"""Each migrates the schema from its index to the next version; released ones are never edited."""
 
 # Rows of 2 KB fill pages of 4 KB badly.
 _PAGE_SIZE: Final = 8192
@@ -126,17 +126,17 @@ class SqliteLog:
         return cls(connection, path)
 
     def load(self) -> Loaded:
-        """Replay the log, checking that it is whole."""
+        """Replay the log and check its integrity."""
         with _opening(self._path):
             (compacted,) = self._connection.execute("SELECT compacted FROM mark").fetchone()
             rows = self._connection.execute(_SELECT)
             return _replay(rows, compacted, self._path)
 
     def append(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
-        """Add events and remove what is needed no more, durably and in one transaction."""
+        """Add events and remove rows that are no longer needed, durably and in one transaction."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            # First what goes, so that its pages serve what comes, even on a full disk.
+            # First the deletions, so that their pages can be reused even on a full disk.
             if forgotten:
                 self._connection.executemany("DELETE FROM log WHERE rv = ?", _superseded(forgotten))
                 self._connection.execute("UPDATE mark SET compacted = ?", (forgotten[-1].rv,))
@@ -155,14 +155,14 @@ class SqliteLog:
 
 
 def _create(path: Path) -> None:
-    """Make the file and its directory, for the owner's eyes only, so that they are there after a power loss."""
+    """Create the file and its directory, readable by the owner only, durably."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Never open a file that exists: closing it would drop the locks that this process may hold on it.
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     path.chmod(0o600)
     _flush(path.parent)
-    # The directory above may be closed to us; then it is not we who made this one.
+    # The parent directory may not be readable; then this process did not create this one.
     with contextlib.suppress(PermissionError):
         _flush(path.parent.parent)
 
@@ -182,7 +182,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, quota: int | None) -
         "locking_mode = EXCLUSIVE",
         "journal_mode = WAL",
         "synchronous = FULL",
-        # Where a plain flush stops at the drive's cache.
+        # On systems where a plain flush stops at the cache of the drive.
         "fullfsync = ON",
         f"journal_size_limit = {64 * 1024 * 1024}",
     ):
@@ -252,7 +252,7 @@ def _code(error: sqlite3.Error) -> int:
 
 @contextlib.contextmanager
 def _opening(path: Path) -> Iterator[None]:
-    """Say in our own words why a file cannot be opened."""
+    """The error for a file that cannot be opened."""
     try:
         yield
     except sqlite3.Error as error:

@@ -44,10 +44,10 @@ GROUP: Final = 512
 """The most events in one transaction, so that the first of them does not wait long for the last."""
 
 EMPTY: Final = Loaded(compacted=1, entries=[], events=[])
-"""A store that has seen nothing.  Versions begin after 1: to clients, 0 means "any"."""
+"""The version of an empty store.  Versions begin after 1: to clients, 0 means "any"."""
 
 _Entries: TypeAlias = list[Entry]
-"""By another name, for within the store ``list`` is a method."""
+"""An alias, because ``list`` is a method of the store."""
 
 
 class Closed(StorageError):
@@ -56,7 +56,7 @@ class Closed(StorageError):
 
 
 class Log(Protocol):
-    """Where events are made durable.  Called by the writer thread alone."""
+    """The interface of the log.  Called by the writer thread alone."""
 
     def append(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
         """All or nothing; raises `WriteFailed`."""
@@ -110,7 +110,7 @@ class Store:
         self._closed = False
         self._broken = False
         self.trouble = ""
-        """Why writes fail at present, in a sentence; empty in good health."""
+        """Why writes fail at present, in a sentence; empty if they do not."""
 
     @classmethod
     def open(
@@ -141,7 +141,7 @@ class Store:
 
     @property
     def compacted(self) -> int:
-        """The oldest version that can be asked for."""
+        """The oldest version that can be read."""
         return self._history.compacted
 
     def get(self, resource: str, namespace: str, name: str) -> Entry | None:
@@ -155,7 +155,7 @@ class Store:
         return self._shelves.count(resource, namespace)
 
     def changed_at(self, resource: str) -> int:
-        """The version of the resource's last change; if that is not known any more, one after which there was none."""
+        """The version of the resource's last change, or a later one without changes since."""
         return self._changed.get(resource, self._unchanged)
 
     async def list_at(self, resource: str, namespace: str | None, rv: int) -> _Entries:
@@ -170,7 +170,7 @@ class Store:
         return [entry for _, entry in sorted(then.items()) if entry is not None]
 
     def watch(self, resource: str, namespace: str | None = None, *, since: int) -> Watch:
-        """Follow what is committed after a version; `Expired` if that is too old."""
+        """Watch the changes after a version; raises `Expired` if that is too old."""
         if self._closed:
             raise Closed
         return self._history.watch(resource, namespace, since=since)
@@ -190,19 +190,19 @@ class Store:
         self._waiting.append(write)
         if not self._busy:
             self._busy = True
-            # Not at once: what others ask for in this turn of the loop shares the transaction.
+            # Not at once: other writes of this loop iteration share the transaction.
             loop.call_soon(self._commit, loop)
         return await write.future
 
     async def compact(self, *, keep: int = 0) -> None:
-        """Forget all but the last `keep` events now; otherwise the window takes care of it with each write."""
+        """Drop all but the last `keep` events now, instead of with the next writes."""
         floor = self.revision - keep
         self._floor = max(self._floor, floor)
         while self.compacted < floor:
             await self.write()
 
     async def close(self) -> None:
-        """Finish the writes that wait, refuse new ones, end the watches and let go of the files."""
+        """Finish the waiting writes, refuse new ones, end the watches and close the files."""
         if self._closed:
             return
         self._closed = True
@@ -216,7 +216,7 @@ class Store:
         self._thread.shutdown()
 
     def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Decide what waits and send it on its way."""
+        """Decide the waiting writes and append them to the log."""
         batch = self._decide()
         if self._log is None or not (batch.events or batch.forgotten):
             self._settle(loop, batch, None)
@@ -274,5 +274,5 @@ class Store:
             failed += self._waiting
             self._waiting.clear()
         for write in failed:
-            # One for each: an exception that is raised twice keeps the traces of both.
+            # One for each: an exception that is raised twice accumulates tracebacks.
             write.answer(type(error)(self.trouble))

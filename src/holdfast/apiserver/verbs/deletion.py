@@ -34,7 +34,7 @@ RETURNED: Final = frozenset(
         "resourcequotas",
     }
 )
-"""Built-in kinds whose deletion answers with the object that went, not with a Status."""
+"""Built-in kinds whose deletion returns the deleted object, not a Status."""
 
 
 def check_preconditions(kind: ResourceType, obj: Object, options: DeleteOptions) -> None:
@@ -54,7 +54,7 @@ def check_preconditions(kind: ResourceType, obj: Object, options: DeleteOptions)
 
 
 def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: datetime) -> Object | None:
-    """The object as it waits to be deleted; None when nothing keeps it."""
+    """The object marked for deletion; None if it can be removed now."""
     if "deletionTimestamp" not in obj["metadata"]:
         obj = copy.deepcopy(obj)
         kind.on_delete(obj, now)
@@ -69,7 +69,7 @@ def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: date
         meta.pop("finalizers", None)
     before, given = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds") or 0
     if before is None or grace < given:
-        # Less time than was given counts from the same moment.
+        # A shorter grace period counts from the original deletion.
         since = now if before is None else times.parse(before) - timedelta(seconds=given)
         meta["deletionTimestamp"] = times.format(since + timedelta(seconds=grace))
         if kind.key != NAMESPACES:
@@ -80,19 +80,19 @@ def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: date
 
 
 def waits(kind: ResourceType, obj: Object) -> bool:
-    """Whether an object waits for more than its finalizers: a namespace does, for what is in it."""
+    """Whether an object waits for more than its finalizers: a Namespace waits for its content."""
     return kind.key == NAMESPACES and bool((obj.get("spec") or {}).get("finalizers"))
 
 
 def advice(kind: ResourceType, options: DeleteOptions) -> tuple[str, ...]:
-    """What to warn of who deletes without a word about dependents."""
+    """The warnings for a deletion without a propagation policy."""
     if kind.key != "batch/jobs" or options.propagation:
         return ()
     return (PODS_STAY,)
 
 
 def _finalizers(kind: ResourceType, present: list[str], propagation: str) -> list[str]:
-    """The propagation policy is kept as a finalizer until the collector has obeyed it."""
+    """The propagation policy is stored as a finalizer until the garbage collector has carried it out."""
     if kind.dependents == "none":
         return [name for name in present if name not in (ORPHAN, FOREGROUND)]
     if kind.dependents == "orphan" and not propagation and FOREGROUND not in present:
@@ -105,7 +105,7 @@ def _finalizers(kind: ResourceType, present: list[str], propagation: str) -> lis
 
 
 def _grace(kind: ResourceType, obj: Object, options: DeleteOptions) -> int:
-    """Only pods that a node knows of are given time; asking for less than nothing means one second."""
+    """Only scheduled pods have a grace period; a negative one means one second."""
     if kind.key != "/pods":
         return 0
     spec, phase = obj.get("spec") or {}, (obj.get("status") or {}).get("phase")

@@ -39,7 +39,7 @@ Subresource = Callable[["Handlers", Request, RequestInfo, ResourceType], Awaitab
 
 
 class Removed(NamedTuple):
-    """The outcome of a deletion: the object as it went or as it waits, whether it is gone, and what to warn of."""
+    """The result of a deletion: the final or marked object, whether it is gone, and warnings."""
 
     obj: Object
     gone: bool
@@ -49,8 +49,8 @@ class Removed(NamedTuple):
 class Handlers:
     """Every verb on every resource type of the registry.
 
-    `subresources` maps (verb, subresource) to what answers it, for those that
-    are more than a part of their object; ``status`` is a write like any other.
+    `subresources` maps (verb, subresource) to a handler, for those with behaviour
+    of their own; ``status`` is a write like any other.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class Handlers:
     async def _created(
         self, request: Request, info: RequestInfo, writing: Writing, obj: Object, *, tracked: bool = False
     ) -> Written:
-        """Create by another verb; who may change an object is not who may make one."""
+        """Create by update or apply, which also requires the permission to create."""
         self.authorize(request.user, replace(info, verb="create"))
         obj["metadata"].pop("resourceVersion", None)
         return await self.writer.create(writing, obj, tracked=tracked)
@@ -244,7 +244,7 @@ class Handlers:
     async def admitted(
         self, request: Request, info: RequestInfo, kind: ResourceType, obj: Object
     ) -> tuple[Object, tuple[str, ...]]:
-        """What admission makes of an object that is posted to a subresource and not kept."""
+        """Run admission for an object that is posted to a subresource and not stored."""
         writing = self.writing(request, info, kind, "CreateOptions")
         obj, said = await self.writer.admit(writing, obj, None, "CREATE")
         return obj, (*said, *await self.writer.judge(writing, obj, None, "CREATE"))
@@ -263,7 +263,7 @@ class Handlers:
         )
 
     def stamp(self) -> str:
-        """The time, as objects write it."""
+        """The current time, in the format of objects."""
         return times.format(self.now())
 
     # Deletion.
@@ -346,7 +346,7 @@ class Handlers:
 
 
 def _replacement(obj: Object, old: Object) -> Object:
-    """What a PUT means: its own object, with the version it was read at, if it says one."""
+    """The object of a PUT, in the namespace of the stored one."""
     fresh = {**obj, "metadata": dict(obj["metadata"])}
     fresh["metadata"].setdefault("namespace", old["metadata"].get("namespace", ""))
     if not fresh["metadata"]["namespace"]:

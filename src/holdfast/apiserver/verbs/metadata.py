@@ -15,7 +15,7 @@ from holdfast.meta.errors import BadRequest, FieldError
 
 MAX_ANNOTATIONS: Final = 256 * 1024
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels and no look-alikes: a generated name spells nothing."""
+"""Without vowels and similar characters, so that a generated name is no word."""
 
 PATH_NAMES: Final = frozenset({"roles", "rolebindings", "clusterroles", "clusterrolebindings"})
 """Kinds whose names may be any path segment."""
@@ -26,7 +26,7 @@ STANDARD_FINALIZERS: Final = frozenset({"foregroundDeletion", "kubernetes", "orp
 
 
 def stamp_new(obj: Object, *, namespace: str, now: datetime) -> None:
-    """Give a new object what only the server can give."""
+    """Set the server's metadata of a new object."""
     meta = obj["metadata"]
     if not meta.get("name") and meta.get("generateName"):
         suffix = "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
@@ -42,7 +42,7 @@ def stamp_new(obj: Object, *, namespace: str, now: datetime) -> None:
 
 
 def keep_server_owned(obj: Object, old: Object) -> None:
-    """What an update cannot change comes from the stored object."""
+    """Keep the metadata that an update cannot change."""
     meta, stored = obj["metadata"], old["metadata"]
     for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         if name in stored:
@@ -60,14 +60,14 @@ def keep_server_owned(obj: Object, old: Object) -> None:
 
 
 def check_namespace(obj: Object, namespace: str) -> None:
-    """A new object is for the namespace of its request; where that has none, the object's is dropped."""
+    """Set the namespace of a new object from its request; a cluster-scoped object has none."""
     given = obj["metadata"].get("namespace")
     if given and namespace and given != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def check_target(obj: Object, name: str, namespace: str) -> None:
-    """An object that replaces another says which."""
+    """Check that the object of an update has the name and namespace of its request."""
     given, inside = obj["metadata"].get("name"), obj["metadata"].get("namespace")
     if not given:
         raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
@@ -80,7 +80,7 @@ def check_target(obj: Object, name: str, namespace: str) -> None:
 
 
 def problems(kind: ResourceType, obj: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the metadata of an object that is about to be written, in the order Kubernetes looks at it."""
+    """All problems of the metadata of an object, in the order of Kubernetes."""
     meta, finalizers = obj["metadata"], obj["metadata"].get("finalizers") or []
     found = list(_name_problems(kind, meta)) if old is None else []
     found += _label_problems(meta.get("labels") or {})
@@ -93,7 +93,7 @@ def problems(kind: ResourceType, obj: Object, old: Object | None) -> list[FieldE
 
 
 def warnings(kind: ResourceType, obj: Object, old: Object | None) -> tuple[str, ...]:
-    """What is allowed and not wise."""
+    """Warnings about metadata that is allowed but not recommended."""
     if not kind.custom:
         return ()
     before = (old["metadata"].get("finalizers") or []) if old is not None else []
@@ -120,7 +120,7 @@ def drop_repeated_owners(obj: Object) -> tuple[str, ...]:
 def _name_problems(kind: ResourceType, meta: Mapping[str, Any]) -> Iterable[FieldError]:
     name, base, check = meta.get("name"), meta.get("generateName"), _name_check(kind)
     if base:
-        # A dash at its end is followed by letters, once it is a name.
+        # A prefix may end in a dash, because letters follow it.
         prefix = base[:-1] + "a" if len(base) > 1 and base.endswith("-") else base
         for problem in check(prefix):
             yield FieldError.invalid("metadata.generateName", base, detail=problem)
@@ -200,7 +200,7 @@ def _owner_problems(owners: list[dict[str, Any]]) -> Iterable[FieldError]:
 
 
 def continue_token(rv: int, after: tuple[str, str]) -> str:
-    """Where a list goes on: at which version, 0 for whatever is the newest then, behind which key."""
+    """A continue token: the version of the list (0: the newest at that time) and the last key."""
     return base64.urlsafe_b64encode(f"{rv}\n{after[0]}\n{after[1]}".encode()).decode()
 
 

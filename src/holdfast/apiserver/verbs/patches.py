@@ -26,7 +26,7 @@ REJECTED: Final = "the server rejected our request due to an error in our reques
 
 
 def media_type(request: Request, kind: ResourceType) -> str:
-    """The kind of patch a request holds, or 415 with those that would do."""
+    """The media type of a patch; raises 415 with the supported ones."""
     accepted = [JSON_PATCH, MERGE_PATCH]
     if not kind.custom:
         accepted.append(STRATEGIC_PATCH)
@@ -48,7 +48,7 @@ def check_options(options: WriteOptions, *, apply: bool, force_given: bool) -> N
 
 
 def change_of(given: str, body: bytes, kind: ResourceType) -> Change:
-    """The change that a patch of media type `given` asks for; applies are not among them."""
+    """The change of a patch of media type `given`, except for apply."""
     try:
         patch = bodies.read_json(body)
     except ValueError as error:
@@ -70,7 +70,7 @@ def change_of(given: str, body: bytes, kind: ResourceType) -> Change:
 
 @contextmanager
 def refused_as_patch(request: Request) -> Iterator[None]:
-    """What makes an object unreadable is the fault of the patch, which is Invalid then."""
+    """An object that cannot be decoded after a patch makes the patch Invalid."""
     try:
         yield
     except Undecodable as error:
@@ -80,7 +80,7 @@ def refused_as_patch(request: Request) -> Iterator[None]:
 
 
 def _check_operations(operations: list[Any]) -> None:
-    """What a real API server reads of each operation before it looks at any object."""
+    """Check the operations of a JSON patch before any object is read, as Kubernetes does."""
     for each in operations:
         if not isinstance(each, dict):
             raise BadRequest("error decoding patch: json: cannot unmarshal into an operation what is no object")
@@ -95,7 +95,7 @@ def _json_patched(obj: Object, operations: list[Any]) -> Any:
     except jsonpatch.PatchTooLarge as error:
         raise BadRequest(str(error)) from error
     except jsonpatch.JSONPatchError as error:
-        # The words of a real API server, which says no more; the log does.
+        # The message of Kubernetes, which has no details; the log has them.
         raise Invalid(REJECTED, details=Details()) from error
 
 
@@ -113,7 +113,7 @@ def _object(value: Any, kind: ResourceType) -> Object:
 
 
 def applied(request: Request, kind: ResourceType, name: str) -> Object:
-    """The configuration of an apply: YAML or JSON, with a full identity."""
+    """The configuration of an apply: YAML or JSON, with apiVersion, kind and name."""
     try:
         value = bodies.read_yaml(request.body) if request.body[:1] != b"{" else bodies.read_json(request.body)
     except ValueError as error:

@@ -20,7 +20,7 @@ from holdfast.meta.selectors import FieldSelector, field_value
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which entries a list or a watch is about."""
+    """The selection of a list or a watch."""
 
     kind: ResourceType
     options: ListOptions
@@ -55,7 +55,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a list: its entries, the version they were read at, and where it goes on."""
+    """A page of a list: its entries, their version, and the continue token."""
 
     entries: list[Entry]
     rv: int
@@ -64,7 +64,7 @@ class Page:
 
 
 async def page(store: Store, kind: ResourceType, namespace: str | None, options: ListOptions) -> Page:
-    """The entries that a list asks for."""
+    """The page that a list requests."""
     wanted = Filter(kind, options)
     rv, after = store.revision, None
     if options.token:
@@ -97,14 +97,14 @@ async def page(store: Store, kind: ResourceType, namespace: str | None, options:
 
 
 def too_new(asked: int, found: int) -> StatusError:
-    """The answer to a version that does not exist yet."""
+    """The error for a version that does not exist yet."""
     error = Timeout.of(f"Too large resource version: {asked}, current: {found}", retry_after_seconds=1)
     cause = Cause(reason="ResourceVersionTooLarge", message="Too large resource version")
     return Timeout(error.message, details=Details(causes=(cause,), retry_after_seconds=1))
 
 
 def list_response(found: Page, kind: ResourceType, form: str, now: Callable[[], datetime]) -> Response:
-    """A page in the form the client asked for: the list, a table, or metadata alone."""
+    """A page in the requested form: list, table or metadata."""
     meta: dict[str, Any] = {"resourceVersion": str(found.rv)}
     if found.token:
         meta["continue"] = found.token
@@ -117,9 +117,9 @@ def list_response(found: Page, kind: ResourceType, form: str, now: Callable[[], 
 
 
 def _items(entries: list[Entry], kind: ResourceType) -> Iterator[bytes | memoryview]:
-    """Objects inside a list, in pieces: built-in kinds leave their kind to the list.
+    """The objects of a list, in pieces: items of built-in kinds have no kind and apiVersion.
 
-    Views of what is stored, so that a list is copied once, as a whole, and not object by object before.
+    Views of the stored bytes, so that a list is copied only once, as a whole.
     """
     begin = head(kind)
     opening, cut = (b"", 0) if kind.custom else (b"{", len(begin))

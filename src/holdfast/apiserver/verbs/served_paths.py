@@ -16,7 +16,7 @@ from holdfast.meta.errors import MethodNotAllowed, NotFound, StatusError
 
 NAMESPACES: Final = "/namespaces"
 ACROSS: Final = frozenset({"list", "watch"})
-"""What can be asked of all namespaces at once."""
+"""Verbs that work across all namespaces."""
 
 NAMED: Final = frozenset({"get", "update", "patch", "delete"})
 STATUS_VERBS: Final = frozenset({"get", "update", "patch"})
@@ -24,9 +24,9 @@ CONNECTIONS: Final = frozenset({"attach", "exec", "portforward", "proxy"})
 
 
 def check(method: str, info: RequestInfo, kind: ResourceType, *, handled: Container[tuple[str, str]]) -> None:
-    """Refuse a request whose path the kind does not have, or whose method the path does not take.
+    """Refuse a request whose path the kind does not have, or whose method the path does not accept.
 
-    `handled` has the verbs and subresources that are more than a part of their object.
+    `handled` has the verbs of subresources with behaviour of their own.
     """
     _check_path(info, kind)
     if info.subresource:
@@ -43,7 +43,7 @@ def check(method: str, info: RequestInfo, kind: ResourceType, *, handled: Contai
 
 def _check_path(info: RequestInfo, kind: ResourceType) -> None:
     if not kind.namespaced:
-        # A namespace is in itself, as rules see it.
+        # For authorization, a Namespace is in itself.
         inside = info.namespace and not (kind.key == NAMESPACES and info.namespace == info.name)
         if inside:
             raise NotFound.of_path()
@@ -54,7 +54,7 @@ def _check_path(info: RequestInfo, kind: ResourceType) -> None:
 
 
 def _takes(info: RequestInfo, kind: ResourceType, handled: Container[tuple[str, str]]) -> bool:
-    """Whether a subresource takes a verb; refused, if the kind has no such subresource."""
+    """Whether a subresource accepts a verb; raises if the kind has no such subresource."""
     name = info.subresource
     exists = info.path.endswith(f"/{name}")
     if name == "status" and kind.status and exists:

@@ -39,14 +39,14 @@ TOKEN_REQUEST: Final = replace(
 )
 
 LogSource = Callable[[Object, Request], AsyncIterator[bytes] | None]
-"""Where logs come from: a pod and the request, to its chunks; None where no node has it."""
+"""The source of logs: returns the chunks for a pod and a request; None if no node has the pod."""
 
 
 # Scale.
 
 
 def scale_of(obj: Object, scale: Scale) -> Object:
-    """The Scale that an object shows."""
+    """The Scale of an object."""
     meta = {
         name: obj["metadata"][name]
         for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -141,7 +141,7 @@ def _put(obj: Object, path: str, value: Any) -> None:
 
 
 async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-    """Delete a pod if the disruption budgets that select it allow one more to go."""
+    """Delete a pod if the disruption budgets that select it allow one more disruption."""
     pod = shown(handlers.entry(info, kind), kind)
     eviction, said = await handlers.admitted(request, info, kind, posted(request, info, EVICTION))
     options = delete_options(request, eviction.get("deleteOptions") or {})
@@ -152,14 +152,14 @@ async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: R
 
 
 def posted(request: Request, info: RequestInfo, form: ResourceType) -> Object:
-    """The object that is posted to a subresource; what it does not say of itself, the path says."""
+    """The object that is posted to a subresource; its name and namespace default to those of the path."""
     try:
         body = bodies.read_body(request) if request.body else {}
     except ValueError as error:
         raise BadRequest(f"couldn't read the {form.kind}: {error}") from None
     if not isinstance(body, dict):
         raise BadRequest(f"the {form.kind} must be an object")
-    # Old clients write other versions of these; their shape has never changed.
+    # Old clients send other versions of these, with the same fields.
     obj = bodies.checked_object(body | {"kind": form.kind, "apiVersion": form.api_version}, form)
     return obj | {"metadata": {"name": info.name, "namespace": info.namespace} | obj["metadata"]}
 
@@ -196,13 +196,13 @@ async def _take_from_budgets(handlers: Handlers, pod: Object, *, dry_run: bool) 
 
 
 def _with_one_less(budget: Object, pod: Object, *, stamp: str) -> Object:
-    """The budget after one more pod has gone; refused, if that is one too many."""
+    """The budget after one more disruption; raises if it allows none."""
     status, meta = budget.get("status") or {}, budget["metadata"]
     if status.get("observedGeneration", 0) < meta.get("generation", 0):
         raise _over_budget(f"{meta['name']} is still being processed by the server.", retry_after_seconds=10)
     healthy, needed = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
     if not _is_ready(pod):
-        # It is not among the healthy, so that none is lost with it.
+        # It does not count as healthy, so its eviction does not reduce the healthy pods.
         always = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
         if always or healthy >= needed > 0:
             return budget
@@ -271,7 +271,7 @@ async def bind(handlers: Handlers, request: Request, info: RequestInfo, kind: Re
 
 
 def logs_from(source: LogSource | None) -> Subresource:
-    """The ``log`` subresource over whatever runs the pods."""
+    """The ``log`` subresource, with the logs of a `LogSource`."""
 
     async def log(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         pod = shown(handlers.entry(info, kind), kind)
@@ -297,7 +297,7 @@ def logs_from(source: LogSource | None) -> Subresource:
 
 
 async def finalize(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-    """Set the finalizers of a namespace; the last one gone, the namespace goes."""
+    """Set the finalizers of a Namespace; without finalizers, a deleted one is removed."""
     obj = bodies.read_object(request, kind)
     writing = handlers.writing_by_server(kind, "", subresource="finalize")
 
@@ -312,7 +312,7 @@ async def finalize(handlers: Handlers, request: Request, info: RequestInfo, kind
 
 
 def table(log_source: LogSource | None = None) -> dict[tuple[str, str], Subresource]:
-    """Which function answers which verb of which subresource."""
+    """The handlers by verb and subresource."""
     return {
         ("get", "scale"): get_scale,
         ("update", "scale"): write_scale,

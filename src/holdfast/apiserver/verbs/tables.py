@@ -29,7 +29,7 @@ _CREATED_AT: Final = Column(name="Created At", value=lambda obj, now: created(ob
 
 
 class Stored(Protocol):
-    """Anything that holds an object's bytes."""
+    """A value with the bytes of an object."""
 
     @property
     def value(self) -> bytes: ...
@@ -44,7 +44,7 @@ def created(obj: Object) -> str | None:
 
 
 def include_of(request: Request) -> str:
-    """How much of each object its row carries."""
+    """The includeObject parameter: how much of each object its row has."""
     asked = request.param("includeObject") or "Metadata"
     if asked not in INCLUDES:
         detail = "must be 'Metadata', 'Object', 'None', or empty"
@@ -63,7 +63,7 @@ def table(
     list_meta: Mapping[str, Any],
     headers: bool = True,
 ) -> dict[str, Any]:
-    """The objects as a Table; `list_meta` is the metadata that the list, or the only object, has."""
+    """The objects as a Table; `list_meta` is the metadata of the list, or of the only object."""
     columns = columns_of(kind)
     definitions = [_definition(column, custom=kind.custom) for column in columns] if headers else None
     rows = [
@@ -79,7 +79,7 @@ def table(
 
 
 def columns_of(kind: ResourceType) -> tuple[Column, ...]:
-    """The columns of a kind: its name is the first unless it stands elsewhere, and no kind has only that."""
+    """The columns of a kind: the name first unless the kind places it, and the creation time if it has none."""
     own = kind.columns or ((_AGE,) if kind.custom else (_CREATED_AT,))
     return own if any(column.name == _NAME.name for column in own) else (_NAME, *own)
 
@@ -105,7 +105,7 @@ def _cell(column: Column, obj: Object, now: float) -> Any:
 
 
 def _as(type_: str, value: Any, now: float) -> Any:
-    """A value as a cell of a column's type; nothing, if it is not of that type."""
+    """A value as a cell of a column's type; None if it is not of that type."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     match type_:
         case "string":
@@ -159,7 +159,7 @@ def partial_list(values: Iterable[bytes], list_meta: Mapping[str, Any]) -> bytes
 def watch_renderer(
     kind: ResourceType, form: str, include: str, *, now: Callable[[], float]
 ) -> Callable[[Stored], bytes] | None:
-    """How the objects of a watch are written; None if as they are stored."""
+    """The conversion of the objects of a watch; None if they are sent as stored."""
     match form:
         case "Table":
             return _TableEvents(kind, include, now)
@@ -170,7 +170,7 @@ def watch_renderer(
 
 
 class _TableEvents:
-    """Each object of one watch as a table of one row; only the first says what the columns are."""
+    """Each object of a watch as a table of one row; only the first has the column definitions."""
 
     def __init__(self, kind: ResourceType, include: str, now: Callable[[], float]) -> None:
         self._kind = kind

@@ -13,7 +13,7 @@ from holdfast.meta.exchange import encode
 
 
 def shown(entry: Entry, kind: ResourceType) -> Object:
-    """A stored object as `kind` shows it; the caller owns it."""
+    """A stored object in the version of `kind`; the caller owns it."""
     obj: Object = read_json(entry.value)
     if kind.from_stored is not None:
         obj = kind.from_stored(obj)
@@ -22,7 +22,7 @@ def shown(entry: Entry, kind: ResourceType) -> Object:
 
 
 def kept(obj: Object, kind: ResourceType) -> Object:
-    """An object of `kind` as it is kept: kind, apiVersion and metadata first, so that stored bytes begin alike."""
+    """An object of `kind` in its stored version: kind, apiVersion, metadata first, so that all bytes begin alike."""
     if kind.to_stored is not None:
         obj = kind.to_stored(obj)
     head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": obj["metadata"]}
@@ -30,7 +30,7 @@ def kept(obj: Object, kind: ResourceType) -> Object:
 
 
 def wire(entry: Entry, kind: ResourceType) -> bytes:
-    """The object's bytes as `kind` shows them; as stored, when that is the same."""
+    """The object's bytes in the version of `kind`; the stored bytes if that is the same."""
     return entry.value if entry.value.startswith(head(kind)) else encode(shown(entry, kind))
 
 

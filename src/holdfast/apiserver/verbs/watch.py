@@ -20,11 +20,11 @@ LONGEST_SECONDS: Final = 3600.0
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 Render = Callable[[Entry], bytes]
-"""An object as the client wants it: itself, a table of one row, or its metadata."""
+"""Converts an object to the requested form: itself, a table of one row, or its metadata."""
 
 
 class Stream(AsyncIterator[bytes]):
-    """One client's watch, as the bytes it is sent; close it in the end, also if it was never read."""
+    """The stream of a watch; it must be closed, even if it was never read."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Stream(AsyncIterator[bytes]):
         try:
             self.watch = store.watch(kind.key, namespace, since=self.since)
         except Ahead as error:
-            # Of another history, which the client can only forget.
+            # A version of another history: the client has to list again.
             self._chunks = _refusing(Expired(str(error)))
         except StoreExpired:
             self._chunks = _refusing(Expired.of(self.since, store.compacted))
@@ -67,7 +67,7 @@ class Stream(AsyncIterator[bytes]):
             self._awaited = False
 
     async def aclose(self) -> None:
-        # A generator that was never begun does not run its own end.
+        # A generator that was never started does not run its ``finally``.
         if self.watch is not None:
             self.watch.close()
         # A generator that is being awaited cannot be closed from outside; it ends now that its watch has ended.
@@ -75,7 +75,7 @@ class Stream(AsyncIterator[bytes]):
             await self._chunks.aclose()
 
     async def _written(self, watch: Watch, now: Callable[[], float]) -> AsyncGenerator[bytes, None]:
-        """Events as they are committed, joined where several wait; ends after its time."""
+        """Events as they are committed, joined if several are waiting; ends after the timeout."""
         sent = now()
         ends = sent + (self.options.timeout if self.options.timeout else LONGEST_SECONDS)
         try:
@@ -88,7 +88,7 @@ class Stream(AsyncIterator[bytes]):
             while (left := ends - now()) > 0:
                 events = await watch.take(within=min(left, BOOKMARK_SECONDS))
                 chunk = b"".join(self._events(event) for event in events)
-                # Also while much happens that this client does not want to see.
+                # Also while there are many events that the selector does not match.
                 if not chunk and self.options.bookmarks and (not events or now() - sent >= BOOKMARK_SECONDS):
                     chunk = self._bookmark(watch.revision)
                 if chunk:
@@ -102,7 +102,7 @@ class Stream(AsyncIterator[bytes]):
             watch.close()
 
     def _events(self, event: Event) -> bytes:
-        """What this client sees of a change: objects enter and leave its selector."""
+        """The event that the client gets for a change: objects may begin or cease to match its selector."""
         entry, previous = event.entry, event.previous
         if self.wanted.everything:
             if not self.plain:
@@ -138,7 +138,7 @@ def _at(entry: Entry, rv: int) -> Entry:
 
 
 async def _refusing(error: Expired) -> AsyncGenerator[bytes, None]:
-    """The stream of a watch that cannot begin: by then it is one, and its errors are events."""
+    """The stream of a watch that cannot start: its error is sent as an event."""
     yield _error(error)
 
 

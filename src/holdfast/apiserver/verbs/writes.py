@@ -33,19 +33,19 @@ from holdfast.meta.objects import GVK
 from holdfast.meta.schemas import walk
 
 ATTEMPTS: Final = 8
-"""How often a write without a version is tried again when others write in between."""
+"""How often a write without a resourceVersion is tried when other writes come in between."""
 
 
 SERVER: Final = User("kube-apiserver", ("system:masters",))
-"""Who writes what the server decides by itself."""
+"""The user of the server's own writes."""
 
 UNCHECKED: Final = frozenset({"binding", "finalize"})
-"""Subresources that change what their kind forbids to change, and check it themselves."""
+"""Subresources that may change immutable fields, and validate that themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """Everything about one write but the object: what, where, who, how; a deletion has its own options."""
+    """The attributes of a write without its object; a deletion has its own options."""
 
     kind: ResourceType
     namespace: str
@@ -59,7 +59,7 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The outcome: the object's bytes, whether it is new, and what to warn of."""
+    """The result of a write: the object's bytes, whether it is new, and warnings."""
 
     value: bytes
     created: bool = False
@@ -68,28 +68,28 @@ class Written:
 
 
 Admit = Callable[[Writing, Object, Object | None, str], Awaitable[tuple[Object, tuple[str, ...]]]]
-"""The object as it is to be, and warnings; one that is changed is another object."""
+"""Returns the admitted object, another one if it is changed, and warnings."""
 
 Judge = Callable[[Writing, Object | None, Object | None, str], Awaitable[tuple[str, ...]]]
-"""Warnings, or a refusal, about an object that is valid (on DELETE there is none, but an old one)."""
+"""Returns warnings about a valid object, or refuses it (a DELETE has only an old object)."""
 
 Change = Callable[[Object], Object]
 
 
 async def admit_all(writing: Writing, obj: Object | None, old: Object | None, operation: str) -> tuple[str, ...]:
-    """The judge where there is none."""
+    """The default `judge`: no webhooks."""
     return ()
 
 
 _Compiled = dict[GVK, tuple[Mapping[str, Any], walk.Schema]]
-"""With the schema that was compiled: a definition that changes takes the place of what it was."""
+"""Compiled schemas with their source, so that a changed definition replaces its old one."""
 
 _BUILT_IN: Final[_Compiled] = {}
-"""Built-in kinds are the same in every server, and compiling them is most of what a new one costs."""
+"""Shared by all servers of the process, because compiling built-in kinds is most of the cost of a new server."""
 
 
 class Writer:
-    """Writes objects to the store; `admit` is asked before an object is validated, `judge` before it is kept."""
+    """Writes objects to the store; `admit` runs before an object is validated, `judge` before it is stored."""
 
     def __init__(self, store: Store, *, now: Callable[[], datetime], admit: Admit, judge: Judge = admit_all) -> None:
         self.store = store
@@ -99,7 +99,7 @@ class Writer:
         self._schemas: _Compiled = {}
 
     async def create(self, writing: Writing, obj: Object, *, tracked: bool = False) -> Written:
-        """Create `obj`; its managed fields are those it has when they are `tracked` already."""
+        """Create `obj`; `tracked`: it has its managed fields already."""
         kind = writing.kind
         if kind.terminating:
             error = MethodNotAllowed.of(kind.plural, "create", group=kind.group)
@@ -107,7 +107,7 @@ class Writer:
                 "create not allowed while custom resource definition is terminating", details=error.details
             )
         if obj["metadata"].get("resourceVersion"):
-            # What a real API server answers here, without a reason.
+            # As Kubernetes answers, without a reason.
             raise StatusError("resourceVersion should not be set on objects to be created", code=500, reason="")
         metadata.check_namespace(obj, writing.namespace)
         warnings = () if tracked else self.check_fields(writing, obj)
@@ -152,7 +152,7 @@ class Writer:
         create: Callable[[], Awaitable[Written]] | None = None,
         operation: str = "Update",
     ) -> Written:
-        """Replace the object `name` by what `change` makes of it; a `create` makes a missing one."""
+        """Replace the object `name` by the result of `change`; `create` creates a missing one."""
         kind = writing.kind
         for _ in range(ATTEMPTS):
             entry = self.store.get(kind.key, writing.namespace, name)
@@ -161,7 +161,7 @@ class Writer:
                     return await create()
                 raise NotFound.of(kind.plural, name, group=kind.group)
             old = shown(entry, kind)
-            # Decoded once more rather than copied, which takes ten times as long.
+            # Decoded again, because a deep copy takes ten times as long.
             obj = change(shown(entry, kind))
             given = obj["metadata"].get("resourceVersion", "")
             self._check_identity(kind, name, obj, old)
@@ -222,7 +222,7 @@ class Writer:
 
     @staticmethod
     def _status_metadata(kind: ResourceType, obj: Object, old: Object) -> dict[str, Any]:
-        """What a write of the status makes of the metadata: for some kinds nothing, for others this and that."""
+        """The metadata after a write of the status, which changes it for some kinds only."""
         meta, stored = dict(obj["metadata"]), old["metadata"]
         for name in kind.status_leaves:
             meta.pop(name, None)
@@ -240,7 +240,7 @@ class Writer:
 
     @staticmethod
     def _change(kind: ResourceType, obj: Object, entry: Entry) -> Put | Remove:
-        """What the store is asked for: objects that only waited for their finalizers go."""
+        """The change for the store: an object that waited for its last finalizer is removed."""
         meta = obj["metadata"]
         gone = (
             meta.get("deletionTimestamp")
@@ -254,7 +254,7 @@ class Writer:
         return Put(entry.resource, entry.namespace, entry.name, draft, expect=entry.rv)
 
     def check_fields(self, writing: Writing, obj: Object) -> tuple[str, ...]:
-        """Drop fields that the kind does not have; say so, or refuse, as the client asked."""
+        """Drop unknown fields; warn or refuse, as the field validation of the request says."""
         options = writing.options
         unknown = self.prune(writing.kind, obj)
         if options.field_validation == "Ignore":
@@ -271,7 +271,7 @@ class Writer:
         self._default(kind, obj)
 
     def prune(self, kind: ResourceType, obj: Object) -> list[str]:
-        """Drop fields that the kind does not have; their paths."""
+        """Drop unknown fields and return their paths."""
         return self._schema(kind).prune(obj) if kind.prune else []
 
     def _schema(self, kind: ResourceType) -> walk.Schema:
@@ -314,7 +314,7 @@ class Writer:
 
 
 def same(obj: Object, old: Object) -> bool:
-    """Whether a write would change nothing: times of managed fields do not count."""
+    """Whether a write changes nothing; times of managed fields do not count."""
     return _without_times(obj) == _without_times(old)
 
 
@@ -328,6 +328,6 @@ def _without_times(obj: Object) -> Object:
 
 
 def _counted(kind: ResourceType, obj: Object) -> Object:
-    """What the generation counts changes of: everything but metadata, and but a status that is written apart."""
+    """The part of an object whose changes the generation counts: all but metadata and a status subresource."""
     apart = ("metadata", "kind", "apiVersion", "status") if kind.status else ("metadata", "kind", "apiVersion")
     return {name: value for name, value in obj.items() if name not in apart}
