@@ -1,7 +1,6 @@
-"""The import table: which package may know which, read from the source itself.
+"""The import table: which package may import which, read from the source.
 
-A rule that nobody runs is a wish.  The table is DESIGN's; a package that is not
-in it may not exist.
+Every package is in the table; a package that is not in it may not exist.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.places import ROOT
+
+from holdfast import kinds
 
 SOURCE = ROOT / "src" / "holdfast"
 
@@ -104,6 +105,50 @@ def test_operators_do_not_know_each_other() -> None:
             if name.startswith("holdfast.operators.") and other not in (parts[1], "operator", "rollouts"):
                 crossings.append(f"{path}:{line} imports {name}")
     assert not crossings, "\n".join(crossings)
+
+
+OPERATORS = SOURCE / "operators"
+SYSTEMS = sorted(path.parent.name for path in OPERATORS.glob("*/__init__.py"))
+
+KNOW_NO_OPERATOR = ("cli", "dashboard", "views")
+"""The packages that read what operators declare, and know no operator and no custom kind by name."""
+
+
+def test_operators_are_known_outside_their_folders_only_by_their_declarations() -> None:
+    crossings = [
+        f"{path.relative_to(SOURCE.parent)}:{line} imports {name}"
+        for package, path in modules()
+        if package != "operators"
+        for name, line in imports(path)
+        if name.startswith(tuple(f"holdfast.operators.{system}" for system in SYSTEMS))
+    ]
+    assert not crossings, "\n".join(crossings)
+
+
+def test_the_command_line_and_the_views_name_no_custom_kind() -> None:
+    names = {
+        name
+        for kind in kinds.ALL
+        for name in (kind.name, kind.name.lower(), kind.plural, kind.crd_name, kind.group, *kind.short_names)
+    }
+    groups = tuple(dict.fromkeys(kind.group for kind in kinds.ALL))
+    found = []
+    for package, path in modules():
+        if package not in KNOW_NO_OPERATOR:
+            continue
+        where = path.relative_to(SOURCE.parent)
+        found += [
+            f"{where}:{line} imports {name}"
+            for name, line in imports(path)
+            if name.startswith("holdfast.kinds.") and name.split(".")[2] not in ("crds", "model", "checks", "values")
+        ]
+        for node in ast.walk(ast.parse(path.read_text())):
+            # Examples in help texts and messages are sentences; a name alone is knowledge.
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+                word = node.value
+                if word in names or any(group in word for group in groups):
+                    found.append(f"{where}:{node.lineno} mentions {word!r}")
+    assert not found, "\n".join(found)
 
 
 def test_no_module_is_nested_deeper_than_three_packages() -> None:

@@ -24,12 +24,12 @@ from holdfast.meta.suggestions import nearest
 __all__ = ["ALL", "DocumentError", "InvalidDocument", "Kind", "Problem", "UnknownKind", "by_name", "decode", "find"]
 
 _MODULES: Final = {
-    "grove.io": "grove",
-    "scheduler.grove.io": "grove_scheduler",
-    "rustfs.com": "rustfs",
-    "infra.virtrigaud.io": "virtrigaud",
-    "cloudless.io": "cloudless",
-    "nvidia.com": "nvidia",
+    "grove.io": ".grove",
+    "scheduler.grove.io": ".grove_scheduler",
+    "rustfs.com": ".rustfs",
+    "infra.virtrigaud.io": ".virtrigaud",
+    "cloudless.io": ".cloudless",
+    "nvidia.com": ".nvidia",
 }
 """The module that declares each API group, in the order in which groups are listed."""
 
@@ -75,7 +75,7 @@ def _all() -> tuple[Kind, ...]:
 def _kinds_of(group: str) -> tuple[Kind, ...]:
     if group not in _MODULES:
         return ()
-    kinds: tuple[Kind, ...] = import_module(f"{__name__}.{_MODULES[group]}").KINDS
+    kinds: tuple[Kind, ...] = import_module(_MODULES[group], __name__).KINDS
     return kinds
 
 

@@ -16,6 +16,23 @@ from holdfast.runtime.controllers import Controller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartOrder:
+    """How pods of a system wait for other pods before they start, with ``holdfast operator wait-for``.
+
+    option    the option that names the groups to wait for, such as ``--podcliques``
+    group     the label that says to which group a pod belongs
+    scope     the label whose value the pod shares with the pods that it waits for
+    pod_info  the directory where a pod finds the files ``namespace`` and `file`, which has the value of `scope`
+    """
+
+    option: str
+    group: str
+    scope: str
+    pod_info: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One system that Holdfast operates.
 
@@ -24,6 +41,7 @@ class Operator:
     controllers  the controllers of its kinds; the kinds that a server must serve are derived from them
     rollouts     its kinds that roll out
     reasons      the reasons of its conditions and Events, beside the engine's
+    start_order  how its pods wait for other pods before they start
     """
 
     name: str
@@ -31,6 +49,7 @@ class Operator:
     controllers: tuple[Controller[Any], ...]
     rollouts: tuple[RolloutKind, ...] = ()
     reasons: tuple[type[Reason], ...] = ()
+    start_order: StartOrder | None = None
 
 
 def load() -> tuple[Operator, ...]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.operators.operator import Operator
+from holdfast.operators.operator import Operator, StartOrder
+from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.controller import CONTROLLERS
 from holdfast.operators.podcliqueset.reasons import Why
 from holdfast.operators.podcliqueset.verbs import ROLLOUT
@@ -25,4 +26,11 @@ OPERATOR: Final = Operator(
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
     reasons=(Why,),
+    start_order=StartOrder(
+        option="podcliques",
+        group=labels.CLIQUE,
+        scope=labels.GANG,
+        pod_info="/var/grove/pod-info",
+        file="podgangname",
+    ),
 )
