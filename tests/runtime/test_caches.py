@@ -141,7 +141,7 @@ def test_what_nobody_required_is_an_error_that_says_what_to_do() -> None:
             lambda: it.caches.owned(PODS, "uid"),
             lambda: it.caches.indexed(PODS, "node", "n1"),
         ):
-            with pytest.raises(NotWatched, match=r"nobody watches pods \(v1\); name it among"):
+            with pytest.raises(NotWatched, match=r"pods \(v1\) is not watched; name it among"):
                 ask()
         with pytest.raises(NotWatched):
             await it.caches.synced(PODS)

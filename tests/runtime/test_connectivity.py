@@ -1,4 +1,4 @@
-"""Reach: a server that is away is told once, and who learns first that it is back wakes the others."""
+"""Connectivity: a server that is away is told once, and who learns first that it is back wakes the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.runtime.sources import CUT, FakeSource
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS, SECRETS, SERVICES
 from holdfast.runtime.caches import Caches
-from holdfast.runtime.connectivity import Reach
+from holdfast.runtime.connectivity import Connectivity
 from holdfast.testing.loops import VirtualLoop, run
 
 RESOURCES = (PODS, NODES, SECRETS, SERVICES, CONFIG_MAPS)
@@ -66,18 +66,18 @@ def test_an_absence_is_told_once_and_its_end_is_noticed_by_all_as_soon_as_by_one
 
 def test_one_who_asks_no_more_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     async def story(loop: VirtualLoop) -> None:
-        reach = Reach()
-        reach.lost("a", "why")
-        reach.lost("b", "why")
-        waiting = loop.create_task(reach.wait(60))
+        connectivity = Connectivity()
+        connectivity.lost("a", "why")
+        connectivity.lost("b", "why")
+        waiting = loop.create_task(connectivity.wait(60))
         await asyncio.sleep(1)
-        reach.found("c")
+        connectivity.found("c")
         await asyncio.sleep(1)
         assert not waiting.done(), "who had an answer all the time says nothing new"
-        reach.found("a")
+        connectivity.found("a")
         assert await waiting
-        assert not await reach.wait(60)
-        reach.found("b")
+        assert not await connectivity.wait(60)
+        connectivity.found("b")
 
     with caplog.at_level(logging.INFO, logger="holdfast.runtime"):
         run(story)

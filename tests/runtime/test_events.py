@@ -20,7 +20,7 @@ from holdfast.meta.errors import Cause, Details, Forbidden, Invalid, TooManyRequ
 from holdfast.meta.objects import Key
 from holdfast.runtime import events
 from holdfast.runtime.decisions import Notice
-from holdfast.runtime.events import Events, Recorder, Subject, Telling
+from holdfast.runtime.events import Events, EventState, Recorder, Subject
 from holdfast.runtime.fencing import LeaseLost
 from holdfast.runtime.metrics import Metrics
 from holdfast.testing.loops import VirtualLoop, run
@@ -38,11 +38,11 @@ class Story:
         self.recorder = Recorder(**options)
         self.now = NOW
 
-    def tell(self, notice: Notice = PULLED, *, about: Subject = POD, after: float = 0) -> Telling | None:
+    def tell(self, notice: Notice = PULLED, *, about: Subject = POD, after: float = 0) -> EventState | None:
         self.now += timedelta(seconds=after)
         return self.recorder.record(about, notice, now=self.now)
 
-    def told(self, notice: Notice = PULLED, *, about: Subject = POD, after: float = 0) -> Telling:
+    def told(self, notice: Notice = PULLED, *, about: Subject = POD, after: float = 0) -> EventState:
         telling = self.tell(notice, about=about, after=after)
         assert telling is not None
         return telling

@@ -1,1 +1,1 @@
-"""Speaks to any Kubernetes API: over HTTP, or to a server in the same process."""
+"""The client of any Kubernetes API: over HTTP, or of a server in the same process."""

@@ -1,9 +1,9 @@
 """The client: reads, writes and watches as requests, over any transport.
 
 Builds requests and reads answers: objects stay bytes with their metadata, lists
-come in pages behind the scenes, refusals raise the `StatusError` they stand for.
-What may be sent again is `retries`' decision.  How requests travel, and as whom,
-is the transport's matter.
+come in pages that the caller does not see, and refusals raise their `StatusError`.
+`retries` decides which request is sent again.  The transport knows how requests travel,
+and with which credentials.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from holdfast.meta.exchange import JSON, Request, Response, encode
 from holdfast.meta.objects import Key
 
 Observed = Callable[[str, str, int, float], None]
-"""Told of every request: its verb, its resource (``deployments.apps``), the answer's code (0: none came), seconds."""
+"""Called for every request: its verb, its resource (``deployments.apps``), the code (0: no answer), seconds."""
 
 PAGE: Final = 500
 """How many objects are asked for at a time."""
@@ -245,7 +245,7 @@ class ApiClient:
 
 
 def _unobserved(verb: str, resource: str, code: int, seconds: float) -> None:
-    """Nobody counts."""
+    """Count nothing."""
 
 
 async def refusal(response: Response) -> StatusError:
@@ -257,7 +257,7 @@ async def refusal(response: Response) -> StatusError:
     try:
         status = msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.DecodeError:
-        status = {"message": body[:300].decode(errors="replace").strip()}  # whoever answers for the server
+        status = {"message": body[:300].decode(errors="replace").strip()}  # a proxy may answer for the server
     seconds = retries.retry_after(response.headers)
     details = status.get("details")
     if seconds and not (isinstance(details, dict) and details.get("retryAfterSeconds")):
@@ -313,7 +313,7 @@ def _object(resource: Resource, response: Response) -> Object:
 
 @contextlib.contextmanager
 def _readable(resource: Resource) -> Iterator[None]:
-    """Whatever cannot be read did not come from an API server, so nobody knows what became of the request."""
+    """An answer that cannot be read is not from an API server, so what became of the request is unknown."""
     try:
         yield
     except msgspec.DecodeError as error:

@@ -1,8 +1,8 @@
-"""Credentials: what a request shows to prove who asks.
+"""Credentials: how a request proves its user.
 
-A token or a certificate that is simply known, or one in a file that somebody
-renews.  `plugins` has those that a command gives out.  Nothing here knows where
-credentials are configured, nor how they travel; no secret is ever in a ``repr``.
+A token or a certificate that is given, or one in a file that is renewed.  `plugins` has
+those that a command gives out.  This module must not know where credentials are
+configured, nor how they travel; no secret is ever in a ``repr``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from holdfast.client.protocols import Untrusted
 
 REREAD_SECONDS: Final = 60.0
-"""How long the content of a token file is believed; whoever renews it leaves minutes."""
+"""How long the content of a token file is used before it is read again; it is renewed minutes before it expires."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Discovery:
 
     served: tuple[Served, ...]
     missing: tuple[str, ...] = ()
-    """Groups and versions that could not be asked about, because whoever serves them is away."""
+    """Groups and versions that could not be asked about, because their server does not answer."""
 
     def preferred(self) -> tuple[Served, ...]:
         """Each resource once, in the version that the server prefers."""
@@ -122,7 +122,7 @@ def _is_in(each: Served, group: str, version: str = "") -> bool:
 
 
 class Asking(Protocol):
-    """Whoever can send a request as it is: any `protocols.Client`."""
+    """Sends a request as it is: any `protocols.Client`."""
 
     async def raw(self, request: Request) -> Response: ...
 
@@ -150,7 +150,7 @@ async def _legacy(client: Asking, core: dict[str, Any], groups: dict[str, Any]) 
 
 
 async def _resources(client: Asking, group: str, version: str) -> list[Served] | None:
-    """The resources of one version; None if whoever serves it is away, which must not hide all others."""
+    """The resources of one version; None if its server does not answer, which must not hide all others."""
     path = f"/apis/{group}/{version}" if group else f"/api/{version}"
     try:
         listed = _read(await _ask(client, path, accept=JSON), _ResourceList)
@@ -195,7 +195,7 @@ def _joined(group: str, version: str) -> str:
     return f"{group}/{version}" if group else version
 
 
-# How servers tell it.
+# The wire types.
 
 
 class _Kind(msgspec.Struct):

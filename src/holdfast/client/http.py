@@ -48,7 +48,7 @@ _PATH_SAFE: Final = "/:@!$&'()*+,;=~"
 class Timeouts:
     """Seconds: until a connection stands, until a whole answer is there, and how long a watch may be silent.
 
-    Servers send bookmarks about every minute, so a watch that is silent for longer has nobody at its other end.
+    Servers send bookmarks about every minute, so a watch that is silent for longer has lost its server.
     """
 
     connect: float = 10.0
@@ -65,14 +65,14 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a server is, and how to be sure that it is the one."""
+    """The address of a server, and how its certificate is verified."""
 
     url: str
     authority: bytes = b""
     """Certificates in PEM that vouch for the server; those of the system, if there are none."""
     insecure: bool = False
     server_name: str = ""
-    """Whom the server's certificate must name, if not the host of the URL."""
+    """The name that the server's certificate must have, if not the host of the URL."""
     proxy: str = field(default="", repr=False)
     headers: tuple[tuple[str, str], ...] = ()
     """Sent with every request: as whom to act."""
@@ -97,7 +97,7 @@ class Http:
         proof = await self._credentials.proof()
         response = await self._carried(request, proof)
         if response.status == 401 and self._credentials.refused(proof):
-            # Nothing was done for somebody unknown, so even a write may be sent again.
+            # The server did nothing for an unknown user, so even a write may be sent again.
             response = await self._carried(request, await self._credentials.proof())
         return response
 
@@ -175,7 +175,7 @@ class _Stream(AsyncIterator[bytes]):
     async def aclose(self) -> None:
         connection = self._answer.connection
         if connection is not None and connection.transport is not None:
-            # The farewell of TLS takes a round trip, for which whoever closes this may not stay.
+            # Closing TLS takes a round trip, for which the caller may not wait.
             connection.transport.abort()
         self._answer.close()
 
@@ -217,7 +217,7 @@ def tls_context(endpoint: Endpoint, pair: KeyPair | None = None) -> ssl.SSLConte
 def show(context: ssl.SSLContext, pair: KeyPair) -> None:
     """Have a context show a certificate; raises `ValueError` if there is none in the pair.
 
-    `ssl` reads files alone, so it gets one that nobody else can read, for this moment.
+    `ssl` reads files alone, so it gets a temporary one that no other user can read.
     """
     with TemporaryDirectory(prefix="holdfast-") as directory:
         path = Path(directory) / "client.pem"
@@ -276,8 +276,8 @@ def _why(error: Exception) -> str:
         case failures.ClientResponseError():
             return f"{error.status} {error.message}"
         case failures.ClientConnectorCertificateError():
-            told = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
-            return told.removesuffix(".")
+            message = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+            return message.removesuffix(".")
         case failures.ClientSSLError():
             return str(error.os_error)
         case failures.ClientConnectorDNSError():

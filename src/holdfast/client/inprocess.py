@@ -18,7 +18,7 @@ Handle = Callable[[Request], Awaitable[Response]]
 
 
 class InProcess:
-    """Sends requests to `handle` as whoever `token` belongs to; without one, as nobody in particular."""
+    """Sends requests to `handle` with `token`; without one, as an anonymous user."""
 
     def __init__(self, handle: Handle, token: str = "") -> None:
         self._handle = handle

@@ -41,7 +41,7 @@ class Connection:
 
     client: Client
     namespace: str
-    """Where things are, unless somebody says otherwise."""
+    """The namespace of commands that name none."""
     server: str
     source: str
     """Where all this was found: files, or the cluster around us."""
@@ -105,7 +105,7 @@ def in_cluster(
     return Connection(ApiClient(transport, observed=observed), namespace or "default", url, str(directory), transport)
 
 
-# Where the server is.
+# The server.
 
 
 def endpoint_of(choice: Choice, environment: Mapping[str, str]) -> Endpoint:
@@ -156,11 +156,11 @@ def _impersonation(entry: Entry[User]) -> tuple[tuple[str, str], ...]:
     return (("Impersonate-User", user.as_), *rest) if user.as_ else ()
 
 
-# Who asks.
+# The user.
 
 
 def credentials_of(choice: Choice) -> Credentials:
-    """What the user of a context shows."""
+    """The credentials of the user of a context."""
     entry = choice.user
     user = entry.value
     if user.auth_provider is not None:
@@ -219,7 +219,7 @@ def _command(entry: Entry[User], given: settings.Exec, cluster: Entry[Cluster]) 
 
 
 def _cluster_info(entry: Entry[Cluster]) -> dict[str, Any]:
-    """A cluster as plugins are told of it."""
+    """A cluster as credential plugins get it."""
     cluster = entry.value
     authority = entry.read(
         cluster.certificate_authority_data, cluster.certificate_authority, what="certificate-authority"
@@ -227,7 +227,7 @@ def _cluster_info(entry: Entry[Cluster]) -> dict[str, Any]:
     config = next(
         (each.get("extension") for each in cluster.extensions or () if each.get("name") == _CLUSTER_CONFIG), None
     )
-    told = {
+    fields = {
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,
         "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
@@ -235,4 +235,4 @@ def _cluster_info(entry: Entry[Cluster]) -> dict[str, Any]:
         "proxy-url": cluster.proxy_url,
         "config": config,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in fields.items() if value}

@@ -2,8 +2,8 @@
 
 Most of what a process holds is never read in full, so an object stays the bytes
 that the server sent.  Its metadata is decoded once, because selectors, indexes
-and owners need it; the rest is decoded by whoever reads it, into as small a type
-as that reader needs.  Nobody can change what another reader sees.
+and owners need it; a reader decodes the rest, into as small a type as it needs.  No
+reader can change what another one sees.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Who an object belongs to."""
+    """The owner of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -115,7 +115,7 @@ class Object:
     def decode(self, type: type[T]) -> T:
         """The object, or as much of it as `type` declares.
 
-        What nobody can change is decoded once: a controller reads all its pods again whenever one of them changes.
+        A frozen type is decoded once: a controller reads all its pods again whenever one of them changes.
         Raises `Undecodable`.
         """
         if self._read.__class__ is type:

@@ -26,7 +26,7 @@ from holdfast.meta import times
 VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 PATIENCE_SECONDS: Final = 60.0
-"""How long a command may take that cannot ask anybody anything."""
+"""How long a command may take that cannot ask the user anything."""
 
 Interaction = Literal["Never", "IfAvailable", "Always"]
 
@@ -41,7 +41,7 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     interaction: Interaction = "IfAvailable"
     hint: str = ""
-    """How to install it, in the words of whoever wrote the kubeconfig."""
+    """How to install it, as the kubeconfig says."""
     cluster: Mapping[str, Any] | None = None
     """The cluster that credentials are for, where the command wants to know."""
 
@@ -89,7 +89,7 @@ class Plugin:
         self._running = asyncio.Lock()
 
     async def proof(self) -> Proof:
-        async with self._running:  # one run for everybody who waits
+        async with self._running:  # one run for all requests that wait
             if self._issued is None or not self._issued.holds(self._now()):
                 self._issued = read(await self._run(), self._command)
             return self._issued.proof

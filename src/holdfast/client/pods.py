@@ -1,4 +1,4 @@
-"""Pods, as those who own them see them: whether one is active, ready, available, and since when.
+"""Pods as their owners read them: whether one is active, ready, available, and since when.
 
 Pure.  The types hold the few fields that owners read, so that decoding a pod
 costs little.  This module must not know who owns a pod, nor which one is stopped first.
@@ -70,7 +70,7 @@ class Pod(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
     @property
     def active(self) -> bool:
-        """It runs or will: neither finished nor on its way out."""
+        """It runs or will: neither finished nor being deleted."""
         return not self.finished and not self.deleting
 
     @property

@@ -1,11 +1,11 @@
 """Retries: which failed request is sent again, and after how long.
 
-Pure: an error, the number of the attempt and a random spread go in, seconds or
-None come out.  Reads are sent again after whatever may pass.  A write is sent
-again only if it surely did nothing: it never left, or the server turned it away
-at the door and said when to come back.  Any other write has an unknown fate,
-which only somebody who reads the object again can settle.  This module must not
-know who waits, nor how requests travel.
+Pure: an error, the number of the attempt and a random spread go in, seconds or None
+come out.  Reads are sent again after any failure that may pass.  A write is sent again
+only if it surely did nothing: it was never sent, or the server refused it before
+looking at it and said when to come back.  Whether any other write was done is unknown,
+and the caller must read the object again.  This module must not know how requests
+travel.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _PASSING: Final = frozenset({408, 429, 502, 503, 504})
 class Policy:
     """How patient a client is: at most `attempts`, waiting from `base` seconds, doubled, up to `cap`.
 
-    A server that asks for more than `longest` seconds is not asked again: whoever asked gets the error, which says
-    how long to wait, and has better things to do meanwhile.
+    A server that asks for more than `longest` seconds is not asked again: the caller gets the error, which says how
+    long to wait.
     """
 
     attempts: int = 5

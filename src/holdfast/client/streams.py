@@ -1,7 +1,7 @@
 """Streams of an API: bytes as they come, cut into lines, read as the events of a watch.
 
-Knows what a watch event looks like, and nothing of requests.  Whoever opened a
-stream closes it, also where it was never read.
+Knows what a watch event looks like, and nothing of requests.  The caller that opened
+a stream closes it, also where it was never read.
 """
 
 from __future__ import annotations

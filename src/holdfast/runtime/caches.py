@@ -1,9 +1,9 @@
-"""Caches: the stores of a process, one list and watch for each resource and scope, shared by everybody.
+"""Caches: the stores of a process, one list and watch for each resource and scope, shared by all readers.
 
-What is required is followed for good, and what is subscribed to for as long as
-somebody is.  Several namespaces are followed each for itself and read as one.
-Whoever is content with metadata reads what others need in full, and where nobody
-does, only metadata is fetched.  Reading never waits and never asks the server.
+A required resource is watched for good, and one that is only subscribed to for as long
+as it has subscribers.  Several namespaces are watched separately and read as one.  A
+subscriber of metadata shares the whole objects that others need; without such others,
+only metadata is fetched.  Reading never waits and never sends a request.
 
 This module must not know controllers, nor what objects mean.
 """
@@ -21,7 +21,7 @@ from holdfast.client.protocols import EVERYTHING, Scope
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
-from holdfast.runtime.connectivity import Reach
+from holdfast.runtime.connectivity import Connectivity
 from holdfast.runtime.controllers import Change, Index
 from holdfast.runtime.reflectors import Reflector, Restarted, Source, ignore
 from holdfast.runtime.stores import Store, Writer
@@ -29,11 +29,11 @@ from holdfast.runtime.watermarks import Callback
 
 
 class NotWatched(LookupError):
-    """Somebody asked for a resource that nobody required."""
+    """A resource was read that is not watched."""
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(
-            f"nobody watches {resource} ({resource.api_version}); name it among the controller's `owns`, `watches` or "
+            f"{resource} ({resource.api_version}) is not watched; name it among the controller's `owns`, `watches` or "
             "`reads`, or the component's `reads`, or subscribe to it first"
         )
 
@@ -45,7 +45,7 @@ class Caches:
     random      gives numbers in [0, 1), which spread the waits of watches
     namespaces  the only namespaces that are looked at; all, if none is given
     scopes      resources of which only some objects are looked at, by their selectors
-    restarted   told whenever a watch must be begun again, and why
+    restarted   called whenever a watch is begun again, with the reason
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Caches:
         self._caches: dict[Resource, Cache] = {}
         self._required: set[Resource] = set()
         self._group: asyncio.TaskGroup | None = None
-        self._reach = Reach()
+        self._connectivity = Connectivity()
 
     # What is followed.
 
@@ -95,14 +95,14 @@ class Caches:
         return partial(self._unsubscribe, resource, cache, change)
 
     def _unsubscribe(self, resource: Resource, cache: Cache, change: Change) -> None:
-        """Tell somebody no more, and follow no longer what nobody wants; the kind may be gone."""
+        """End a subscription, and the watch of a resource without subscribers; its kind may be gone."""
         cache.unsubscribe(change)
-        if not cache.heard and resource not in self._required and self._caches.get(resource) is cache:
+        if not cache.has_listeners and resource not in self._required and self._caches.get(resource) is cache:
             del self._caches[resource]
             cache.close()
 
     def _want(self, resource: Resource, *, metadata_only: bool = False) -> Cache:
-        """What follows a resource, which is shared by all who want it."""
+        """The cache of a resource, which all its readers share."""
         cache = self._caches.get(resource)
         if cache is None:
             reflector = partial(
@@ -111,7 +111,7 @@ class Caches:
                 resource,
                 random=self._random,
                 restarted=self._restarted,
-                reach=self._reach,
+                connectivity=self._connectivity,
             )
             cache = Cache(resource, self._parts(resource), reflector=reflector, metadata_only=metadata_only)
             self._caches[resource] = cache
@@ -170,7 +170,7 @@ class Caches:
     def indexed(self, resource: Resource, index: str, value: str) -> tuple[Object, ...]:
         return _joined(store.indexed(index, value) for store in self._cache(resource).among())
 
-    # Own writes.  Where nobody watches an object, nobody can be misled by what is not seen, and there is no wait.
+    # Own writes.  An object that is not watched is not waited for: no decision reads it.
 
     def when_seen(self, resource: Resource, key: Key, version: str, callback: Callback) -> None:
         store = self._watching(resource, key)
@@ -193,7 +193,7 @@ class Caches:
 
 @dataclass(slots=True)
 class _Part:
-    """The objects of one scope, and who follows them."""
+    """The objects of one scope, and the reflector that keeps them up to date."""
 
     scope: Scope
     store: Store
@@ -257,7 +257,7 @@ class Cache:
             store.require(index)
 
     def subscribe(self, change: Change, *, metadata_only: bool) -> None:
-        """Tell somebody of every change, beginning with what there is as soon as it is what they need."""
+        """Call `change` for every change, beginning with the objects there are, once they are as whole as needed."""
         if self._has_all or metadata_only:
             for store in self.among():
                 store.subscribe(change)
@@ -271,9 +271,9 @@ class Cache:
             store.unsubscribe(change)
 
     @property
-    def heard(self) -> bool:
-        """Whether anybody is told of changes."""
-        return bool(self._waiting) or any(store.heard for store in self.among())
+    def has_listeners(self) -> bool:
+        """Whether there are subscribers."""
+        return bool(self._waiting) or any(store.has_listeners for store in self.among())
 
     # Following.
 
@@ -289,7 +289,7 @@ class Cache:
             part.task = group.create_task(part.reflector.run(), name=f"watch {self.resource} {part.scope.namespace}")
 
     def complete(self, group: asyncio.TaskGroup | None) -> None:
-        """Somebody needs whole objects: begin again, if there is only metadata."""
+        """A subscriber needs whole objects: list again, if there is only metadata."""
         if self._wants_all:
             return
         self._wants_all = True
@@ -301,7 +301,7 @@ class Cache:
             self.follow(group)
 
     def close(self) -> None:
-        """Follow it no longer; nobody needs to wait for anything that it would have shown."""
+        """End the watch, and release everything that waits for it."""
         for part in self._parts.values():
             part.stop()
             part.writer.replace((), "")
@@ -309,7 +309,7 @@ class Cache:
 
     def _arrived(self, part: _Part, *, whole: bool) -> None:
         """A list is in the store of a part."""
-        # Whoever asked for whole objects while told of this very list has made it outdated.
+        # A subscriber that asked for whole objects while it was called with this list has made it outdated.
         part.synced = whole == self._wants_all
         if not all(part.synced for part in self._parts.values()):
             return

@@ -1,8 +1,8 @@
-"""Reach: whether the server answers, as those see it together who ask it.
+"""Connectivity: whether the server answers, shared by all watches of a process.
 
-Whoever has an answer again wakes the others, so that nobody waits out a long pause
-for a server that is back.  That it is away is told once, whoever noticed first.
-This module must not know what is asked for.
+The first watch that gets an answer again wakes the others, so that none waits out a
+long backoff for a server that is back.  That the server does not answer is logged
+once.  This module must not know what is requested.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from typing import Final
 _log: Final = logging.getLogger("holdfast.runtime")
 
 
-class Reach:
-    """Those who ask one server, and who of them has no answer."""
+class Connectivity:
+    """The watches of one server that get no answer."""
 
     def __init__(self) -> None:
         self._without: set[Hashable] = set()
         self._answered = asyncio.Event()
 
-    def lost(self, who: Hashable, why: str) -> None:
-        """Somebody has no answer."""
+    def lost(self, watch: Hashable, why: str) -> None:
+        """A watch gets no answer."""
         if not self._without:
             _log.warning("server away", extra={"fields": {"why": why}})
-        self._without.add(who)
+        self._without.add(watch)
 
-    def found(self, who: Hashable) -> None:
-        """Somebody who had no answer has one, or asks no more."""
-        if who not in self._without:
+    def found(self, watch: Hashable) -> None:
+        """A watch that got no answer gets one, or has ended."""
+        if watch not in self._without:
             return
-        self._without.remove(who)
+        self._without.remove(watch)
         answered, self._answered = self._answered, asyncio.Event()
         answered.set()
         if not self._without:
             _log.info("server back")
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for so long, or until somebody else has an answer; whether that was so."""
+        """Wait for so long, or until another watch gets an answer; whether one did."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._answered.wait()

@@ -18,8 +18,8 @@ Nothing is registered by being imported, and nothing is subclassed.
 sees is one consistent moment.  It returns None where nothing is to be done.
 `decide` is pure: world and time in, decision out.
 
-What the world outside the API is like (a hypervisor, a storage server) is asked by
-`survey`, and what is to be done there is done by `act`; only these two may wait.
+`survey` reads what is outside the API (a hypervisor, a storage server), and `act` writes
+there; only these two may wait.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """Another resource whose changes concern ours.
+    """Another resource whose changes bring keys of ours.
 
     `keys` says whose: it is asked for the object as it was and for the object as it is, so a changed
     reference reaches both.
@@ -164,14 +164,14 @@ class Controller(Generic[W]):
 
 
 Change = Callable[[Object | None, Object | None], None]
-"""Told of one object: as it was (None if new) and as it is (None if gone)."""
+"""Called with one object: as it was (None if new) and as it is (None if deleted)."""
 
 
 class Stores(View, Protocol):
     """The stores of a process, for components: a view, and the changes of it."""
 
     def subscribe(self, resource: Resource, change: Change, *, metadata_only: bool = False) -> Callable[[], None]:
-        """Be told of every change, beginning with what there is now; watched from now on.  Returns how to stop.
+        """Call `change` for every change, beginning with the objects there are; returns a function that ends this.
 
         `metadata_only` is content with objects that have nothing but metadata.
         """
@@ -192,7 +192,7 @@ class Stores(View, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What a component is given to live in."""
+    """What a component is given to run with."""
 
     stores: Stores
     client: Client

@@ -1,4 +1,4 @@
-"""What a controller decides, as values: children, writes, a status, notices, and when to look again.
+"""Decisions: what a controller decides, as values: children, writes, a status, notices, and when to look again.
 
 A `Decision` is all that a pass may want.  It is made by a pure function and
 carried out by the one driver, so that a test compares two values.  This module
@@ -33,7 +33,7 @@ class _Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create(_Write):
-    """Create the manifest.  That it exists already means that we see an old world: the pass is run again."""
+    """Create the manifest.  If it exists already, the view was old, and the pass is run again."""
 
     resource: Resource
     manifest: Mapping[str, Any]
@@ -58,7 +58,7 @@ class Patch(_Write):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete(_Write):
-    """Delete an object, on condition that it is still the one with this UID; one that is gone is as wished."""
+    """Delete an object, on condition that it is still the one with this UID; one that is gone already is no failure."""
 
     resource: Resource
     key: Key
@@ -79,7 +79,7 @@ class Evict(_Write):
 Write: TypeAlias = Create | Patch | Delete | Evict
 
 
-# --- notices: what people are told
+# --- notices: what becomes an Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class Decision:
               None leaves them alone, and () wants none
     writes    what else is asked for, by wave
     status    the whole status as it should be; None leaves it alone.  It is written once, and only if it differs
-    notices   told after the status has been written; the same one again within a while is counted, not repeated
+    notices   become Events after the status has been written; the same one within a while is counted, not repeated
     outcome   when to look again if nothing changes
     finalized of a `cleanup`: nothing is left to do, so the finalizer may go
     """

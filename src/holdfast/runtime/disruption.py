@@ -89,7 +89,7 @@ def budget_writes(
     spec = {
         "minAvailable": floor,
         "selector": {"matchLabels": dict(selector)},
-        # A pod that is not ready serves nobody: it never keeps a drain from ending.
+        # A pod that is not ready serves no requests, so it must not keep a drain from ending.
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
     if existing is None:

@@ -1,11 +1,11 @@
-"""Runs one controller: changes in, passes out, one at a time for a key.
+"""A driver runs one controller: changes in, passes out, one at a time for each key.
 
 A change of an object becomes keys (the object's own, its owner's, or those that a
 `Watch` says); keys are queued; a pass runs; and one switch turns the way it ended
 into a queue call, a metric and a log line.
 
 After a pass has written, its key is withheld until the stores have seen each of
-the writes, so no decision is made on a world without them.
+the writes, so no decision is made on a view without them.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _AWAY: Final = timedelta(seconds=15)
 """The longest wait for a server that does not answer."""
 
 _ODD: Final = 8
-"""From which failure in a row it is odd that the API is ahead of what we see; so far it was the way of the world."""
+"""From which failure in a row a stale view is logged; a few in a row are normal."""
 
 _REMEMBERED: Final = 8192
-"""How many of our own writes are remembered, to tell their echo from a change by somebody else."""
+"""How many of our own writes are remembered, to tell their echo from a change by another client."""
 
 
 class Driver(Generic[W]):
@@ -75,7 +75,7 @@ class Driver(Generic[W]):
         self._started: dict[Key, float] = {}
         self._logged: LogOnce[Key] = LogOnce()
         self._is_away = False
-        """Whether no answer has come since a write was answered; that is told once, whatever it was that failed."""
+        """Whether no answer has come since a write was answered; that is logged once, whatever failed."""
         self._unsubscribe: list[Callable[[], None]] = []
 
     # --- changes in
@@ -165,7 +165,7 @@ class Driver(Generic[W]):
             (self.queue.touched if stamp in self._own else self.queue.changed)(key, loop.time())
 
     async def _isolated(self, key: Key, written: list[Written]) -> Ending:
-        """A pass that ends: one that hangs is cut off, and a defect stops nothing but itself."""
+        """Run a pass to its end: one that hangs is cancelled, and an unexpected exception ends only this pass."""
         timeout = self.controller.timeout
         try:
             async with asyncio.timeout(timeout.total_seconds()):
@@ -236,20 +236,20 @@ class Driver(Generic[W]):
         self.queue.release(key)
         self._pool.wake()
 
-    # --- what is told
+    # --- the log
 
     def _fail(self, key: Key, failure: Failure) -> None:
-        """Count a failure, and tell of it unless it is the same as before."""
+        """Count a failure, and log it unless it is the same as before."""
         self._metrics.failed(self.controller.name, failure.reason)
         if isinstance(failure, Away):
-            is_news, self._is_away = not self._is_away, True
+            is_new, self._is_away = not self._is_away, True
         else:
-            is_news = self._logged.is_new(key, failure.reason, failure.message)
+            is_new = self._logged.is_new(key, failure.reason, failure.message)
         fields = {"controller": self.controller.name, "key": str(key), "reason": failure.reason}
         said = {"fields": fields | {"error": failure.message}}
         if failure.reason != _DEFECT:
-            _log.log(logging.WARNING if is_news else logging.DEBUG, "pass failed", extra=said)
-        elif is_news:
+            _log.log(logging.WARNING if is_new else logging.DEBUG, "pass failed", extra=said)
+        elif is_new:
             _log.error("pass crashed", exc_info=failure.__cause__, extra=said)
 
 

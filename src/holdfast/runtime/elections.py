@@ -59,7 +59,7 @@ Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Election:
-    """Stands for a Lease and works while it is held.
+    """Asks for a Lease and works while it is held.
 
     key        of the Lease; its namespace must exist
     identity   who we are; `unique_identity` makes one
@@ -89,12 +89,12 @@ class Election:
         self._logged: LogOnce[str] = LogOnce()
 
     def held(self) -> bool:
-        """Whether it is certain, at this moment, that nobody else holds the lease."""
+        """Whether it is certain, at this moment, that no other process holds the lease."""
         return isinstance(self._state, Leading) and self._state.holds(self._monotonic())
 
     @property
     def holder(self) -> str:
-        """Who led when we last looked; empty if nobody did."""
+        """The holder when the lease was last read; empty if it had none."""
         match self._state:
             case Leading(record) | Following(Seen(record)):
                 return record.holder

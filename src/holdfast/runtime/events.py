@@ -1,12 +1,11 @@
-"""Events: what people are told of an object, often enough and no oftener.
+"""Events: records what happened to objects, often enough for users and no more often.
 
-`Recorder` decides, from what it told before: what is said again is counted and not
-repeated, what is said in many variants is combined, and an object about which too
-much is said is heard less often.  It is a plain data structure; time is an argument.
-`Events` writes what it decides, and never fails whoever has something to tell: an
+`Recorder` decides what to write: the same Event again is counted, many variants of one
+reason are combined, and an object with very many Events is limited.  It is a plain data
+structure; time is an argument.  `Events` writes what it decides, and never fails: an
 Event that cannot be written is counted and dropped.
 
-Nothing here knows why something is told.
+This module must not know why something is recorded.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ V = TypeVar("V")
 _log: Final = logging.getLogger("holdfast.runtime.events")
 
 WINDOW: Final = timedelta(minutes=10)
-"""How long something is remembered since it was told last."""
+"""How long an Event is remembered since it was last recorded."""
 
 VARIANTS: Final = 10
-"""How many messages with one reason are told one by one within the window."""
+"""How many messages with one reason become Events of their own within the window."""
 
 BURST: Final = 25
 REFILL: Final = timedelta(minutes=5)
-"""How much can be told of one object at once, and how soon one more can be."""
+"""How many Events of one object are written at once, and after how long one more is."""
 
 REMEMBERED: Final = 4096
-"""How many objects, and how many things told of them, are remembered."""
+"""How many objects, and how many of their Events, are remembered."""
 
 MESSAGE_BYTES: Final = 1024
 """What the API takes for a message."""
@@ -67,7 +66,7 @@ About: TypeAlias = Object | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The object that something is told of, as an Event refers to it."""
+    """The object of an Event, as the Event refers to it."""
 
     api_version: str
     kind: str
@@ -102,8 +101,8 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """An Event as it should be: a new one if its count is 1, and else what became of an earlier one."""
+class EventState:
+    """An Event as it should be: a new one if its count is 1, else a change of an earlier one."""
 
     key: Key
     subject: Subject
@@ -138,28 +137,28 @@ class Telling:
 
 
 class Recorder:
-    """What was told, and so what is to be told now."""
+    """The Events of the last while, and so what the next notice becomes."""
 
     def __init__(self, *, remembered: int = REMEMBERED) -> None:
-        self._told: _Recent[tuple[Any, ...], Telling] = _Recent(remembered)
+        self._recorded: _Recent[tuple[Any, ...], EventState] = _Recent(remembered)
         self._variants: _Recent[tuple[Any, ...], dict[bytes, datetime]] = _Recent(remembered)
         self._buckets: _Recent[tuple[str, ...], _Bucket] = _Recent(remembered)
 
-    def record(self, subject: Subject, notice: Notice, *, now: datetime) -> Telling | None:
-        """The Event that a notice becomes; None if too much was told of its object.
+    def record(self, subject: Subject, notice: Notice, *, now: datetime) -> EventState | None:
+        """The Event that a notice becomes; None if its object has had too many.
 
-        What is not told is counted all the same, and the next time says how often it was.
+        A notice that is not written is counted all the same, so the next Event has the right count.
         """
         kind = (*subject.identity, notice.type, notice.reason)
         digest = _digest(notice.message)
         combined = self._has_many_variants(kind, digest, now)
         message = bounded(f"{COMBINED}{notice.message}" if combined else notice.message)
         what = (*kind, b"" if combined else digest)
-        before = self._told.get(what)
+        before = self._recorded.get(what)
         if before is not None and now - before.last < WINDOW:
-            telling = replace(before, subject=subject, message=message, count=before.count + 1, last=now)
+            state = replace(before, subject=subject, message=message, count=before.count + 1, last=now)
         else:
-            telling = Telling(
+            state = EventState(
                 key=_key(subject, what, now),
                 subject=subject,
                 type=notice.type,
@@ -169,8 +168,8 @@ class Recorder:
                 first=now,
                 last=now,
             )
-        self._told.put(what, telling)
-        return telling if self._has_room(subject, now) else None
+        self._recorded.put(what, state)
+        return state if self._has_room(subject, now) else None
 
     def _has_many_variants(self, kind: tuple[str, ...], digest: bytes, now: datetime) -> bool:
         known = self._variants.get(kind) or {}
@@ -190,7 +189,7 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """What may still be told of an object."""
+    """How many Events of an object may still be written."""
 
     tokens: float
     since: datetime
@@ -228,7 +227,7 @@ def bounded(message: str) -> str:
 def _key(subject: Subject, what: tuple[Any, ...], now: datetime) -> Key:
     """Where the Event is kept: beside its object; of an object without a namespace, in the default one.
 
-    The name follows from what is told, of whom and when, so a request that is sent twice makes one Event.
+    The name follows from the object, the notice and the time, so a request that is sent twice makes one Event.
     """
     suffix = blake2b(f"{what} {now.isoformat()}".encode(), digest_size=8).hexdigest()
     name = f"{subject.key.name}.{suffix}"
@@ -239,11 +238,11 @@ def _digest(message: str) -> bytes:
     return blake2b(message.encode(), digest_size=16).digest()
 
 
-# --- the deed
+# --- writing
 
 
 class Events:
-    """Tells people of objects, in the name of one component such as ``holdfast-workload``."""
+    """Records Events of objects, as one component such as ``holdfast-workload``."""
 
     def __init__(
         self, client: Writer, component: str, *, now: Callable[[], datetime], metrics: Metrics, instance: str = ""
@@ -256,7 +255,7 @@ class Events:
         self._recorder = Recorder()
 
     async def emit(self, about: About, notices: Iterable[Notice]) -> None:
-        """Tell notices of an object, or of whom they say; never fails."""
+        """Record notices of an object, or of the one that they name; never fails."""
         for notice in notices:
             self._metrics.noticed(self._component, notice.type, notice.reason)
             try:
@@ -264,16 +263,16 @@ class Events:
             except ObjectError as error:
                 self._drop(notice, "Malformed", why=str(error))
             else:
-                await self._tell(subject, notice)
+                await self._emit(subject, notice)
 
-    async def _tell(self, subject: Subject, notice: Notice) -> None:
-        telling = self._recorder.record(subject, notice, now=self._now())
-        if telling is None:
+    async def _emit(self, subject: Subject, notice: Notice) -> None:
+        state = self._recorder.record(subject, notice, now=self._now())
+        if state is None:
             self._metrics.event_dropped(self._component, "TooMany")
             return
         try:
             async with asyncio.timeout(_PATIENCE):
-                await self._write(telling)
+                await self._write(state)
         except StatusError as error:
             # Its message may repeat what we sent; reason and code say enough.
             self._drop(notice, error.reason or "Refused", code=error.code, expected=_is_ending(error))
@@ -284,15 +283,15 @@ class Events:
         else:
             self._metrics.event_emitted(self._component, notice.type)
 
-    async def _write(self, telling: Telling) -> None:
-        if telling.count > 1:
+    async def _write(self, state: EventState) -> None:
+        if state.count > 1:
             try:
-                await self._client.patch(EVENTS, telling.key, telling.change())
+                await self._client.patch(EVENTS, state.key, state.change())
                 return
             except NotFound:
                 pass  # It has expired, or could not be written before.
         with suppress(AlreadyExists):  # An answer was lost, not the Event.
-            await self._client.create(EVENTS, telling.manifest(component=self._component, instance=self._instance))
+            await self._client.create(EVENTS, state.manifest(component=self._component, instance=self._instance))
 
     def _drop(self, notice: Notice, reason: str, *, expected: bool = False, **fields: Any) -> None:
         self._metrics.event_dropped(self._component, reason)
@@ -302,5 +301,5 @@ class Events:
 
 
 def _is_ending(error: StatusError) -> bool:
-    """Whether it was refused because its namespace is on its way out, where nobody will miss it."""
+    """Whether it was refused because its namespace is being deleted, where it would be deleted with it."""
     return isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)

@@ -1,4 +1,4 @@
-"""Carries out what was decided, one request a write, and says what was written.
+"""Execution: carries out a decision, one request for each write, and records what was written.
 
 Every write has a precondition (that nothing of this name exists, or that the
 object is still the one that was seen), so a decision on an old view does nothing.
@@ -43,7 +43,7 @@ class Written:
 
 
 class Executor:
-    """Writes for one pass, and adds what it wrote to `written`, for whoever wants to know, as soon as it has."""
+    """Writes for one pass, and adds each write to `written` as soon as the server has answered it."""
 
     def __init__(self, writer: Writer, written: list[Written] | None = None, *, side_by_side: int = 16) -> None:
         self._writer = writer
@@ -58,7 +58,7 @@ class Executor:
             await self._all([self._one(write) for write in wave])
 
     async def settle(self, wanted: Iterable[Desired], *, owner: Object, owned: Sequence[Resource], view: View) -> None:
-        """Make an owner's children what they should be; raises for those that belong to somebody else."""
+        """Make an owner's children what they should be; raises for those that have another owner."""
         wanted = tuple(wanted)
         resources = {resource.gvk: resource for resource in owned}
         present = {child.ref: child for resource in owned for child in view.owned(resource, owner.uid)}
@@ -139,7 +139,7 @@ class Executor:
     async def _apply(self, resource: Resource, manifest: Mapping[str, Any], *, uid: str = "") -> None:
         """Apply a child; one that is new (without `uid`) too, because an apply takes away only what one has given.
 
-        Nothing is forced upon an object that somebody made since we looked.
+        An object that was created by another client since the view was read is not overwritten.
         """
         guarded = {**manifest, "metadata": {**manifest["metadata"], **({"uid": uid} if uid else {})}}
         verb, doing = ("apply", "applying") if uid else ("create", "creating")

@@ -1,4 +1,4 @@
-"""From what an API answers to what a pass does about it, in one table.
+"""Failures: what a pass does about an answer of the API, in one table.
 
     Failure (kernel.outcomes)
     ├── Retry
@@ -36,11 +36,11 @@ class Stale(Retry):
 
 
 class Away(Retry):
-    """No answer came: nothing is wrong with what was to be done, and everybody else fails in the same way."""
+    """No answer came: nothing is wrong with the request, and all other requests fail in the same way."""
 
 
 _STALE: Final = (Conflict, AlreadyExists, NotFound)
-"""The world has moved on since we looked."""
+"""The object has changed since the view was read."""
 
 _GOING: Final = "NamespaceTerminating"
 """The cause of a refusal in a namespace that is being deleted: our object is about to go as well."""

@@ -1,4 +1,4 @@
-"""The fence: nothing is written by a process that may not lead any more.
+"""The fence: a process that may have lost its lease writes nothing.
 
 Losing a lease cancels the work, but work that is cancelled takes its time, and a
 process that stalled does not know yet that it lost.  So every write asks first, at
@@ -20,7 +20,7 @@ Held = Callable[[], bool]
 
 
 class LeaseLost(Retry):
-    """A write was not sent.  A `Retry`: nothing is wrong with the object, and whoever leads next will see to it."""
+    """A write was not sent.  A `Retry`: nothing is wrong with the object, and the next leader reconciles it."""
 
     def __init__(self) -> None:
         super().__init__("LeaseLost", "this process does not lead any more and must not write; another one takes over")

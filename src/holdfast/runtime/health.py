@@ -1,7 +1,7 @@
 """Health over HTTP: ``/healthz``, ``/readyz`` and ``/metrics``, as kubelets and people ask for them.
 
 A check says in a sentence what is wrong, or None.  `report` makes an answer of checks
-and is pure; `Health` serves it, on loopback unless told otherwise.  That it answers at
+and is pure; `Health` serves it, on loopback by default.  That it answers at
 all shows that the event loop turns.  Nothing here knows what is checked.
 """
 
@@ -29,7 +29,7 @@ _DRAIN_SECONDS: Final = 5.0
 def report(name: str, checks: Checks, *, verbose: bool = False, notes: Notes | None = None) -> tuple[int, str]:
     """Code and text for a set of checks.
 
-    Reasons are told only if asked for with `verbose`: whoever may ask whether we live need not know what we do.
+    Reasons are given only with `verbose`: a client that may ask whether the process is alive need not know more.
     """
     troubles = {check: _trouble(run) for check, run in checks.items()}
     healthy = not any(troubles.values())

@@ -1,8 +1,8 @@
-"""A manager with all that belongs to it in a process: clients that are counted, and an election with its fence.
+"""Hosting: builds a manager with all that belongs to it in a process: clients that are counted, an election, its fence.
 
-The one place where it is seen to that whatever writes for a manager with an election
-asks the fence first, at every single request.  Nothing here knows how requests travel,
-nor which controllers run.
+Whatever writes for a manager with an election asks the fence first, at every request;
+this is the one place that ensures it.  It must not know how requests travel, nor which
+controllers run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""InvertedIndex: which objects have a value, kept small and never scanned.
+"""InvertedIndex: the objects that have a value, found without a scan.
 
 Most values of most indexes belong to one object (a pod's own name as a label, an
-owner of one pod), so a lone object is kept bare, and only company gets a set.
+owner of one pod), so a single object is stored without a set.
 This module must not know what the values mean, nor where they come from.
 """
 
@@ -13,7 +13,7 @@ from holdfast.client.objects import Object
 
 
 class InvertedIndex:
-    """The objects of each value.  Objects are told apart by identity: one version of one object is one entry."""
+    """The objects of each value, by identity: one version of one object is one entry."""
 
     __slots__ = ("_entries",)
 

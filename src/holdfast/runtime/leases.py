@@ -1,4 +1,4 @@
-"""Leader election by a Lease: one of several processes works, the others stand by.
+"""Leader election by a Lease: one of several processes works, and the others wait.
 
 `step` is the whole protocol: a pure function of what is known and what just happened,
 that says what is to be done.  `elections` does it.
@@ -8,7 +8,7 @@ The others take over by theirs: a lease is over when its record has stood unchan
 for its whole duration since they first *saw* it.  Clocks are never compared, so skew
 does not matter, and the one has stopped `duration - deadline` before another begins.
 Writes name the version they follow, so whatever is lost, late or sent by a process
-that slept for an hour, two never hold one lease, unless somebody deletes it.
+that slept for an hour, two never hold one lease, unless a user deletes it.
 
     Following ── the lease is free, ours, or over; our write was accepted ──> Leading
     Leading   ── not renewed in time, or another's name stands in it ───────> Following
@@ -103,7 +103,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """Another one leads, or nobody."""
+    """Another process leads, or none does."""
 
     seen: Seen | None = None
 
@@ -147,7 +147,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Our write met a lease that is not as we thought: somebody else wrote."""
+    """Our write met a lease that is not as we thought: another process wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +184,14 @@ Action: TypeAlias = Look | Put | Wait
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """Who stands for the lease.  No two may ever share an identity: it is what says whose a lease is."""
+    """A process that asks for the lease.  No two may ever share an identity: it says whose the lease is."""
 
     identity: str
     terms: Terms = TERMS
 
     def __post_init__(self) -> None:
         if not self.identity:
-            raise ValueError("a contender needs an identity: an empty one means that nobody holds the lease")
+            raise ValueError("a contender needs an identity: an empty one means that no process holds the lease")
 
 
 def step(state: State, happened: Happening, *, me: Contender, at: float, now: datetime) -> tuple[State, Action]:
@@ -211,7 +211,7 @@ def step(state: State, happened: Happening, *, me: Contender, at: float, now: da
         case Leading(), Refused():
             return state, Look()
         case Leading(record, until), Found(None):
-            # Whoever saw our record honours it although it is gone, so there is time to write it again.
+            # Processes that saw our record honour it although it is gone, so there is time to write it again.
             return Leading(Record(record.spec, ""), until), retry
         case Leading(_, until), Found(Record() as record):
             ours = Leading(record, until)
@@ -231,7 +231,7 @@ def step(state: State, happened: Happening, *, me: Contender, at: float, now: da
 def _stood(
     seen: Seen | None, record: Record | None, *, me: Contender, at: float, now: datetime
 ) -> tuple[State, Action]:
-    """Stand for a lease that was just read: take it, or leave it to its holder."""
+    """Decide on a lease that was just read: take it, or leave it to its holder."""
     seen = _seen(seen, record, at)
     if seen is None:
         return Following(), Put(_taken(None, me, now), "")
@@ -246,8 +246,8 @@ def _stood(
 def _seen(seen: Seen | None, record: Record | None, at: float) -> Seen | None:
     """What we have seen after a look at the lease.
 
-    A lease that was there and is gone may have a holder who has not noticed, so its end counts as news.  That is a
-    kindness to who deletes one by mistake, and no more: who comes new to a deleted lease cannot know, and takes it.
+    A deleted lease may have a holder that has not noticed, so it is honoured for its duration from then on.  This
+    covers a deletion by mistake, and no more: a process that starts after the deletion cannot know, and takes it.
     """
     match seen, record:
         case Seen(Record(spec, version), since), None:
@@ -263,7 +263,7 @@ def _seen(seen: Seen | None, record: Record | None, at: float) -> Seen | None:
 
 
 def _left(seen: Seen, me: Contender, at: float) -> float:
-    """For how long what we have seen is to be honoured; what is ours or nobody's need not be, while it is there."""
+    """How long the lease is honoured; not at all while it exists and is ours or has no holder."""
     if seen.record.version and seen.record.holder in ("", me.identity):
         return 0
     return seen.since + max(seen.record.spec.lease_duration_seconds or 0, me.terms.duration) - at

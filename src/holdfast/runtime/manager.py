@@ -1,16 +1,17 @@
-"""Runs controllers and components together, on shared stores, until it is told to stop.
+"""Runs controllers and components together, on shared stores, until it is stopped.
 
 Stores are followed all the time; work is done in terms.  Without an election there
 is one term.  With one, a term begins when the lease is ours and is cut off when it
-is lost, and in between the process stands by with warm stores.  Nothing of a term
+is lost, and in between the process keeps its stores up to date.  Nothing of a term
 but what the server has survives it: every term begins with new queues.
 
 Stopping is graceful, in this order: no key is taken any more; passes that run may
-end, and tell what they have to tell; components are cancelled; the lease is given
-up; and at last the stores are left alone.
+end, and record their Events; components are cancelled; the lease is given
+up; and the watches end last.
 
 A controller waits for its own resources only, so a kind that the server does not
-have keeps nobody else from working.  What crashes begins again (`supervision`).
+have keeps no other controller from working.  A part that crashes is started again
+(`supervision`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from holdfast.runtime.elections import Election
 from holdfast.runtime.events import Events
 from holdfast.runtime.health import Check, Checks, Notes
 from holdfast.runtime.metrics import Backlog, Metrics
-from holdfast.runtime.reconcile import Pass, Tell
+from holdfast.runtime.reconcile import EmitEvents, Pass
 from holdfast.runtime.supervision import Part
 
 _log: Final = logging.getLogger("holdfast.runtime")
@@ -101,8 +102,8 @@ class Manager:
                 index for controller in controllers for index in controller.indexes if index.resource == resource
             )
             self.caches.require(resource, indexes=indexes)
-        # What was told is remembered from term to term, so that it is not told again.
-        self._tells = {controller.name: self._tell(controller) for controller in controllers}
+        # Events are counted from term to term, so that the same one is not created again.
+        self._emitters = {controller.name: self._emitter(controller) for controller in controllers}
         self._drivers: dict[str, Driver[Any]] = {}
         """By controller, those that run."""
         self._parts: tuple[Part, ...] = ()
@@ -135,7 +136,7 @@ class Manager:
             stopping.cancel()
 
     def stop(self) -> None:
-        """Have `run` end: what is under way is finished, and nothing else is begun."""
+        """End `run`: what is under way is finished, and nothing else is begun."""
         self._stop.set()
 
     @property
@@ -240,12 +241,12 @@ class Manager:
             self.caches,
             self._client,
             now=self._now,
-            tell=self._tells[controller.name],
+            emit=self._emitters[controller.name],
             side_by_side=self.settings.side_by_side,
         )
         return Driver(controller, self.caches, passing=passing, metrics=self.metrics, spread=self._random.random)
 
-    def _tell(self, controller: Controller[Any]) -> Tell:
+    def _emitter(self, controller: Controller[Any]) -> EmitEvents:
         if not self.settings.events:
             return _keep_quiet
         return Events(self._client, f"holdfast-{controller.name}", now=self._now, metrics=self.metrics).emit
@@ -268,10 +269,10 @@ class Manager:
 
     def _leader(self) -> str:
         if self.election is None:
-            return "nobody else stands for it"
+            return "no election: this process always works"
         if self.election.held():
             return "this process leads"
-        return f"{self.election.holder} leads" if self.election.holder else "nobody leads"
+        return f"{self.election.holder} leads" if self.election.holder else "no process leads"
 
     @staticmethod
     def _timed(check: Callable[[float], str | None]) -> Check:
@@ -283,7 +284,7 @@ async def _until(event: asyncio.Event) -> None:
 
 
 async def _keep_quiet(about: Object, notices: Sequence[Notice]) -> None:
-    """Tell nobody."""
+    """Record no Events."""
 
 
 def _needed(controllers: Iterable[Controller[Any]], components: Iterable[Component]) -> tuple[Resource, ...]:

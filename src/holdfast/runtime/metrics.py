@@ -2,8 +2,8 @@
 
 A registry of its own, so that two managers in one process do not share numbers.
 Counting is what passes do all the time, so it costs a dictionary look-up and an
-addition; what can be asked for when somebody looks is not counted at all.  Nothing
-here knows how anything is done.
+addition; numbers that can be computed when the metrics are read are not counted.
+This module must not know how anything is done.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Backlog:
 class Metrics:
     """The numbers of one process.
 
-    A method for everything that happens, and `ask` for what is looked up when somebody wants to know.
+    A method for everything that is counted, and `ask` for what is computed when the metrics are read.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Metrics:
         self._gauges.leader = leader or self._gauges.leader
 
     def expect(self, controller: str) -> None:
-        """Show a controller's numbers from the start: what is absent cannot be told from what never happened."""
+        """Show a controller's numbers from the start, as zeros: an absent series could mean anything."""
         for result in RESULTS:
             self._results(controller, result)
         self._passes(controller)
@@ -125,7 +125,7 @@ class Metrics:
         self._watches(resource, reason).inc()
 
     def called(self, verb: str, resource: str, code: int, seconds: float) -> None:
-        """Told by the client (`client.api.Observed`).  How long a watch lasts says nothing, and is not measured."""
+        """Called by the client (`client.api.Observed`).  How long a watch lasts is not measured."""
         self._calls(verb, resource, str(code)).inc()
         if verb != "watch":
             self._call_seconds(verb, resource).observe(seconds)
@@ -158,7 +158,7 @@ class Metrics:
 
 
 class _Gauges(Collector):
-    """Numbers that are asked for when somebody looks, and cost nothing otherwise."""
+    """Numbers that are computed when the metrics are read, and cost nothing otherwise."""
 
     def __init__(self) -> None:
         self.queues: Callable[[], Mapping[str, Backlog]] = dict

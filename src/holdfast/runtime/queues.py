@@ -3,9 +3,9 @@
 - A key is in the queue once, however often it was added, at the earliest time that was asked for.
 - A key that is being worked on is never handed out a second time; what is added meanwhile waits for its end.
 - A key can be withheld, until what it waits for has been seen.
-- Failures in a row are counted here, so that their waits grow; a real change of the world forgets them.
-- What changed goes before what is merely looked at again, but never all the time: a look gets one turn in eight.
-- Among equals, what was asked for first goes first.
+- Failures in a row are counted here, so that their waits grow; a change of the object resets the count.
+- Keys that changed run before keys that are only looked at again; one run in eight is of the latter.
+- Among equals, the key that was due first runs first.
 
 A plain data structure: time is an argument, in seconds of any clock that does not
 go backwards.  It must not know tasks, timers, or what a key means.
@@ -44,7 +44,7 @@ class _Entry:
     """What is known of a key that is queued, running, withheld or failing."""
 
     due: float = NEVER
-    """When it is to run; never, if nobody asked for that."""
+    """When it is to run; NEVER, if no run was asked for."""
     priority: Priority = Priority.LOOKED_AT
     since: float = 0.0
     """When it was asked for first, of the runs that are outstanding."""
@@ -97,14 +97,14 @@ class Queue(Generic[K]):
         self._place(key, entry)
 
     def changed(self, key: K, now: float) -> None:
-        """The world changed for a key: earlier failures say nothing about it any more."""
+        """An object of the key changed: earlier failures say nothing about it any more."""
         entry = self._entries.get(key)
         if entry is not None:
             entry.failures = 0
         self.add(key, now)
 
     def touched(self, key: K, now: float) -> None:
-        """Something of our own doing came back: worth a look, but no reason to end a wait after failures."""
+        """A write of our own was seen: the key runs again, but a wait after failures is not cut short."""
         entry = self._entries.get(key)
         if entry is None or not entry.failures:
             self.add(key, now)

@@ -1,8 +1,8 @@
-"""One pass of a controller over one key: see, decide, carry out, say what came of it.
+"""One pass of a controller over one key: observe, decide, write, report.
 
 The order is the same for all: observe, survey, decide, children, writes, act,
 status, notices.  The status is written once, at the end, also after a failure,
-unless the failure is that we looked at an old world.
+unless the failure is that the view was old.
 
 A finalizer reduces to two questions, whether the object is being deleted and
 whether it has the finalizer:
@@ -10,7 +10,7 @@ whether it has the finalizer:
     not deleting, without   the finalizer is added, and nothing else is done before it is there
     not deleting, with      decide
     deleting, with          cleanup; the finalizer goes when the cleanup says that all is done
-    deleting, without       nothing: what is left of the object is somebody else's
+    deleting, without       nothing: other controllers' finalizers hold the object
 
 This module must not know queues, workers or retries: it ends with an outcome or raises.
 """
@@ -37,8 +37,8 @@ W = TypeVar("W")
 _BUDGET_DELAY: Final = timedelta(seconds=2)
 """After which an eviction is tried again that a disruption budget refused, if nothing changes before."""
 
-Tell = Callable[[Object, Sequence[Notice]], Awaitable[None]]
-"""Makes Events of notices about an object; never fails."""
+EmitEvents = Callable[[Object, Sequence[Notice]], Awaitable[None]]
+"""Records notices about an object as Events; never fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class Pass(Generic[W]):
         writer: Writer,
         *,
         now: Callable[[], datetime],
-        tell: Tell,
+        emit: EmitEvents,
         side_by_side: int = 16,
     ) -> None:
         self._controller = controller
         self._view = view
         self._writer = writer
         self._now = now
-        self._tell = tell
+        self._emit = emit
         self._side_by_side = side_by_side
 
     async def run(self, key: Key, written: list[Written]) -> Ending:
@@ -108,7 +108,7 @@ class Pass(Generic[W]):
         except Failure as unwritten:
             return unwritten
         if is_new:
-            await self._tell(primary, (Notice(type="Warning", reason=failure.reason, message=failure.message),))
+            await self._emit(primary, (Notice(type="Warning", reason=failure.reason, message=failure.message),))
         return failure
 
     async def _finalized(self, primary: Object | None, world: W, executor: Executor) -> Outcome:
@@ -155,7 +155,7 @@ class Pass(Generic[W]):
         elif decision.status is not None:
             await executor.status(primary, decision.status)
         if decision.notices:
-            await self._tell(primary, decision.notices)
+            await self._emit(primary, decision.notices)
         return decision.outcome
 
     async def _explained(
@@ -170,4 +170,4 @@ class Pass(Generic[W]):
             await executor.status(primary, status)
         if isinstance(failure, Permanent):
             notice = Notice(type="Warning", reason=failure.reason, message=failure.message)
-            await self._tell(primary, (*decision.notices, notice))
+            await self._emit(primary, (*decision.notices, notice))

@@ -1,7 +1,7 @@
-"""References by name: which objects of ours mention a ConfigMap, a Secret, a Service.
+"""References by name: which objects of a resource name a ConfigMap, a Secret or a Service.
 
-An object that mentions another is reconciled when that one changes.  This module must
-not know any kind, nor why something is mentioned.
+An object that names another is reconciled when that one changes.  This module must not
+know any kind, nor why an object is named.
 """
 
 from __future__ import annotations

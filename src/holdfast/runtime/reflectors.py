@@ -17,7 +17,7 @@ from holdfast.client.protocols import EVERYTHING, Event, Reader, Scope, Watcher
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.runtime import watching
-from holdfast.runtime.connectivity import Reach
+from holdfast.runtime.connectivity import Connectivity
 from holdfast.runtime.stores import Writer
 from holdfast.runtime.watching import Ask, Change, Input, Reason
 
@@ -30,17 +30,17 @@ _PRECISION: Final = 1.0
 """Seconds by which silence may be counted short, so that not every event moves a timer."""
 
 _BREATH: Final = 100
-"""Events after which others get a turn; a stream that has much to say must not keep the loop for itself."""
+"""Events after which other tasks get a turn, so that a busy stream does not keep the loop for itself."""
 
 _RUSH: Final = 1.0
-"""Seconds over which those return who learn together that the server is back."""
+"""Seconds over which the watches are spread that begin again when the server is back."""
 
 Restarted = Callable[[str, str], None]
-"""Told whenever a watch must be begun again: its resource (``deployments.apps``), and the `watching.Reason`."""
+"""Called whenever a watch is begun again: its resource (``deployments.apps``), and the `watching.Reason`."""
 
 
 def ignore(resource: str, reason: str) -> None:
-    """Nobody counts how often watches are begun again."""
+    """Do not count how often watches are begun again."""
 
 
 class Source(Reader, Watcher, Protocol):
@@ -52,7 +52,7 @@ class Reflector:
 
     synced     called after every list that is in the store
     random     gives numbers in [0, 1), which spread waits
-    reach      shared by those who follow the same server
+    connectivity      shared by the reflectors of one server
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Reflector:
         metadata_only: bool = False,
         synced: Callable[[], None] = lambda: None,
         restarted: Restarted = ignore,
-        reach: Reach | None = None,
+        connectivity: Connectivity | None = None,
     ) -> None:
         self.resource = resource
         self.scope = scope
@@ -76,7 +76,7 @@ class Reflector:
         self._random = random
         self._synced = synced
         self._restarted = restarted
-        self._reach = reach or Reach()
+        self._connectivity = connectivity or Connectivity()
         self._is_away = False
         self._staged: dict[Key, Object] = {}
         self._step = watching.begin()
@@ -93,7 +93,7 @@ class Reflector:
             while True:
                 self._take(await self._next())
         finally:
-            self._reach.found(self)
+            self._connectivity.found(self)
 
     async def _next(self) -> Input:
         """What comes of the last question, good or bad."""
@@ -108,19 +108,19 @@ class Reflector:
         before = self.trouble
         self._step = watching.step(self._step.state, input, spread=self._random())
         if self._step.change is not None:
-            self._tell(self._step.change)
+            self._apply(self._step.change)
         if self._step.reason is not None:
             self._restarted(self.resource.group_resource, self._step.reason.value)
         if self.trouble != before:
-            self._tell_trouble(input.error if isinstance(input, watching.Failed) else None)
+            self._log_trouble(input.error if isinstance(input, watching.Failed) else None)
 
-    def _tell_trouble(self, error: Exception | None) -> None:
-        """Trouble is told when it begins, changes or ends, and not at every attempt; an absence, by one for all."""
+    def _log_trouble(self, error: Exception | None) -> None:
+        """Log a problem when it begins, changes or ends; a server that does not answer, once for all watches."""
         was_away, self._is_away = self._is_away, bool(self.trouble) and self._step.reason is Reason.UNREACHABLE
         if self._is_away:
-            self._reach.lost(self, self.trouble)
+            self._connectivity.lost(self, self.trouble)
             return
-        self._reach.found(self)
+        self._connectivity.found(self)
         if self._step.reason is Reason.BROKEN:
             _log.error("watch broke", exc_info=error, extra={"fields": self._fields()})
         elif self.trouble:
@@ -128,7 +128,7 @@ class Reflector:
         elif not was_away:
             _log.info("watch recovered", extra={"fields": self._fields()})
 
-    def _tell(self, change: Change) -> None:
+    def _apply(self, change: Change) -> None:
         match change:
             case watching.Put(obj):
                 self._writer.put(obj)
@@ -169,7 +169,7 @@ class Reflector:
                 assert_never(ask)
 
     async def _wait(self, seconds: float) -> None:
-        if self._is_away and await self._reach.wait(seconds):
+        if self._is_away and await self._connectivity.wait(seconds):
             seconds = min(seconds, _RUSH) * self._random()
         elif self._is_away:
             return

@@ -21,7 +21,7 @@ from holdfast.meta import times
 from holdfast.runtime.decisions import Notice
 
 INVALID_SPEC: Final = "InvalidSpec"
-"""The reason of an object that cannot be read, or asks for what cannot be had."""
+"""The reason of an object that cannot be decoded, or whose spec asks for something impossible."""
 
 Announced: TypeAlias = Mapping[tuple[str, str], Literal["Normal", "Warning"]]
 """The conditions that become Events when they turn so, by type and status."""
@@ -120,7 +120,7 @@ def last_errors(obj: Object, failure: Failure | None, now: datetime) -> list[dic
 class Invalid:
     """What the status of a kind says of an object that cannot be read.
 
-    conditions  the conditions that tell of it, with whether each is then true
+    conditions  the conditions that report it, with whether each is then true
     fields      what else it says, such as a phase
     """
 

@@ -1,12 +1,12 @@
 """Stores: the objects of one resource in one scope, as they were last seen.
 
-A store has two halves.  `Writer` belongs to whoever follows the server, and is the
-only way to change anything; `Store` is what everybody else gets: it finds objects
-by key, namespace, label, owner or an index of one's own, without scanning, tells
-of changes, and calls back when a version has been seen.
+A store has two halves.  `Writer` belongs to the reflector that watches the server, and
+is the only way to change anything.  `Store` is what readers get: it finds objects by
+key, namespace, label, owner or a declared index without a scan, notifies listeners of
+changes, and calls back when a version has been seen.
 
-Every change is in place, in all indexes, before anybody is told of it.  This
-module must not know how objects arrive, nor who reads them.
+A change is complete, in all indexes, before a listener is notified of it.  This module
+must not know how objects arrive, nor what reads them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EMPTY: Final = InvertedIndex()
 
 
 class UnknownIndex(LookupError):
-    """An index that nobody declared."""
+    """An index that was not declared."""
 
 
 class Store:
@@ -105,7 +105,7 @@ class Store:
                 if not namespace or obj.meta.namespace == namespace:
                     yield obj
 
-    # Hearing of changes.
+    # Listening to changes.
 
     def require(self, index: Index) -> None:
         """Keep an index from now on; asking again for the same one changes nothing."""
@@ -121,31 +121,31 @@ class Store:
             )
 
     def subscribe(self, change: Change) -> None:
-        """Tell somebody of every change, beginning with what there is."""
+        """Call `change` for every change, beginning with the objects there are."""
         self._listeners.append(change)
         for obj in _in_order(self._among("")):
-            self._tell(change, None, obj)
+            self._notify(change, None, obj)
 
     def unsubscribe(self, change: Change) -> None:
-        """Tell somebody no more; whoever is not subscribed is not told anyway."""
+        """Call `change` no more; without effect if it is not subscribed."""
         if change in self._listeners:
             self._listeners.remove(change)
 
     @property
-    def heard(self) -> bool:
-        """Whether anybody is told of changes."""
+    def has_listeners(self) -> bool:
+        """Whether there are listeners."""
         return bool(self._listeners)
 
     def _announce(self, differences: Iterable[Difference]) -> None:
         for old, new in differences:
             for change in tuple(self._listeners):
-                self._tell(change, old, new)
+                self._notify(change, old, new)
 
-    def _tell(self, change: Change, old: Object | None, new: Object | None) -> None:
+    def _notify(self, change: Change, old: Object | None, new: Object | None) -> None:
         try:
             change(old, new)
         except Exception:
-            # The other listeners must hear of it all the same, and the watch must go on.
+            # The other listeners are notified all the same, and the watch goes on.
             _log.exception("a listener failed on a change", extra={"fields": {"object": str(new or old)}})
 
     # Versions.
@@ -197,7 +197,7 @@ class Writer:
         self._renewing = True
 
     def replace(self, objects: Iterable[Object], version: str) -> None:
-        """The server has exactly these.  What is not among them was deleted meanwhile, and is told as such.
+        """The server has exactly these.  Objects that are not among them were deleted meanwhile.
 
         A listing is believed even where its version is older than what was seen: the server was restored from a
         backup, and its past is the truth now.
@@ -247,7 +247,7 @@ class Writer:
             _call(self._store._marks.reach(reached))
 
     def _exchange(self, held: Object | None, obj: Object) -> list[Difference]:
-        """Put an object in the place of one that is held; what is to be told of it."""
+        """Put an object in the place of one that is held; returns what listeners are notified of."""
         if held is not None:
             self._drop(held)
         self._keep(obj)

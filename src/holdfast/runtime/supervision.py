@@ -1,8 +1,8 @@
-"""Supervision: what crashes begins again, later each time it does, and everybody else goes on.
+"""Supervision: a part that crashes is started again, after a longer wait each time, and the other parts go on.
 
-A `Part` is anything that runs until it is cancelled.  That it crashed is logged,
-counted, and told to whoever asks for its health, until it has run for longer than
-it had to wait.  Nothing here knows what a part does.
+A `Part` is anything that runs until it is cancelled.  A crash is logged, counted, and
+reported by the health check until the part has run for longer than it had to wait.
+This module must not know what a part does.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Part:
             except asyncio.CancelledError as stray:
                 if _is_cancelled():
                     raise
-                crash: BaseException = stray  # of something that it waited for; nobody cancelled the part itself
+                crash: BaseException = stray  # a task that the part waited for was cancelled, not the part itself
             except Exception as error:
                 crash = error
             else:
@@ -68,28 +68,28 @@ class Part:
         return f"{self.name} crashed with {self._last}, {self._crashes} times in a row"
 
     def _crashed(self, error: BaseException, *, at: float, lasted: float) -> float:
-        """Tell of a crash; in how many seconds it may begin again."""
+        """Record a crash; returns in how many seconds the part is started again."""
         self._crashes = 1 if lasted > STEADY else self._crashes + 1
         self._last = type(error).__name__
         delay = BACKOFF.delay(self._crashes, spread=self._spread()).total_seconds()
         self._doubtful_until = at + 2 * delay
         self._metrics.crashed(self.name)
-        self._tell(error, again_in=delay)
+        self._log_crash(error, again_in=delay)
         return delay
 
-    def _tell(self, error: BaseException, *, again_in: float) -> None:
-        """Say why it crashed, with a traceback only if that is news."""
-        is_news = self._crashes == 1 or self._why != repr(error)
+    def _log_crash(self, error: BaseException, *, again_in: float) -> None:
+        """Log why it crashed, with a traceback only if that is new."""
+        is_new = self._crashes == 1 or self._why != repr(error)
         self._why = repr(error)
         fields = {"part": self.name, "crashes": self._crashes, "again_in": f"{again_in:.3g}s"}
         if isinstance(error, Failure):
             # Not a defect of its code: it says itself what went wrong.
             _log.warning("part gave up", extra={"fields": fields | {"reason": error.reason, "error": error.message}})
         else:
-            _log.error("part crashed", exc_info=error if is_news else None, extra={"fields": fields})
+            _log.error("part crashed", exc_info=error if is_new else None, extra={"fields": fields})
 
 
 def _is_cancelled() -> bool:
-    """Whether somebody cancelled the running task, and not something that it waited for."""
+    """Whether the running task itself was cancelled, and not a task that it waited for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0

@@ -1,8 +1,8 @@
-"""The watch as a state machine: what to ask the server next, and what to tell the store.
+"""The watch as a state machine: what to request next, and what to change in the store.
 
 `step` is pure: a state and what happened in, the next state, a change for the store
 and the next question out.  It never forgets a deletion: whenever the thread of
-versions is lost, the whole is listed again, and the store tells the difference.
+versions is lost, everything is listed again, and the store finds the differences.
 
 ::
 
@@ -40,7 +40,7 @@ FAILED: Final = Backoff(base=timedelta(milliseconds=500), cap=timedelta(seconds=
 """The wait after a failure that may pass by itself."""
 
 REFUSED: Final = Backoff(base=timedelta(seconds=2), cap=timedelta(minutes=1), jitter=0.5)
-"""The wait after a refusal that lasts until somebody does something: installs the kind, or allows it."""
+"""The wait after a refusal that lasts until a user installs the kind or grants the permission."""
 
 
 class Reason(Enum):
@@ -55,7 +55,7 @@ class Reason(Enum):
     UNREACHABLE = "unreachable"
     """No answer came, or the connection broke."""
     FORBIDDEN = "forbidden"
-    """We may not read it: the credentials or the role lack something."""
+    """Reading it is forbidden: the credentials or the role lack something."""
     MISSING = "missing"
     """The server does not serve such a resource, or not yet."""
     REFUSED = "refused"
@@ -185,7 +185,7 @@ class Wait:
 Ask: TypeAlias = List | Collect | Watch | Wait
 
 
-# --- what the store is told
+# --- what the store does
 
 
 @dataclass(frozen=True, slots=True)

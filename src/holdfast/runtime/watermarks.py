@@ -1,10 +1,10 @@
-"""Watermarks: who waits until something that was written has been seen.
+"""Watermarks: callbacks that wait until a write has been seen in the store.
 
 A version is seen once it, or a later one, has been processed.  Versions of one
-resource are whole numbers that grow, so those who wait stand in the order of
-what they wait for, and nobody is asked twice.  Where a server's versions are no
-numbers, and where an object must go, the object itself is looked at instead.
-This module must not know stores, nor why anybody waits.
+resource are whole numbers that grow, so the callbacks are kept in the order of their
+versions.  Where a server's versions are not numbers, and where an object is to be
+deleted, the object itself is compared instead.  This module must not know stores, nor
+what waits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.meta.objects import Key
 
 Callback = Callable[[], None]
 Sight = Callable[[Object | None], bool]
-"""Whether an object that is held (None if there is none) is what somebody waits for."""
+"""Whether an object that is held (None if there is none) is what a callback waits for."""
 
 
 def number(version: str) -> int | None:
@@ -27,7 +27,7 @@ def number(version: str) -> int | None:
 
 
 class Watermarks:
-    """Those who wait, each to be called back once."""
+    """Callbacks that wait, each called once."""
 
     __slots__ = ("_by_key", "_by_version", "_order")
 
@@ -44,16 +44,16 @@ class Watermarks:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The keys of objects that somebody waits to see."""
+        """The keys of objects that callbacks wait for."""
         return tuple(self._by_key)
 
     def reach(self, version: int) -> Iterator[Callback]:
-        """Those who waited for a version up to this one, in the order of versions and then of asking."""
+        """The callbacks of versions up to this one, in the order of versions and then of registration."""
         while self._by_version and self._by_version[0][0] <= version:
             yield heapq.heappop(self._by_version)[2]
 
     def see(self, key: Key, obj: Object | None) -> list[Callback]:
-        """Those who waited for this sight of an object."""
+        """The callbacks that an object as it is now satisfies."""
         waiting = self._by_key.pop(key, None)
         if waiting is None:
             return []
@@ -63,7 +63,7 @@ class Watermarks:
         return [callback for sight, callback in waiting if sight(obj)]
 
     def forget(self) -> list[Callback]:
-        """Everybody, because what they wait for may never come."""
+        """All callbacks, because what they wait for may never come."""
         callbacks = [callback for _, _, callback in sorted(self._by_version, key=lambda entry: entry[:2])]
         callbacks += [callback for waiting in self._by_key.values() for _, callback in waiting]
         self._by_version.clear()
