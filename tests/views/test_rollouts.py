@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.kinds.cloudless import Workload
+from holdfast.kinds.model import Condition, FloorStatus, Status
 from holdfast.operators.workload import view
 from holdfast.views import rollouts
 from holdfast.views.rollouts import Floor, Record, RolloutState
@@ -83,12 +84,31 @@ def test_every_status_has_one_state(case: str) -> None:
 def test_a_status_that_does_not_answer_what_is_asked_now_comes_to_nothing() -> None:
     standing = view.standing(workload(status("Completed", "Completed")), seen=False)
     assert standing.state is RolloutState.UNSEEN
-    assert rollouts.line(standing) == "shop: the operator has not looked at the latest change yet"
+    assert rollouts.line(standing) == "shop: the operator has not observed the latest change yet"
     nothing = view.standing(workload())
     assert rollouts.line(nothing) == "shop: no operator has said anything of it yet; is one running?"
 
 
-def test_only_what_nobody_but_a_person_changes_is_final() -> None:
+def test_a_floor_says_by_how_much_it_is_lowered_and_how_low_it_went() -> None:
+    reported = FloorStatus(required=2, available=3, lowest=1, lowered=1)
+    floor = Floor.reported(reported, name="leader", desired=3)
+    assert floor.words == "leader 3 ready (floor 2, lowered by 1, lowest 1)"
+    assert Floor.reported(None, desired=3).words == "0 ready (floor 0)"
+
+
+def test_a_lowered_floor_is_a_warning_with_the_message_of_its_condition() -> None:
+    lowered = Condition(
+        type="FloorLowered",
+        status="True",
+        reason="FloorLowered",
+        message="one below minAvailable",
+        last_transition_time=NOON,
+    )
+    assert rollouts.floor_warnings(Status(conditions=(lowered,))) == ("one below minAvailable",)
+    assert rollouts.floor_warnings(Status()) == ()
+
+
+def test_a_state_is_final_where_only_a_user_can_change_it() -> None:
     assert {state for state in RolloutState if state.final} == {
         RolloutState.BLOCKED,
         RolloutState.COMPLETED,

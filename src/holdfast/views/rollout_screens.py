@@ -128,8 +128,13 @@ def _numbers(floor: Floor) -> Line:
         Span(f"  {floor.ready:,}", Tone.GOOD if floor.held else Tone.BAD),
         Span(f" of {floor.desired:,}"),
         Span(f"   floor {floor.floor:,} ┃", Tone.STRONG),
-        Span("" if floor.lowest is None else f"   lowest {floor.lowest:,}", Tone.FAINT),
+        Span(f" lowered by {floor.lowered:,}" if floor.lowered else "", Tone.CARE),
+        Span("" if floor.lowest is None else f"   lowest {floor.lowest:,}", _lowest_tone(floor)),
     )
+
+
+def _lowest_tone(floor: Floor) -> Tone:
+    return Tone.BAD if floor.lowest is not None and floor.lowest < floor.floor else Tone.FAINT
 
 
 def _spans(pieces: Iterable[Piece]) -> tuple[Span, ...]:

@@ -1,8 +1,7 @@
-"""A rollout as people ask about it: where it stands, whether it is over, and what came before.
+"""The state of a rollout, in the same form for every kind: counts, floors, reason, history.
 
-Pure.  A `Standing` is what any kind that rolls out comes to; each kind has a module of its
-own that makes one from its objects.  Words and numbers only: how they are laid out, where
-the objects come from, and of which kind they are, is not known here.
+Pure.  The `view` module of each operator makes a `Standing` from its objects.  This module
+must not know any kind, where objects come from, nor how a rollout is laid out on a screen.
 """
 
 from __future__ import annotations
@@ -15,12 +14,13 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.kernel.floors import FLOOR_LOWERED
 from holdfast.kernel.reasons import count
-from holdfast.kinds.model import Condition, Status
+from holdfast.kinds.model import Condition, FloorStatus, Status
 from holdfast.meta import times
 
 CAUSE: Final = "kubernetes.io/change-cause"
-"""The annotation by which people say why they changed something."""
+"""The annotation in which users write why they changed an object."""
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -37,7 +37,7 @@ class _Data(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A ControllerRevision: what the replicas of a revision are made from, and how new it is."""
+    """A ControllerRevision: the template of a revision, and its number."""
 
     metadata: _Meta = _Meta()
     data: _Data = _Data()
@@ -45,7 +45,17 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class RolloutState(StrEnum):
-    """What a rollout comes to."""
+    """The state of a rollout.
+
+    UNSEEN     the operator has not observed the latest change
+    UNDER_WAY  replicas are being replaced
+    WAITING    it is paused, or waits for approval
+    BLOCKED    it cannot go on until the spec, or something else, is changed
+    RETURNING  the revision was rejected, and the one before is rolled out again
+    COMPLETED  the desired revision is rolled out
+    FAILED     it made no progress within its deadline
+    REJECTED   the revision was rejected, and the one before is rolled out
+    """
 
     UNSEEN = "Unseen"
     UNDER_WAY = "UnderWay"
@@ -58,28 +68,29 @@ class RolloutState(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Nothing will change any more, unless somebody changes what is asked for."""
+        """Whether the state stays until a user changes something."""
         return self in (RolloutState.BLOCKED, RolloutState.COMPLETED, RolloutState.FAILED, RolloutState.REJECTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Because:
-    """Why something happens, or does not: a word for machines and a sentence for people."""
+    """A reason: a code for programs and a message for users."""
 
     code: str
     message: str
 
 
-UNSEEN: Final = Because("Unseen", "no operator has said anything of it yet; is one running?")
+UNSEEN: Final = Because("Unseen", "it has no status yet; is its operator running?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
-    """What has to stay ready of something.
+    """The number of replicas that must stay ready.
 
-    name    what; empty where it is all there is
-    most    how many there may be
-    lowest  the fewest that were ready since the rollout began, where anybody counted
+    name     the part that the floor is for; empty where there is one floor for all
+    most     the maximum number of replicas
+    lowest   the fewest that were ready since the rollout began; None: the operator does not count them
+    lowered  by how many the floor is below minAvailable, as a declared exception (`FloorLowered`)
     """
 
     name: str = ""
@@ -88,6 +99,21 @@ class Floor:
     floor: int
     most: int = 0
     lowest: int | None = None
+    lowered: int = 0
+
+    @classmethod
+    def reported(cls, status: FloorStatus | None, *, desired: int, name: str = "", most: int = 0) -> Floor:
+        """The floor of a part with so many desired replicas, from its status."""
+        status = status or FloorStatus()
+        return cls(
+            name=name,
+            ready=status.available or 0,
+            desired=desired,
+            floor=status.required or 0,
+            most=most,
+            lowest=status.lowest,
+            lowered=status.lowered or 0,
+        )
 
     @property
     def held(self) -> bool:
@@ -95,30 +121,35 @@ class Floor:
 
     @property
     def words(self) -> str:
-        """``3 ready (floor 3)``."""
-        told = f"{self.ready:,} ready (floor {self.floor:,})"
-        return f"{self.name} {told}" if self.name else told
+        """``3 ready (floor 3, lowered by 1, lowest 2)``; the lowest where it is below what is ready now."""
+        details = [f"floor {self.floor:,}"]
+        if self.lowered:
+            details.append(f"lowered by {self.lowered:,}")
+        if self.lowest is not None and self.lowest < self.ready:
+            details.append(f"lowest {self.lowest:,}")
+        counted = f"{self.ready:,} ready ({', '.join(details)})"
+        return f"{self.name} {counted}" if self.name else counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a rollout stands.
+    """The state of a rollout, with its counts.
 
-    unit       what it counts
-    state      where it stands, in one word
-    because    why it does what it does, or what it waits for
-    remedy     what the operator says somebody has to change, where it is blocked
-    verb       what somebody can do about the reason
-    ready      of those that are desired
-    old        how many are of an earlier revision; None: nobody counts them
+    unit       what is counted
+    because    the reason: what the operator does, or what it waits for
+    remedy     what the user has to change, where the rollout is blocked
+    verb       the verb of `holdfast rollout` that answers the reason
+    ready      how many of the desired replicas are ready
+    old        how many are of an earlier revision; None: the operator does not count them
     current    the revision that was last rolled out completely
-    target     the one that is being rolled out
-    rejected   the one that the spec asks for, if it is refused
-    ended      when it was complete
+    target     the revision that is being rolled out
+    rejected   the revision of the spec, where it is rejected
+    ended      when the rollout was complete
     until      when a timed pause ends
-    due        when it is late, if nothing gets further
-    facts      what else is worth a word
-    more       the same for machines, by names of the kind's own
+    due        the deadline, if there is no more progress
+    warnings   declared exceptions, such as a lowered floor, and the like
+    facts      more to show beside the counts
+    more       fields of the kind's own, for programs
     """
 
     name: str
@@ -151,7 +182,7 @@ class Standing:
 
     @property
     def floor(self) -> Floor | None:
-        """The floor, where there is one for all."""
+        """The floor, where there is one for all replicas."""
         return self.floors[0] if len(self.floors) == 1 and not self.floors[0].name else None
 
 
@@ -167,23 +198,29 @@ def condition(status: Status, type: str) -> Condition | None:
 
 
 def holds(status: Status, type: str) -> Condition | None:
-    """A condition that holds."""
+    """The condition, where it is True."""
     found = condition(status, type)
     return found if found is not None and found.status == "True" else None
 
 
 def said(found: Condition | None) -> Because:
-    """What a condition says."""
+    """The reason and the message of a condition."""
     return UNSEEN if found is None else Because(found.reason or "", found.message or "")
+
+
+def floor_warnings(status: Status) -> tuple[str, ...]:
+    """The message of the condition FloorLowered, where it is True."""
+    found = holds(status, FLOOR_LOWERED)
+    return () if found is None else (found.message or "",)
 
 
 # --- in words
 
 
 def line(standing: Standing) -> str:
-    """Where it stands in one line, for logs; it changes when something does."""
+    """The rollout in one line, for logs."""
     if standing.state is RolloutState.UNSEEN:
-        stale = "the operator has not looked at the latest change yet"
+        stale = "the operator has not observed the latest change yet"
         return f"{standing.name}: {UNSEEN.message if standing.because == UNSEEN else stale}"
     old = () if standing.old is None else (f"{standing.old:,} old",)
     counts = ", ".join((f"{standing.updated:,} of {standing.desired:,} updated", *_floors(standing), *old))
@@ -194,7 +231,7 @@ def line(standing: Standing) -> str:
 
 
 def ending(standing: Standing) -> str:
-    """How it ended, in a sentence; or what it waits for."""
+    """How the rollout ended; while it has not, the same as `line`."""
     match standing.state:
         case RolloutState.COMPLETED:
             revision = f"revision {standing.target} is " if standing.target else ""
@@ -210,11 +247,11 @@ def _ready(standing: Standing) -> str:
 
 
 _MOST_FLOORS: Final = 3
-"""Floors that are told one by one in a line."""
+"""The most floors that a line names one by one."""
 
 
 def _floors(standing: Standing) -> tuple[str, ...]:
-    """How the floors are: each, or, where there are many, those that do not hold."""
+    """The floors: each of them, or, where there are many, those that are broken."""
     broken = [each for each in standing.floors if not each.held]
     if len(standing.floors) <= _MOST_FLOORS:
         return tuple(each.words for each in standing.floors)
@@ -226,7 +263,7 @@ def _floors(standing: Standing) -> tuple[str, ...]:
 
 
 def to_json(standing: Standing) -> dict[str, Any]:
-    """The standing for machines; fields are only ever added."""
+    """The rollout for programs; fields are only ever added."""
     floor = standing.floor
     return {
         "name": standing.name,
@@ -246,7 +283,14 @@ def to_json(standing: Standing) -> dict[str, Any]:
         "maxLive": None if floor is None else floor.most,
         "lowestReady": None if floor is None else floor.lowest,
         "floors": [
-            {"name": each.name or standing.name, "ready": each.ready, "desired": each.desired, "floor": each.floor}
+            {
+                "name": each.name or standing.name,
+                "ready": each.ready,
+                "desired": each.desired,
+                "floor": each.floor,
+                "lowered": each.lowered,
+                "lowest": each.lowest,
+            }
             for each in standing.floors
         ],
         "currentRevision": standing.current or None,
@@ -271,7 +315,7 @@ def _written(moment: datetime | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """One revision of the history; `change` is what made it another than the one before."""
+    """One revision of the history; `change` says how it differs from the one before."""
 
     number: int
     revision: str
@@ -285,8 +329,8 @@ class Past:
 def history(standing: Standing, records: Iterable[Record], *, label: str, refused: str = "") -> tuple[Past, ...]:
     """The revisions, oldest first.
 
-    label    by which records say of which revision they are
-    refused  the one that is not rolled out though somebody asks for it
+    label    the label of a record that names its revision
+    refused  the revision that is rejected, if any
     """
     ordered = sorted(records, key=lambda record: record.revision)
     before: Sequence[Record | None] = (None, *ordered)
@@ -305,7 +349,7 @@ def history(standing: Standing, records: Iterable[Record], *, label: str, refuse
 
 
 def marks(standing: Standing, revision: str, *, refused: str = "") -> tuple[str, ...]:
-    """What a revision is for the rollout."""
+    """Whether a revision is current, the target, or rejected."""
     known = (
         ("current", standing.current == revision),
         ("target", standing.target == revision and standing.current != revision),
@@ -315,7 +359,7 @@ def marks(standing: Standing, revision: str, *, refused: str = "") -> tuple[str,
 
 
 def change(before: Record | None, after: Record) -> str:
-    """What differs from one revision to the next, in a few words; of values, only the image's are told."""
+    """How a revision differs from the one before: the image by value, other fields by name."""
     if before is None:
         return "first known"
     old, new = before.data, after.data
@@ -340,7 +384,7 @@ def _other(old: _Data, new: _Data, config: str) -> bool:
 
 
 def history_rows(past: Iterable[Past], *, age: Callable[[str | None], str]) -> list[list[str]]:
-    """The history as cells, its heading first."""
+    """The history as a table: the column titles first."""
     heading = ["REVISION", "NAME", "AGE", "IMAGE", "STATE", "CHANGE"]
     rows = [
         [str(each.number), each.revision, age(each.made), each.image, ", ".join(each.marks) or "-", each.change]

@@ -97,6 +97,12 @@ def shop(cluster: Path, tmp_path: Path) -> Shop:
     return Shop(cluster, tmp_path, f"shop-{next(NUMBERS)}")
 
 
+def test_a_warning_about_the_limits_is_printed_once(shop: Shop) -> None:
+    shop.apply("shop:1", minAvailable=3, maxSurge=None)
+    lines = shop.rollout("status", "--timeout=60s").splitlines()
+    assert [line for line in lines if line.startswith(f"{shop.name}: warning: the floor of 3")] == lines[:1]
+
+
 def test_a_rollout_is_followed_line_by_line_to_its_end(shop: Shop) -> None:
     shop.ready_after = "1s"
     shop.apply("shop:1")

@@ -171,7 +171,8 @@ def test_a_pause_says_how_it_ends() -> None:
 
 def test_programs_are_told_of_each_pool() -> None:
     told = rollouts.to_json(standing(UPDATING, stateful_set(current="old", updated=1, ready=3, partition=3)))
-    assert told["floors"] == [{"name": "media-pool-0", "ready": 3, "desired": 4, "floor": 3}]
+    (floor,) = told["floors"]
+    assert (floor["name"], floor["ready"], floor["desired"], floor["floor"]) == ("media-pool-0", 3, 4, 3)
     assert told["pools"] == [
         {"name": "pool-0", "state": "PoolUpdating", "partition": 3, "readyReplicas": 3, "updatedReplicas": 1}
     ]

@@ -1,8 +1,8 @@
-"""``holdfast rollout status``: a rollout until it is over, or as it is now.
+"""``holdfast rollout status``: a rollout until it ends, or as it is now.
 
 On a terminal it is a tree that changes in place; in a pipe, a line for each change; for
-programs, JSON.  What is shown is `views`' matter, and what is watched `rollout_following`'s;
-here is decided when it is shown, and when it is over.
+programs, JSON.  `views` makes the text and `following` watches the objects; this module
+decides when to print, and when the command ends.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 FRAME: Final = 1 / 8
-"""Seconds between two frames at least."""
+"""The least time between two frames, in seconds."""
 
 TICK: Final = 1.0
-"""Seconds after which ages are counted on, though nothing has happened."""
+"""Seconds after which ages are shown anew although nothing has changed."""
 
 CODES: Final = {
     RolloutState.UNSEEN: ExitCode.OK,
@@ -47,13 +47,13 @@ CODES: Final = {
     RolloutState.WAITING: ExitCode.STANDS_STILL,
     RolloutState.BLOCKED: ExitCode.STANDS_STILL,
 }
-"""How the command ends, by what the rollout comes to."""
+"""The exit code for each state."""
 
 
 async def status(
     session: Session, target: Target, kind: RolloutKind, *, watch: bool, timeout: float, output: str | None
 ) -> ExitCode | None:
-    """Show a rollout; the code to end with."""
+    """Show a rollout; returns the exit code."""
     if not watch:
         return _once(await look(session, target, kind), target, kind, output)
     async with following(session, target, kind) as followed:
@@ -61,8 +61,8 @@ async def status(
             async with asyncio.timeout(timeout or None):
                 return await _WAYS[_way(output)](followed, target, kind)
         except TimeoutError:
-            told = rollouts.line(_standing(followed, target, kind))
-            raise Refused(f"error: timed out waiting for the rollout of {_called(target)}", printable(told)) from None
+            last = rollouts.line(_standing(followed, target, kind))
+            raise Refused(f"error: timed out waiting for the rollout of {_called(target)}", printable(last)) from None
 
 
 def _way(output: str | None) -> str:
@@ -97,18 +97,22 @@ def _once(observed: Observed, target: Target, kind: RolloutKind, output: str | N
     return CODES[standing.state]
 
 
-# Until it is over.
+# Until it ends.
 
 
 async def _as_lines(followed: Following, target: Target, kind: RolloutKind) -> ExitCode:
-    """A line for each change; the last one says how it ended."""
-    told = ""
+    """A line for each change and each new warning; the last line says how the rollout ended."""
+    printed, warned = "", set[str]()
     while True:
         standing = _standing(followed, target, kind)
+        for warning in standing.warnings:
+            if warning not in warned:
+                click.echo(printable(f"{standing.name}: warning: {warning}"))
+                warned.add(warning)
         line = rollouts.ending(standing) if standing.state.final else rollouts.line(standing)
-        if line != told:
+        if line != printed:
             click.echo(printable(line))
-            told = line
+            printed = line
         if standing.state.final:
             return CODES[standing.state]
         await followed.change()
@@ -122,7 +126,7 @@ async def _as_json(followed: Following, target: Target, kind: RolloutKind) -> Ex
 
 
 async def _as_tree(followed: Following, target: Target, kind: RolloutKind) -> ExitCode:
-    """The tree in place, and at the end once more in full, where it stays."""
+    """The tree, redrawn in place; the last one is printed in full and stays."""
     tree = _grown(_present(followed.observed(), target), kind)
     async with _live() as paint:
         while not tree.standing.state.final:
@@ -178,7 +182,7 @@ def _print(lines: tuple[Line, ...]) -> None:
 
 @contextlib.asynccontextmanager
 async def _live() -> AsyncGenerator[Callable[[Iterable[Line]], None], None]:
-    """Lines that take the place of those before; they are gone when the block ends."""
+    """A function that replaces the lines on the screen; they are removed when the block ends."""
     from rich.console import Console
     from rich.live import Live
 

@@ -42,7 +42,17 @@ from holdfast.operators.rollouts import (
     with_version,
 )
 from holdfast.runtime.controllers import PAUSED, View
-from holdfast.views.rollouts import Because, Floor, RolloutState, Standing, condition, holds, moment, said
+from holdfast.views.rollouts import (
+    Because,
+    Floor,
+    RolloutState,
+    Standing,
+    condition,
+    floor_warnings,
+    holds,
+    moment,
+    said,
+)
 from holdfast.views.trees import NEW, OLD, Branch, Pod, Tree, leaves
 
 _FOR_GOOD: Final = frozenset({Why.INVALID.value, Code.NO_DISRUPTION_BUDGET.value, "ChildConflict", "Invalid"})
@@ -106,7 +116,7 @@ def standing(observed: Observed) -> Standing:
         started=None if progress is None else moment(progress.update_started_at),
         ended=None if progress is None else moment(progress.update_ended_at),
         due=_due(gangs),
-        warnings=() if topology is None else (topology.message or "",),
+        warnings=(*floor_warnings(status), *((topology.message or "",) if topology is not None else ())),
         facts=tuple(_facts(gangs)),
         more=_more(gangs),
     )

@@ -46,7 +46,7 @@ from holdfast.operators.tenant.validate import deadline, limits
 from holdfast.runtime.controllers import View
 from holdfast.views.descriptions import StatusTable
 from holdfast.views.pools import pool_rows
-from holdfast.views.rollouts import Floor, RolloutState, Standing, condition, holds, moment, said
+from holdfast.views.rollouts import Floor, RolloutState, Standing, condition, floor_warnings, holds, moment, said
 from holdfast.views.trees import NEW, OLD, OTHER, Branch, Pod, Tree, leaves
 
 _UNDER_WAY: Final = frozenset({PoolState.UPDATING, PoolState.ROLLOUT_FAILED})
@@ -180,6 +180,7 @@ def standing(observed: Observed) -> Standing:
         target=after,
         ended=None if since is None else moment(since.last_transition_time),
         due=_due(store),
+        warnings=floor_warnings(status),
         more={"pools": [_pool_json(store, name) for name in store.pools]},
     )
     return left_alone(observed.object, made)
