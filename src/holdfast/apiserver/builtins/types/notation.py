@@ -2,8 +2,8 @@
 
 One block per type, one or several fields per line::
 
-    Container -- One program of a pod.
-      name! string -- How the container is called within its pod.
+    Container -- A container of a pod.
+      name! string -- Name of the container, unique within its pod.
       ports [containerPort,protocol]ContainerPort ~containerPort
       terminationMessagePath string = "/dev/termination-log"
       resources ResourceRequirements
@@ -12,9 +12,9 @@ One block per type, one or several fields per line::
     Type kind            a whole object: apiVersion, kind and metadata come by themselves
     Type atomic          replaced as a whole by server-side apply
     field!               required
-    *T                   absent and zero differ, so a zero is kept; all else that is zero is left out, as a typed
-                         client or server of Kubernetes does
-    T (a type's name)    always there, ``{}`` if nothing is said; ``*T`` may be absent
+    *T                   absent and zero differ, so a zero is kept; a zero of other fields is left out, as typed
+                         clients and servers of Kubernetes do
+    T (a type's name)    always present, ``{}`` by default; ``*T`` may be absent
     []T [set]T [k,l]T    a list: atomic, a set, or keyed by fields
     {}T                  a map of strings
     ~key                 the merge key of strategic patches where it is not the first key of the list; ``~`` merges
@@ -56,8 +56,8 @@ TIMES: Final = frozenset({"time", "microtime"})
 ZEROS: Final[Mapping[str, Any]] = {"string": "", "bool": False, "int32": 0, "int64": 0, "number": 0, "bytes": ""}
 _OBJECT_FIELDS: Final = """
   apiVersion string -- Group and version of this representation.
-  kind string -- What the object is.
-  metadata ObjectMeta -- Name, labels and what else all objects have.
+  kind string -- Kind of the object.
+  metadata ObjectMeta -- Name, labels and other metadata.
 """
 
 _HEADER: Final = re.compile(r"(\w+)((?: (?:kind|atomic))*)(?: -- (.*))?")
