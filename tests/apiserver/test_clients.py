@@ -1,6 +1,6 @@
 """Clients that others wrote, against a server on a loopback socket: the official one for Python, and kopf.
 
-Nothing here sleeps: whoever waits, waits for an event of a watch that the server ends in time.
+No test sleeps: each waits for an event of a watch that the server ends in time.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def served(tmp_path: Path) -> Iterator[Loopback]:
 
 @pytest.fixture
 def connection(served: Loopback) -> Iterator[client.ApiClient]:
-    """The official client, told of the server by nothing but its kubeconfig."""
+    """The official client, configured by the kubeconfig alone."""
     settings = client.Configuration()
     config.load_kube_config(str(served.kubeconfig), client_configuration=settings, persist_config=False)
     with client.ApiClient(settings) as connection:

@@ -232,7 +232,7 @@ def test_objects_come_as_yaml(api: Api) -> None:
     assert b"kind: ConfigMap" in answer.raw
 
 
-def test_a_form_that_nobody_makes_is_not_acceptable(api: Api) -> None:
+def test_an_unknown_form_is_not_acceptable(api: Api) -> None:
     assert api.get(CONFIGMAPS, headers={"accept": "text/plain"}).refusal == (406, "NotAcceptable")
 
 

@@ -36,7 +36,7 @@ def rule(verbs: str, resources: str, *, groups: str = "", names: str = "") -> di
     return made | ({"resourceNames": names.split()} if names else {})
 
 
-# Who asks.
+# Authentication.
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/etcd", "/version"])
@@ -44,7 +44,7 @@ def test_health_and_version_are_open_to_all(api: Api, path: str) -> None:
     assert api.get(path, token="").status == 200
 
 
-def test_others_find_the_key_of_tokens_through_openid_discovery(api: Api) -> None:
+def test_openid_discovery_serves_the_public_key_of_tokens(api: Api) -> None:
     found = api.get("/.well-known/openid-configuration").ok
     assert found["issuer"] == ISSUER
     assert found["jwks_uri"].removeprefix(ISSUER) == "/openid/v1/jwks"
@@ -98,7 +98,7 @@ def test_a_grant_reaches_as_far_as_its_rules(api: Api, method: str, target: str,
     assert api.ask(method, target, body, token=token).refusal == (403, "Forbidden")
 
 
-def test_whoever_may_do_everything_in_a_namespace_cannot_reach_beyond_it(api: Api) -> None:
+def test_a_user_with_all_permissions_in_a_namespace_has_none_outside_it(api: Api) -> None:
     token = robot(api)
     grant(api, {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
     inside = "/api/v1/namespaces/default"
@@ -119,7 +119,7 @@ def test_whoever_may_do_everything_in_a_namespace_cannot_reach_beyond_it(api: Ap
     assert api.get(f"{NAMESPACES}/default", token=token).status == 200
 
 
-def test_nobody_grants_what_they_do_not_have(api: Api) -> None:
+def test_a_user_cannot_grant_permissions_that_they_do_not_have(api: Api) -> None:
     token = robot(api)
     grant(api, rule("create get", "roles", groups="rbac.authorization.k8s.io"), rule("get", "configmaps"))
     roles = f"{RBAC}/namespaces/default/roles"
@@ -140,7 +140,7 @@ def test_a_grant_of_one_name_is_for_that_name(api: Api) -> None:
 
 
 @pytest.mark.parametrize("way", ["apply", "update"])
-def test_whoever_may_change_but_not_create_creates_nothing(api: Api, way: str) -> None:
+def test_a_user_who_may_update_but_not_create_creates_nothing(api: Api, way: str) -> None:
     token = robot(api)
     leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     grant(api, rule("get patch update", "leases", groups="coordination.k8s.io"))

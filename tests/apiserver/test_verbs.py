@@ -136,7 +136,7 @@ REFUSED_CREATES: dict[str, tuple[str, Any, tuple[int, str], str]] = {
         (422, "Invalid"),
         "/v1, Kind=Event is disallowed from being an owner",
     ),
-    "a finalizer of nobody": (
+    "a finalizer without a domain": (
         CONFIGMAPS,
         configmap("a", metadata={"finalizers": ["hold"]}),
         (422, "Invalid"),
@@ -289,7 +289,7 @@ def test_of_many_who_create_the_same_name_one_wins(api: Api) -> None:
     assert sorted(answer.status for answer in answers) == [201, *[409] * 19]
 
 
-def test_patches_without_a_version_all_arrive_whoever_writes_in_between(api: Api) -> None:
+def test_patches_without_a_version_all_arrive_despite_concurrent_writes(api: Api) -> None:
     api.post(CONFIGMAPS, configmap("a")).done()
 
     answers = api.together(*(("PATCH", A, {"data": {f"k{n}": "v"}}) for n in range(5)), headers=MERGE)
@@ -727,7 +727,7 @@ def test_a_patch_that_makes_its_object_unreadable_is_to_blame(api: Api) -> None:
     assert 'strict decoding error: unknown field "bogus"' in strict.message
 
 
-def test_an_applied_field_that_is_not_declared_can_be_nobodys(api: Api) -> None:
+def test_an_applied_field_that_is_not_declared_is_refused(api: Api) -> None:
     answer = api.apply(A, configmap("a", bogus=1))
     where = "/a; /v1, Kind=ConfigMap"
     assert answer.message == f"failed to create typed patch object ({where}): .bogus: field not declared in schema"
@@ -755,7 +755,7 @@ def test_an_apply_creates_updates_and_removes_what_it_owned(api: Api) -> None:
     assert managed[0]["fieldsV1"] == {"f:data": {"f:x": {}}}
 
 
-def test_an_apply_conflicts_with_whoever_owns_the_field_and_force_takes_it(api: Api) -> None:
+def test_an_apply_conflicts_with_the_owner_of_the_field_and_force_takes_it(api: Api) -> None:
     api.apply(A, configmap("a", data={"x": "1"})).done()
     answer = api.apply(A, configmap("a", data={"x": "2"}), "two")
     assert answer.refusal == (409, "Conflict")

@@ -85,7 +85,7 @@ async def torture(directory: Path, *, rounds: int, seed: int) -> ClientWitness:
 class ClientWitness(Witness):
     """What clients were promised, who see less than the store.
 
-    Versions are shared with other kinds, so theirs may have gaps.  Whoever deletes is not told the version of that,
+    Versions are shared with other kinds, so theirs may have gaps.  A client that deletes does not get its version,
     but the identity of what is gone.
     """
 

@@ -79,7 +79,7 @@ def test_a_configuration_speaks_of_its_leaves_and_items(fields: dict[str, Any], 
     assert of_object(spec(**fields), STRUCTURE) == ({"f:spec": expected} if expected else {})
 
 
-def test_identity_and_what_only_the_server_writes_is_nobodys() -> None:
+def test_identity_and_what_only_the_server_writes_has_no_owner() -> None:
     metadata = {
         "name": "a",
         "namespace": "n",

@@ -101,7 +101,7 @@ def test_applies_are_answered_as_kubernetes_answers_them(name: str) -> None:
         assert answer == step["answer"]["body"]
 
 
-def test_applies_of_custom_objects_leave_defaults_to_nobody() -> None:
+def test_applies_of_custom_objects_leave_defaults_without_an_owner() -> None:
     steps = scenarios("crds.json")
     definition = steps["install, discover"][0]["request"]["body"]["spec"]["versions"][0]
     custom = {"schema": definition["schema"]["openAPIV3Schema"], "api_version": "oracle.example/v1", "custom": True}
@@ -140,7 +140,7 @@ def test_an_apply_owns_what_its_configuration_says_and_no_more() -> None:
     ]
 
 
-def test_a_list_without_items_to_own_is_owned_by_nobody() -> None:
+def test_a_list_without_items_to_own_has_no_owner() -> None:
     obj = applied(None, thing(tags=[], data={}), "one")
     assert owners(obj) == {"one": {"f:data": {}}}
 

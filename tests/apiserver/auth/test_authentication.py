@@ -1,4 +1,4 @@
-"""Who asks: tokens, certificates, impersonation, and reviews of them."""
+"""Authentication: tokens, certificates, impersonation, and reviews of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from holdfast.meta.exchange import ANONYMOUS, Request, User
 NOW = datetime(2025, 1, 15, 10, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 KEY = certificates.new_key()
-ADMIN_TOKEN = "an-admin-token-that-nobody-can-guess"
+ADMIN_TOKEN = "an-admin-token-that-cannot-be-guessed"
 
 EXISTING = {
     ("serviceaccounts", "ns", "robot"): "uid-1",
@@ -71,7 +71,7 @@ def test_a_request_without_a_token_is_anonymous(header: str | None) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["wrong", ADMIN_TOKEN[:-1], ADMIN_TOKEN + "x", "a.b.c", "é" * 40, "..", "\udcff"])
-def test_a_token_that_is_nobodys_is_refused(wrong: str) -> None:
+def test_a_token_without_a_user_is_refused(wrong: str) -> None:
     with pytest.raises(Unauthorized) as caught:
         authenticator().user(asking(f"Bearer {wrong}"), NOW)
     assert caught.value.to_status() == {

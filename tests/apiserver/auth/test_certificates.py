@@ -1,4 +1,4 @@
-"""Keys and certificates: what they say, that they are kept, and when they are made anew."""
+"""Keys and certificates: their contents, that they are stored, and when they are renewed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_identity_is_made_once_and_kept(tmp_path: Path) -> None:
     assert second.admin_token == first.admin_token
 
 
-def test_nobody_else_can_read_what_is_kept(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_stored_files(tmp_path: Path) -> None:
     Identity.kept(tmp_path / "pki", BIND, now=NOW)
     assert stat.S_IMODE((tmp_path / "pki").stat().st_mode) == 0o700
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "pki").iterdir()}
@@ -103,7 +103,7 @@ def test_a_crash_between_key_and_certificate_makes_both_anew(tmp_path: Path) -> 
 def test_a_damaged_file_is_named_and_not_replaced(tmp_path: Path, name: str) -> None:
     Identity.kept(tmp_path, BIND, now=NOW)
     (tmp_path / name).write_bytes(b"damaged")
-    with pytest.raises(IdentityError, match=r"remove it to have it made anew"):
+    with pytest.raises(IdentityError, match=r"delete it to get a new one"):
         Identity.kept(tmp_path, BIND, now=NOW)
     assert (tmp_path / name).read_bytes() == b"damaged"
 

@@ -341,6 +341,6 @@ def test_the_rules_of_our_kinds_say_what_their_cases_say(
     for obj in (case.new, case.old):
         schema.default(obj)
     expected = [] if case.says is None else [(case.at or "<nil>", " ".join(case.says.split()))]
-    # A duplicate is told by its reason alone, as in Kubernetes.
-    told = [(each.field, each.detail or (case.says or "")) for each in rules.check(case.new, case.old)]
-    assert [(field, " ".join(text.split())) for field, text in told] == expected
+    # A duplicate is identified by its reason alone, as in Kubernetes.
+    shown = [(each.field, each.detail or (case.says or "")) for each in rules.check(case.new, case.old)]
+    assert [(field, " ".join(text.split())) for field, text in shown] == expected

@@ -127,7 +127,7 @@ def test_the_generation_counts_a_status_that_is_not_written_apart(api: Api) -> N
     assert api.patch(W, {"metadata": {"labels": {"l": "1"}}}).ok["metadata"]["generation"] == 2
 
 
-def test_a_finalizer_that_may_be_anybodys_warns(api: Api) -> None:
+def test_an_unqualified_finalizer_warns(api: Api) -> None:
     install(api)
     made = api.post(WIDGETS, widget(metadata={"finalizers": ["hold"]}))
     assert made.warnings[0].startswith('metadata.finalizers: "hold": prefer a domain-qualified finalizer name')

@@ -284,7 +284,7 @@ def test_no_definition_surprises_the_checks(place: str, value: Any) -> None:
 # --- status ------------------------------------------------------------------
 
 
-def test_names_that_nobody_has_are_accepted_at_once() -> None:
+def test_names_that_no_other_definition_has_are_accepted_at_once() -> None:
     assert resource_types.accept(definition(), (), now=NOW) == {
         "conditions": [
             {

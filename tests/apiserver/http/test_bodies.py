@@ -13,7 +13,7 @@ from holdfast.apiserver.http.protobuf import Malformed, Messages
 def test_aliases_that_stand_for_too_much_are_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    with pytest.raises(ValueError, match="aliases stand for more than"):
+    with pytest.raises(ValueError, match="aliases expand to more than"):
         read_yaml("\n".join(lines).encode())
 
 

@@ -24,7 +24,7 @@ from holdfast.meta.errors import NotFound
 from holdfast.meta.exchange import Request, Response, User
 
 NOW = datetime(2025, 1, 15, 10, 0, tzinfo=UTC)
-TOKEN = "an-admin-token-that-nobody-can-guess"
+TOKEN = "an-admin-token-that-cannot-be-guessed"
 ADMIN = {"authorization": f"Bearer {TOKEN}"}
 PODS = "/api/v1/namespaces/ns/pods"
 ISSUER = Issuer(certificates.new_key())
@@ -114,7 +114,7 @@ def test_a_wrong_token_is_refused_even_on_open_paths(path: str) -> None:
     assert World().asked(path, headers={"authorization": "Bearer wrong"}).status == 401
 
 
-def test_the_admin_may_act_as_anybody_and_then_has_their_rights() -> None:
+def test_the_admin_may_impersonate_any_user_and_then_has_their_permissions() -> None:
     world = World()
     refused = world.asked(PODS, headers=ADMIN | {"impersonate-user": "jane"})
     assert 'User "jane" cannot list' in status(refused)["message"]

@@ -42,7 +42,7 @@ class Answer:
 
 @dataclass
 class Client:
-    """A connection that sends bytes as they are told, and reads one answer at a time."""
+    """A connection that sends the given bytes, and reads one response at a time."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter

@@ -204,7 +204,7 @@ def encode_time(instant: datetime) -> bytes:
 
 
 def standing(of: str, value: Any) -> str:
-    """The field that a value stands in, told by what it is."""
+    """The field of a value, by its type."""
     names = list(numbers()[of])
     return names[0 if isinstance(value, bool) else -1 if isinstance(value, list) else names.index("schema")]
 

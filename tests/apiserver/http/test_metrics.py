@@ -1,4 +1,4 @@
-"""What is counted, and that nobody can make the counts grow without end."""
+"""What is counted, and that clients cannot make the metrics grow without bound."""
 
 from __future__ import annotations
 

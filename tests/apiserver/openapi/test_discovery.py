@@ -166,8 +166,8 @@ def test_built_in_resources_are_in_the_order_of_the_alphabet() -> None:
 )
 def test_a_subresource_tells_its_kind_and_what_can_be_done(name: str, kind: str, verbs: list[str]) -> None:
     entry = resources("/api/v1")[name]
-    told = "/".join(entry[field] for field in ("group", "version", "kind") if field in entry)
-    assert (told, entry["verbs"]) == (kind, verbs)
+    shown = "/".join(entry[field] for field in ("group", "version", "kind") if field in entry)
+    assert (shown, entry["verbs"]) == (kind, verbs)
 
 
 def test_a_resource_that_can_only_be_created_says_so() -> None:
@@ -318,7 +318,7 @@ def test_a_new_kind_is_told_at_once_and_changes_the_tag() -> None:
 
 
 def test_the_version_is_that_of_the_kubernetes_it_speaks() -> None:
-    told = read("/version")
-    assert (told["major"], told["minor"]) == ("1", "36")
-    assert told["gitVersion"].startswith("v1.36.")
-    assert "/" in told["platform"]
+    shown = read("/version")
+    assert (shown["major"], shown["minor"]) == ("1", "36")
+    assert shown["gitVersion"].startswith("v1.36.")
+    assert "/" in shown["platform"]

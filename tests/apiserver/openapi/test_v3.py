@@ -193,8 +193,8 @@ def test_components_are_named_as_kubernetes_names_them(path: str, names: list[st
 )
 def test_a_component_says_of_which_kind_it_is(path: str, name: str, kind: tuple[str, str, str]) -> None:
     group, version, name_of_kind = kind
-    told = component(path, name)["x-kubernetes-group-version-kind"]
-    assert told == [{"group": group, "version": version, "kind": name_of_kind}]
+    shown = component(path, name)["x-kubernetes-group-version-kind"]
+    assert shown == [{"group": group, "version": version, "kind": name_of_kind}]
 
 
 def test_a_type_is_told_once_and_referred_to() -> None:
@@ -262,8 +262,8 @@ def test_a_custom_kind_is_published_as_its_definition_wrote_it() -> None:
 )
 def test_a_path_tells_its_actions(document: str, path: str, actions: dict[str, str]) -> None:
     item = read(f"/openapi/v3/{document}")["paths"][path]
-    told = {name: each["x-kubernetes-action"] for name, each in item.items() if name != "parameters"}
-    assert told == actions
+    shown = {name: each["x-kubernetes-action"] for name, each in item.items() if name != "parameters"}
+    assert shown == actions
 
 
 def test_a_resource_that_can_only_be_created_has_no_paths_of_objects() -> None:
@@ -307,7 +307,7 @@ def test_identifiers_of_operations_are_unique_and_in_the_known_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "told"),
+    ("field", "shown"),
     [
         ("size", {"type": "integer", "minimum": 1, "description": "How large it is to be."}),
         ("port", {"x-kubernetes-int-or-string": True}),
@@ -319,9 +319,9 @@ def test_identifiers_of_operations_are_unique_and_in_the_known_form() -> None:
         ("choice", {"type": "string", "enum": ["x", "y"], "default": "x"}),
     ],
 )
-def test_version_2_says_nothing_where_it_cannot_say_what_is_allowed(field: str, told: dict[str, Any]) -> None:
+def test_version_2_says_nothing_where_it_cannot_say_what_is_allowed(field: str, shown: dict[str, Any]) -> None:
     spec = v2.schema_of(WIDGET_SPEC)
-    assert spec["properties"][field] == told
+    assert spec["properties"][field] == shown
     assert "x-kubernetes-validations" not in spec
 
 
@@ -416,11 +416,11 @@ def test_what_is_encoded_is_what_is_read(text: str, count: int, number: float, n
     document = {"definitions": {text: schema}, "unknown": 1}
     entry = wire(wire(wire(protobuf.encode(document))[9][0])[1][0])
     assert entry[1] == [text.encode()]
-    told = wire(entry[2][0])
-    assert told[4] == [text.encode()]
-    assert told[11] == [count]
-    assert told.get(19, []) == [name.encode() for name in names]
-    assert [json.loads(wire(each)[2][0]) for each in told.get(20, [])] == names
+    shown = wire(entry[2][0])
+    assert shown[4] == [text.encode()]
+    assert shown[11] == [count]
+    assert shown.get(19, []) == [name.encode() for name in names]
+    assert [json.loads(wire(each)[2][0]) for each in shown.get(20, [])] == names
 
 
 # Serving.
@@ -520,7 +520,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "shown"),
     [
         ("version", ["v1.36.0+holdfast"]),
         ("api-versions", ["apps/v1\n", "example.com/v1\n", "v1\n"]),
@@ -533,9 +533,9 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         ("explain deploy.spec.template.metadata.ownerReferences", ["blockOwnerDeletion"]),
     ],
 )
-def test_kubectl_understands(kubectl: Kubectl, command: str, told: list[str]) -> None:
+def test_kubectl_understands(kubectl: Kubectl, command: str, shown: list[str]) -> None:
     output = kubectl(*command.split())
-    assert [each for each in told if each not in output] == []
+    assert [each for each in shown if each not in output] == []
 
 
 def test_kubectl_refuses_no_good_object(kubectl: Kubectl, tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ def test_a_durable_store_does_what_the_model_does_across_restarts(steps: list[An
 
 
 class HeldLog:
-    """A log that waits to be let go, and fails if told to."""
+    """A log that waits for a signal, and can be made to fail."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -481,7 +481,7 @@ def test_a_full_disk_fails_writes_until_there_is_room_again(tmp_path: Path) -> N
     async def play(store: Store) -> None:
         with pytest.raises(Full, match="raise the quota"):
             await write_on(store)
-        assert "no room left" in store.trouble
+        assert "no space left" in store.trouble
         revision = store.revision
         found = store.get(PODS, "default", "a")
         assert found is not None
@@ -591,7 +591,7 @@ def test_a_newer_schema_is_refused_and_an_older_one_migrated(tmp_path: Path, mon
         patch.setattr(sqlite_log, "MIGRATIONS", (*sqlite_log.MIGRATIONS, "ALTER TABLE log ADD COLUMN note TEXT"))
         run(tmp_path, read)
         run(tmp_path, read)
-    with pytest.raises(TooNew, match="has schema 2, but this release knows 1; run a newer release"):
+    with pytest.raises(TooNew, match="has schema 2, but this release supports 1; run a newer release"):
         Store.open(str(tmp_path))
 
 
@@ -601,7 +601,7 @@ def test_a_newer_schema_is_refused_and_an_older_one_migrated(tmp_path: Path, mon
         ("DELETE FROM log WHERE rv = 3", "version 4 of /pods default/c does not follow"),
         ("UPDATE log SET previous = 9 WHERE rv = 4", "version 4 of /pods default/c does not follow"),
         ("UPDATE mark SET compacted = 5", "version 5 of /pods default/a should have been compacted"),
-        ("PRAGMA application_id = 1", "is not a store of this program"),
+        ("PRAGMA application_id = 1", "is not a Holdfast store"),
     ],
 )
 def test_a_log_that_is_not_whole_is_refused(tmp_path: Path, damage: str, problem: str) -> None:

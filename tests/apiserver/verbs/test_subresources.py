@@ -171,7 +171,7 @@ def test_of_many_evictions_at_once_as_many_pass_as_the_budget_allows(api: Api) -
     assert sorted(answer.status for answer in answers) == [*[201] * 3, *[429] * 5]
 
 
-def test_a_budget_that_nobody_has_counted_yet_lets_nothing_go(api: Api) -> None:
+def test_a_budget_that_no_controller_has_counted_yet_allows_no_eviction(api: Api) -> None:
     running(api, "a")
     budget(api, allowed=1, observed=0)
     refused = evict(api, "a")
@@ -193,7 +193,7 @@ def test_a_budget_that_nobody_has_counted_yet_lets_nothing_go(api: Api) -> None:
         ({"ready": True}, {"allowed": 0, "healthy": 2, "unhealthyPodEvictionPolicy": "AlwaysAllow"}, 429),
     ],
 )
-def test_a_pod_that_serves_nobody_costs_no_budget(
+def test_a_pod_that_is_not_running_needs_no_budget(
     api: Api, pod_state: dict[str, Any], budget_state: dict[str, Any], code: int
 ) -> None:
     running(api, "a", **pod_state)

@@ -99,7 +99,7 @@ class Authenticator:
         if uid is None:
             raise TokenError(f"{resource} {reference.name!r} of the token no longer exists")
         if uid != reference.uid:
-            raise TokenError(f"{resource} {reference.name!r} of the token was replaced by another of that name")
+            raise TokenError(f"{resource} {reference.name!r} of the token was replaced by another object of that name")
 
 
 def account_user(claims: Claims) -> User:

@@ -55,7 +55,7 @@ class Pair:
         except ValueError as error:
             raise CertificateError(f"not a certificate in PEM: {error}") from error
         if pair.certificate.public_key() != pair.key.public_key():
-            raise CertificateError("the certificate was made for another key")
+            raise CertificateError("the certificate belongs to another key")
         return pair
 
     @property

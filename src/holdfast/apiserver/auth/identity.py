@@ -139,7 +139,7 @@ def _load_pair(directory: Path, name: str) -> Pair | None:
         return Pair.load(certificate.read_bytes(), key.read_bytes())
     except CertificateError as error:
         # A new authority would silently invalidate every kubeconfig in use.
-        raise IdentityError(f"{certificate}: {error}; restore it, or remove it to have it made anew") from error
+        raise IdentityError(f"{certificate}: {error}; restore it, or delete it to get a new one") from error
 
 
 def _write_pair(directory: Path, name: str, pair: Pair) -> None:
@@ -159,7 +159,7 @@ def _kept_key(path: Path) -> ec.EllipticCurvePrivateKey:
         try:
             return certificates.load_key(path.read_bytes())
         except CertificateError as error:
-            raise IdentityError(f"{path}: {error}; restore it, or remove it to have it made anew") from error
+            raise IdentityError(f"{path}: {error}; restore it, or delete it to get a new one") from error
     key = certificates.new_key()
     write_private(path, certificates.key_pem(key))
     return key
@@ -169,7 +169,7 @@ def _kept_token(path: Path) -> str:
     if path.exists():
         token = path.read_text("utf-8", errors="replace").strip()
         if len(token) < 32 or not token.isascii():
-            raise IdentityError(f"{path}: not a token of 32 or more characters; remove it to have it made anew")
+            raise IdentityError(f"{path}: not a token of 32 or more characters; delete it to get a new one")
         return token
     token = _new_token()
     write_private(path, f"{token}\n".encode())

@@ -93,10 +93,10 @@ def _count(event: Object) -> int:
 
 def _columns(*, about: str, text: str) -> tuple[Column, ...]:
     return (
-        Column(name="Last Seen", value=_last_seen, description="When it happened last."),
+        Column(name="Last Seen", value=_last_seen, description="Time of the last occurrence."),
         field("Type", "type"),
         field("Reason", "reason"),
-        column("Object", _object, description="What it happened to."),
+        column("Object", _object, description="The object that the event is about."),
         field("Subobject", about, "fieldPath", wide=True),
         column("Source", _source, wide=True),
         column("Message", lambda event: event.get(text, "").strip()),

@@ -280,7 +280,7 @@ DEPLOYMENT: Final = builtin(
     scale=SCALE,
     columns=(
         NAME,
-        column("Ready", _ready, description="Pods that are ready, of those wanted."),
+        column("Ready", _ready, description="Ready pods and desired pods."),
         field("Up-to-date", "status", "updatedReplicas", default=0),
         field("Available", "status", "availableReplicas", default=0),
         AGE,

@@ -101,7 +101,7 @@ def _check_size(value: Any) -> None:
     while stack:
         left -= 1
         if left < 0:
-            raise ValueError(f"aliases stand for more than {MAX_NODES:,} values")
+            raise ValueError(f"aliases expand to more than {MAX_NODES:,} values")
         node = stack.pop()
         if isinstance(node, dict):
             stack.extend(node.values())

@@ -181,7 +181,7 @@ class Listener:
         except TimeoutError:
             raise Timeout("the body did not arrive in time", code=408) from None
         except (RequestPayloadError, ConnectionError):
-            raise BadRequest("the body is not as long as its headers say") from None
+            raise BadRequest("the length of the body differs from its headers") from None
         return bytes(body)
 
     async def _written(self, incoming: web.BaseRequest, response: Response) -> web.StreamResponse:
@@ -317,7 +317,7 @@ class _Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         if request.writer.output_size > 0:
-            raise ConnectionError("the answer has begun, so another cannot be given")
+            raise ConnectionError("the response has already started")
         response = refusal(self._refusal(status, exc))
         answer = web.Response(
             status=response.status, body=response.body, headers={"Content-Type": response.content_type}
@@ -333,7 +333,7 @@ class _Connection(web.RequestHandler):
             return BadRequest(f"a header is too large: limit is {self.max_field_size}", code=431)
         if status == 400:
             return BadRequest("the request is not valid HTTP/1.1")
-        _log.error("answer failed", exc_info=exc)
+        _log.error("response failed", exc_info=exc)
         return InternalError.of("an unexpected error")
 
 
@@ -349,7 +349,7 @@ _CLOSING: Final = frozenset({408, 413, 431})
 def _target(raw: str, most: int) -> tuple[str, Mapping[str, tuple[str, ...]]]:
     """Path and query of a request's target, decoded."""
     if not raw.startswith("/"):
-        raise BadRequest("the request's target must be a path")
+        raise BadRequest("the request target must be a path")
     path, _, text = raw.partition("?")
     path = _text(unquote(path, errors="replace"))
     if not text:

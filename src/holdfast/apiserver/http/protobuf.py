@@ -67,11 +67,11 @@ class Envelope(NamedTuple):
 
 def unwrap(body: bytes) -> Envelope:
     if not body.startswith(MAGIC):
-        raise Malformed(f"the data does not begin with {MAGIC!r}, as a message of Kubernetes does")
+        raise Malformed(f"the data does not begin with {MAGIC!r}, as Kubernetes' messages do")
     named, message, encoding, content = parts(memoryview(body)[len(MAGIC) :], LENGTH, LENGTH, LENGTH, LENGTH)
     api_version, kind = parts(named or _EMPTY, LENGTH, LENGTH)
     if encoding or (content and _text(content) != MEDIA_TYPE):
-        raise Malformed("what is in the envelope must be a message, neither compressed nor in another form")
+        raise Malformed("the envelope must hold a protocol buffer message that is not compressed")
     return Envelope(_text(api_version or _EMPTY), _text(kind or _EMPTY), message or _EMPTY)
 
 
@@ -227,7 +227,7 @@ def scan(message: memoryview) -> Iterator[tuple[int, int, Any]]:
         tag, at = _varint(message, at)
         number, wire = tag >> 3, tag & 7
         if not 0 < number <= _LAST_NUMBER:
-            raise Malformed(f"{number} is not the number of a field")
+            raise Malformed(f"{number} is not a field number")
         if wire == VARINT:
             value, at = _varint(message, at)
             yield number, wire, value
@@ -237,7 +237,7 @@ def scan(message: memoryview) -> Iterator[tuple[int, int, Any]]:
         elif wire in _SIZES:
             size = _SIZES[wire]
         else:
-            raise Malformed(f"field {number} has wire type {wire}, which is not in use")
+            raise Malformed(f"field {number} has wire type {wire}, which is not supported")
         if size > end - at:
             raise Malformed("unexpected end of data")
         yield number, wire, message[at : at + size]
@@ -272,7 +272,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80 and value < 2**64:
             return value, at
         shift += 7
-    raise Malformed("a whole number does not end, or has more than 64 bits")
+    raise Malformed("an integer is not terminated, or has more than 64 bits")
 
 
 def _expect(given: int, wanted: int) -> None:
@@ -304,7 +304,7 @@ def _text(value: Any, depth: int = 0) -> str:
     try:
         return str(value, "utf-8")
     except UnicodeDecodeError:
-        raise Malformed("a text is not UTF-8") from None
+        raise Malformed("a string is not UTF-8") from None
 
 
 def _double(value: Any, depth: int) -> float:
@@ -361,7 +361,7 @@ def _raw(value: Any, depth: int) -> Any:
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):
-        raise Malformed("what is embedded is not JSON") from None
+        raise Malformed("the embedded value is not JSON") from None
 
 
 _SCALARS: Final[Mapping[str, tuple[int, Read]]] = {

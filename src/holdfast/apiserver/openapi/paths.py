@@ -34,29 +34,29 @@ def _in_path(name: str, description: str) -> dict[str, Any]:
 
 _NAME: Final = _in_path("name", "Name of the object.")
 _NAMESPACE: Final = _in_path("namespace", "Namespace of the objects.")
-_DRY_RUN: Final = _query("dryRun", "string", "All: do everything but keep the result.")
+_DRY_RUN: Final = _query("dryRun", "string", "All: process the request without storing the result.")
 _WRITE: Final = (
     _DRY_RUN,
-    _query("fieldManager", "string", "Who is to be named as the manager of the fields that change."),
-    _query("fieldValidation", "string", "Strict, Warn or Ignore: what becomes of unknown and duplicate fields."),
+    _query("fieldManager", "string", "Name of the field manager of the change."),
+    _query("fieldValidation", "string", "Strict, Warn or Ignore: how unknown and duplicate fields are handled."),
 )
-_FORCE: Final = _query("force", "boolean", "Take fields from other managers; for apply patches.")
+_FORCE: Final = _query("force", "boolean", "Take over fields of other managers; for apply patches.")
 _DELETE: Final = (
     _DRY_RUN,
-    _query("gracePeriodSeconds", "integer", "Seconds that the object may take to end; 0 is at once."),
+    _query("gracePeriodSeconds", "integer", "Grace period in seconds; 0 deletes immediately."),
     _query("orphanDependents", "boolean", "Deprecated: use propagationPolicy."),
-    _query("propagationPolicy", "string", "Orphan, Background or Foreground: what becomes of dependents."),
+    _query("propagationPolicy", "string", "Orphan, Background or Foreground: how dependents are handled."),
 )
 _LIST: Final = (
-    _query("allowWatchBookmarks", "boolean", "Let a watch say from time to time how far it is."),
-    _query("continue", "string", "Continue a list where an earlier one ended."),
+    _query("allowWatchBookmarks", "boolean", "Send bookmarks in a watch."),
+    _query("continue", "string", "Token of the previous page of a list."),
     _query("fieldSelector", "string", "Only objects with these fields."),
     _query("labelSelector", "string", "Only objects with these labels."),
-    _query("limit", "integer", "At most so many objects."),
-    _query("resourceVersion", "string", "The version of the store to be shown or watched from."),
-    _query("resourceVersionMatch", "string", "NotOlderThan or Exact: how resourceVersion is meant."),
-    _query("sendInitialEvents", "boolean", "Begin a watch with the objects that there are."),
-    _query("timeoutSeconds", "integer", "End a watch after so many seconds."),
+    _query("limit", "integer", "Maximum number of objects."),
+    _query("resourceVersion", "string", "Version to list, or to watch from."),
+    _query("resourceVersionMatch", "string", "NotOlderThan or Exact: how resourceVersion applies."),
+    _query("sendInitialEvents", "boolean", "Start a watch with the existing objects."),
+    _query("timeoutSeconds", "integer", "Seconds after which a watch ends."),
     _query("watch", "boolean", "Watch for changes, instead of a list."),
 )
 _PRETTY: Final = _query("pretty", "string", "Whether JSON is to be indented.")
@@ -64,10 +64,10 @@ _PRETTY: Final = _query("pretty", "string", "Whether JSON is to be indented.")
 _ACTIONS: Final = {
     "list": ("list", "List or watch {}"),
     "post": ("create", "Create {}"),
-    "deletecollection": ("delete", "Delete all {} that are selected"),
+    "deletecollection": ("delete", "Delete all selected {}"),
     "get": ("read", "Read {}"),
     "put": ("replace", "Replace {}"),
-    "patch": ("patch", "Change parts of {}"),
+    "patch": ("patch", "Patch {}"),
     "delete": ("delete", "Delete {}"),
 }
 """Kubernetes' actions, with the prefix of their operation ids and a description."""

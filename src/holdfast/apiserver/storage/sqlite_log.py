@@ -147,8 +147,8 @@ class SqliteLog:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
             if _code(error) == sqlite3.SQLITE_FULL:
-                raise Full(f"{self._path}: no room left; free some or raise the quota") from error
-            raise WriteFailed(f"{self._path}: {error}; nothing more is written until it is opened again") from error
+                raise Full(f"{self._path}: no space left; free disk space or raise the quota") from error
+            raise WriteFailed(f"{self._path}: {error}; writes fail until the server is restarted") from error
 
     def close(self) -> None:
         self._connection.close()
@@ -193,10 +193,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, quota: int | None) -
     connection.execute("COMMIT")
     fresh = _pragma(connection, "schema_version") == 0
     if not fresh and _pragma(connection, "application_id") != _APPLICATION:
-        raise Corrupted(f"{path}: is not a store of this program; choose another data directory")
+        raise Corrupted(f"{path}: is not a Holdfast store; choose another data directory")
     version = _pragma(connection, "user_version")
     if version > len(MIGRATIONS):
-        raise TooNew(f"{path}: has schema {version}, but this release knows {len(MIGRATIONS)}; run a newer release")
+        raise TooNew(f"{path}: has schema {version}, but this release supports {len(MIGRATIONS)}; run a newer release")
     report = [text for (text,) in connection.execute("PRAGMA quick_check")]
     if report != ["ok"]:
         raise _corrupted(path, "; ".join(report))

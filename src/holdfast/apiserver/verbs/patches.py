@@ -83,10 +83,10 @@ def _check_operations(operations: list[Any]) -> None:
     """Check the operations of a JSON patch before any object is read, as Kubernetes does."""
     for each in operations:
         if not isinstance(each, dict):
-            raise BadRequest("error decoding patch: json: cannot unmarshal into an operation what is no object")
+            raise BadRequest("error decoding patch: json: cannot unmarshal into an operation: it is not an object")
         for name in ("from", "path"):
             if not isinstance(each.get(name, ""), str):
-                raise BadRequest(f"error decoding patch: json: cannot unmarshal into {name} what is no string")
+                raise BadRequest(f"error decoding patch: json: cannot unmarshal into {name}: it is not a string")
 
 
 def _json_patched(obj: Object, operations: list[Any]) -> Any:

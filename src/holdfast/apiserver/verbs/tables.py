@@ -22,8 +22,8 @@ META: Final = "meta.k8s.io/v1"
 INCLUDES: Final = ("Metadata", "Object", "None")
 
 _CREATED: Final = ".metadata.creationTimestamp"
-_NAME: Final = Column(name="Name", value=".metadata.name", format="name", description="How the object is called.")
-_AGE: Final = Column(name="Age", value=_CREATED, type="date", description="How long ago the object was created.")
+_NAME: Final = Column(name="Name", value=".metadata.name", format="name", description="Name of the object.")
+_AGE: Final = Column(name="Age", value=_CREATED, type="date", description="Time since the object was created.")
 _CREATED_AT: Final = Column(name="Created At", value=lambda obj, now: created(obj), type="date",
                             description="When the object was created.")  # fmt: skip
 

@@ -219,7 +219,7 @@ class Webhooks:
             if jsonpatch.json_equal(made, seen):
                 return obj
             if not isinstance(made, dict):
-                raise BadRequest("the patched object is none")
+                raise BadRequest("the patch did not produce an object")
             made = bodies.checked_object(made, form)
             if form is kind:
                 self._reshape(kind, made)

@@ -130,9 +130,9 @@ def _address(pod: Object) -> str:
 
 COLUMNS: Final = (
     NAME,
-    column("Ready", ready, description="Containers that are ready, of all."),
-    column("Status", status, description="What the pod is doing or waiting for."),
-    Column(name="Restarts", value=restarts, description="How often containers were restarted."),
+    column("Ready", ready, description="Ready containers and all containers."),
+    column("Status", status, description="Status of the pod."),
+    Column(name="Restarts", value=restarts, description="Number of restarts of its containers."),
     AGE,
     column("IP", _address, wide=True),
     column("Node", lambda pod: get(pod, "spec", "nodeName") or NONE, wide=True),
