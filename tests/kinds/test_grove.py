@@ -162,6 +162,7 @@ CONDITION = {
     "observedGeneration": 3,
 }
 ERROR = {"code": "ERR_SYNC", "description": "no answer", "observedAt": day("11:00:00")}
+FLOOR = {"required": 1, "available": 1, "most": 2, "lowest": 1, "lowered": 1}
 
 WHOLE_STATUSES: list[tuple[type[msgspec.Struct], dict[str, Any]]] = [
     (
@@ -188,6 +189,7 @@ WHOLE_STATUSES: list[tuple[type[msgspec.Struct], dict[str, Any]]] = [
                 "podTemplateHash": "b",
                 "readyPodsSelectedToUpdate": {"current": "p", "completed": ["q"]},
             },
+            "floor": FLOOR,
         },
     ),
     (
@@ -212,6 +214,7 @@ WHOLE_STATUSES: list[tuple[type[msgspec.Struct], dict[str, Any]]] = [
                 "totalPodCliquesCount": 2,
                 "readyReplicaIndicesSelectedToUpdate": {"current": 1, "completed": [0]},
             },
+            "floor": FLOOR,
         },
     ),
     (

@@ -48,11 +48,33 @@ class _Budget(msgspec.Struct, frozen=True):
     spec: Budget = Budget()
 
 
-def foreign_budgets(view: View, owner: Object, pod_labels: Iterable[Mapping[str, str]]) -> tuple[Budget, ...]:
-    """The budgets of others that select pods with any of these labels in the namespace of `owner`."""
-    worn = list(pod_labels)
+def _is_ours(budget: Object, resource: Resource) -> bool:
+    """Whether an object of a resource owns a budget: then it selects the pods of that object alone."""
+    owner = budget.controller
+    return owner is not None and (owner.kind, owner.group) == (resource.kind, resource.group)
+
+
+def budgets_of_others(resource: Resource) -> Index:
+    """Budgets by namespace, but for those that objects of a resource own: they select the pods of their owners."""
+
+    def values(budget: Object) -> Iterable[str]:
+        return () if _is_ours(budget, resource) else (budget.key.namespace,)
+
+    return Index(resource=BUDGETS, name=f"not-of-{resource.plural}", values=values)
+
+
+def foreign_budgets(
+    view: View, owner: Object, pod_labels: Iterable[Mapping[str, str]], *, index: Index | None = None
+) -> tuple[Budget, ...]:
+    """The budgets of others that select pods with any of these labels in the namespace of `owner`.
+
+    index  `budgets_of_others`, where many objects of the owner's resource have budgets of their own
+    """
+    worn, namespace = list(pod_labels), owner.key.namespace
     found = []
-    for obj in view.list(BUDGETS, namespace=owner.key.namespace):
+    for obj in (
+        view.list(BUDGETS, namespace=namespace) if index is None else view.indexed(BUDGETS, index.name, namespace)
+    ):
         budget = obj.decode(_Budget).spec
         if obj.is_controlled_by(owner.uid) or budget.selector is None:
             continue
@@ -120,8 +142,7 @@ def in_namespace_of_budget(resource: Resource) -> Watch:
     """
 
     def keys(obj: Object, view: View) -> Iterable[Key]:
-        owner = obj.controller
-        if owner is not None and (owner.kind, owner.group) == (resource.kind, resource.group):
+        if _is_ours(obj, resource):
             return ()
         return [each.key for each in view.list(resource, namespace=obj.key.namespace)]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.places import ROOT
 
-from holdfast.operators.podcliqueset.reasons import Why
+from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
 
 PAGE = ROOT / "docs" / "podcliquesets.md"
 
 
-@pytest.mark.parametrize("reason", Why)
-def test_every_reason_is_documented(reason: Why) -> None:
+@pytest.mark.parametrize("reason", PodCliqueSetReason)
+def test_every_reason_is_documented(reason: PodCliqueSetReason) -> None:
     assert f"| `{reason.value}` | {reason.meaning} |" in PAGE.read_text()

@@ -85,7 +85,7 @@ def test_scaled_gangs_wait_for_the_base_gang_and_say_so() -> None:
         gangs = {gang["metadata"]["name"]: gang for gang in await cluster.list(GANGS)}
         assert sorted(gangs) == ["wl-0", "wl-0-sg-x-0"]
         conditions = {each["type"]: each for each in gangs["wl-0-sg-x-0"]["status"]["conditions"]}
-        assert "they wait: PodGang wl-0 has no place yet" in conditions["Initialized"]["message"]
+        assert "and wait: PodGang wl-0 has too few scheduled pods of wl-0-pc-a" in conditions["Initialized"]["message"]
         held = [pod for pod in await pods(cluster) if pod["spec"].get("schedulingGates")]
         assert {pod["metadata"]["labels"]["grove.io/podgang"] for pod in held} == {"wl-0-sg-x-0"}
 

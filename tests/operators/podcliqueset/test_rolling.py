@@ -85,7 +85,7 @@ def test_ru_10_nothing_more_is_taken_down_while_there_is_no_place_for_the_replac
         assert len(now) == 20
         assert [pod["status"]["phase"] for pod in fresh] == ["Pending"]
         blocked = {each["type"]: each for each in (await status(cluster))["conditions"]}["Blocked"]
-        assert (blocked["status"], blocked["reason"]) == ("True", "NoPlace")
+        assert (blocked["status"], blocked["reason"]) == ("True", "Unschedulable")
         await cordon(cluster, off=True)
         await until_updated(cluster)
         await all_updated(cluster, 20, "pc-a")

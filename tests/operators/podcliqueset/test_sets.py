@@ -22,11 +22,12 @@ from tests.operators.podcliqueset.worlds import (
 
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import render
-from holdfast.operators.podcliqueset.groups_decide import decide as decide_group
-from holdfast.operators.podcliqueset.groups_update import update as group_update
+from holdfast.operators.podcliqueset.groups.decide import decide as decide_group
+from holdfast.operators.podcliqueset.groups.termination import Termination
+from holdfast.operators.podcliqueset.groups.update import update as group_update
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS
-from holdfast.operators.podcliqueset.sets_observe import World, observe
-from holdfast.operators.podcliqueset.sets_update import course
+from holdfast.operators.podcliqueset.sets.observe import World, observe
+from holdfast.operators.podcliqueset.sets.update import update
 from holdfast.runtime.decisions import Delete
 from holdfast.testing.snapshots import Snapshot
 
@@ -109,41 +110,41 @@ def world(made: dict[str, Any], *replicas: dict[str, Any] | None) -> World:
 def test_which_replica_is_next(replicas: tuple[dict[str, Any] | None, ...], turn: int) -> None:
     made = the_set(MANIFEST)
     made["status"]["rollingUpdateProgress"] = {"updateStartedAt": at(2)}
-    assert course(world(made, *replicas), NOW).turn == turn
+    assert update(world(made, *replicas), NOW).replica == turn
 
 
 def test_the_same_replica_stays_until_it_is_done() -> None:
     made = the_set(MANIFEST, turn=1)
-    going = course(world(made, OLD, OLD, UNPLACED), NOW)
-    assert going.turn == 1
-    assert going.progress is not None
-    assert going.progress.currently_updating is not None
-    assert going.progress.currently_updating.update_started_at == at(1)
+    made_update = update(world(made, OLD, OLD, UNPLACED), NOW)
+    assert made_update.replica == 1
+    assert made_update.progress is not None
+    assert made_update.progress.currently_updating is not None
+    assert made_update.progress.currently_updating.update_started_at == at(1)
 
 
 def test_the_next_replica_is_chosen_in_the_pass_that_sees_the_last_one_done() -> None:
-    assert course(world(the_set(MANIFEST, turn=1), DONE, DONE, OLD), NOW).turn == 2
+    assert update(world(the_set(MANIFEST, turn=1), DONE, DONE, OLD), NOW).replica == 2
 
 
 def test_an_update_ends_when_no_replica_is_left() -> None:
-    going = course(world(the_set(MANIFEST, turn=2), DONE, DONE, DONE), NOW)
-    assert (going.running, going.turn) == (False, None)
-    assert going.progress is not None
-    assert going.progress.updated_pod_cliques == ("wl-0-a", "wl-1-a", "wl-2-a")
+    made_update = update(world(the_set(MANIFEST, turn=2), DONE, DONE, DONE), NOW)
+    assert (made_update.running, made_update.replica) == (False, None)
+    assert made_update.progress is not None
+    assert made_update.progress.updated_pod_cliques == ("wl-0-a", "wl-1-a", "wl-2-a")
 
 
 def test_a_replica_beyond_the_size_is_not_waited_for() -> None:
     made = the_set({**MANIFEST, "spec": {**MANIFEST["spec"], "replicas": 1}}, turn=2)
-    assert not course(world(made, DONE, OLD, OLD), NOW).running
+    assert not update(world(made, DONE, OLD, OLD), NOW).running
 
 
 def test_the_first_template_is_no_update() -> None:
     made = stored(SETS, MANIFEST)
-    going = course(world(the_set(MANIFEST), None, None, None), NOW)
-    assert going.progress is None
+    made_update = update(world(the_set(MANIFEST), None, None, None), NOW)
+    assert made_update.progress is None
     empty = observe(Snapshot([(SETS, made)]), Key.of(made))
     assert empty is not None
-    assert course(empty, NOW).progress is None
+    assert update(empty, NOW).progress is None
 
 
 @pytest.mark.parametrize(
@@ -163,10 +164,10 @@ def test_400_another_template_begins_anew(
     made = the_set(manifest, generation="bbbbbbbbbb")
     if progress is not None:
         made["status"]["rollingUpdateProgress"] = {**progress, "currentlyUpdating": {"replicaIndex": 1}}
-    going = course(world(made, OLD, OLD, OLD), NOW)
-    assert (going.started, going.running, going.turn) == (True, running, None)
-    assert going.progress is not None
-    assert (going.progress.update_started_at, going.progress.updated_pod_cliques) == (at(0), ())
+    made_update = update(world(made, OLD, OLD, OLD), NOW)
+    assert (made_update.started, made_update.running, made_update.replica) == (True, running, None)
+    assert made_update.progress is not None
+    assert (made_update.progress.update_started_at, made_update.progress.updated_pod_cliques) == (at(0), ())
 
 
 # --- scaling groups
@@ -201,41 +202,39 @@ def group_of(*replicas: dict[str, Any], progress: dict[str, Any] | None = None, 
     return group_world(snapshot, "wl-0-g")
 
 
-MOVES = [
-    # what replicas are, what was chosen, what goes, what is chosen now, why
-    pytest.param((OUTDATED,) * 3, {}, [], 0, "ReplacingReady", id="the lowest index is chosen first"),
-    pytest.param((OUTDATED,) * 3, {"current": 0}, [0], 0, "ReplacingReady", id="what was chosen is taken down"),
-    pytest.param((LATE, OUTDATED, OUTDATED), {"current": 0}, [], 0, "WaitingForReplacement", id="and waited for"),
-    pytest.param((FRESH, OUTDATED, OUTDATED), {"current": 0}, [], 1, "ReplacingReady", id="then the next"),
-    pytest.param((LATE, LATE, OUTDATED), {}, [], None, "WaitingForMinimum", id="none below the minimum"),
+STEPS = [
+    # what replicas are, which of them are stopped, which are selected so far, why
+    pytest.param((OUTDATED,) * 3, [0], [0], "StoppingOld", id="the lowest index first"),
+    pytest.param((LATE, OUTDATED, OUTDATED), [], [], "WaitingForReady", id="its replacement is waited for"),
+    pytest.param((FRESH, OUTDATED, OUTDATED), [1], [1], "StoppingOld", id="then the next"),
+    pytest.param((LATE, LATE, OUTDATED), [], [], "WaitingForReady", id="none below the minimum"),
     pytest.param(
-        (OUTDATED, OUTDATED, {**OUTDATED, "ready": 0, "scheduled": 0}),
-        {},
-        [2],
-        None,
-        "ReplacingUnplaced",
-        id="no nodes",
+        (OUTDATED, OUTDATED, {**OUTDATED, "ready": 0, "scheduled": 0}), [2], [], "ReplacingDead", id="not scheduled"
     ),
-    pytest.param((OUTDATED, {**OUTDATED, "ready": 0}, OUTDATED), {}, [1], None, "ReplacingUnready", id="not available"),
-    pytest.param((LATE, {**OUTDATED, "ready": 0}, OUTDATED), {}, [], None, "WaitingForReplacement", id="few at a time"),
-    pytest.param((FRESH, FRESH, LATE), {}, [], None, "WaitingForAll", id="it ends when all are available"),
-    pytest.param((FRESH,) * 3, {"current": 2}, [], None, "Updated", id="then it has ended"),
-    pytest.param((FRESH,) * 3, {"current": 7}, [], None, "Updated", id="a chosen one that is gone is not waited for"),
+    pytest.param((OUTDATED, {**OUTDATED, "ready": 0}, OUTDATED), [1], [], "RemovingUnready", id="not available"),
+    pytest.param((LATE, {**OUTDATED, "ready": 0}, OUTDATED), [], [], "WaitingForReady", id="few at a time"),
+    pytest.param((FRESH, FRESH, LATE), [], [], "WaitingForReady", id="it ends when all are available"),
+    pytest.param((FRESH,) * 3, [], [], "Updated", id="then it has ended"),
 ]
 
 
-@pytest.mark.parametrize(("replicas", "chosen", "gone", "now_chosen", "reason"), MOVES)
-def test_the_moves_of_a_groups_update(
-    replicas: tuple[dict[str, Any], ...], chosen: dict[str, Any], gone: list[int], now_chosen: int | None, reason: str
+@pytest.mark.parametrize(("replicas", "stopped", "selected", "reason"), STEPS)
+def test_the_steps_of_a_groups_update(
+    replicas: tuple[dict[str, Any], ...], stopped: list[int], selected: list[int], reason: str
 ) -> None:
-    progress = {"readyReplicaIndicesSelectedToUpdate": chosen} if chosen else {}
-    move = group_update(group_of(*replicas, progress=progress), NOW)
-    assert [replica.index for replica in move.delete] == gone
-    assert move.progress is not None
-    selected = move.progress.ready_replica_indices_selected_to_update
-    assert (selected.current if selected is not None else None) == now_chosen
-    assert move.because.code == reason
-    assert move.running == (reason != "Updated")
+    made = group_update(group_of(*replicas, progress={}), Termination(), NOW)
+    assert [int(each) for each in made.step.stops] == stopped
+    assert made.progress is not None
+    known = made.progress.ready_replica_indices_selected_to_update
+    assert ([] if known is None else [*known.completed, known.current]) == selected
+    assert made.because.code == reason
+    assert made.running == (reason != "Updated")
+
+
+def test_what_a_groups_status_names_as_selected_decides_nothing() -> None:
+    progress = {"readyReplicaIndicesSelectedToUpdate": {"current": 2, "completed": [1]}}
+    made = group_update(group_of(*(OUTDATED,) * 3, progress=progress), Termination(), NOW)
+    assert made.step.stops == ("0",)
 
 
 def test_a_group_is_not_updated_before_it_is_its_turn() -> None:

@@ -182,7 +182,7 @@ def marks(index: int, template: str, **more: str) -> dict[str, str]:
 def made_clique(index: int, template: str, *, copy: int | None = None, ready: int, wait: str = "") -> dict[str, Any]:
     name = f"llm-{index}-{template}" if copy is None else f"llm-{index}-decode-{copy}-{template}"
     place = {} if copy is None else {labels.GROUP: f"llm-{index}-decode", labels.GROUP_INDEX: str(copy)}
-    doing = [condition("UpdateInProgress", "True", "WaitingForReplacement", wait)] if wait else []
+    doing = [condition("UpdateInProgress", "True", "WaitingForReady", wait)] if wait else []
     size = next(each.spec.replicas for each in LAYOUT.cliques if each.name == template)
     return {
         "metadata": {
@@ -287,7 +287,7 @@ def test_a_screen_of_80_columns() -> None:
  llm-0-decode  ███████████████████████████████████████████┃  1 of 1   floor 1 ┃
  updated       ██████████████████████░░░░░░░░░░░░░░░░░░░░░░  5 of 10 available
 
- … WaitingForReplacement
+ … WaitingForReady
    llm-1-web: pod x was taken down and what replaces it is not ready
 
  ▾ replica 0  available                                 ●●●●●  5 of 5 available
@@ -340,7 +340,12 @@ def answer(verb: str, wire: dict[str, Any]) -> Answer:
 PAUSES: dict[str, Any] = {"annotations": {PAUSED: "true"}}
 
 CHANGES: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
-    "pause": ("pause", SET, {"metadata": {"annotations": {PAUSED: "true"}}}, "is being updated is finished"),
+    "pause": (
+        "pause",
+        SET,
+        {"metadata": {"annotations": {PAUSED: "true"}}},
+        "the current replica is finished",
+    ),
     "pause what is complete": (
         "pause",
         pod_clique_set(),
@@ -374,7 +379,7 @@ def test_a_restart_of_what_is_replaced_by_hand_says_so() -> None:
     wire["spec"]["updateStrategy"] = {"type": "OnDelete"}
     given = answer("restart", wire)
     assert isinstance(given, Change)
-    assert "when somebody deletes them" in given.notes[0]
+    assert "when you delete them" in given.notes[0]
 
 
 def test_a_verb_whose_wish_is_fulfilled_changes_nothing() -> None:

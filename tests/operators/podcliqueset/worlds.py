@@ -8,19 +8,18 @@ from typing import Any
 
 from tests.operators.podcliqueset.gangsets import CLIQUES, GANGS, GROUPS, SETS, clique, group, pcs
 
-from holdfast.client.resources import PODS, Resource
+from holdfast.client.resources import BUDGETS, PODS, Resource
 from holdfast.meta import times
 from holdfast.meta.objects import Key, owner_reference
-from holdfast.operators.podcliqueset import (
-    cliques_decide,
-    cliques_observe,
-    groups_observe,
-    labels,
-    render,
-    sets_observe,
-)
+from holdfast.operators.podcliqueset import labels, render
+from holdfast.operators.podcliqueset.cliques.decide import decide as decide_clique
+from holdfast.operators.podcliqueset.cliques.observe import OTHERS_BUDGETS
+from holdfast.operators.podcliqueset.cliques.observe import observe as observe_clique
+from holdfast.operators.podcliqueset.groups.observe import World as GroupWorld
+from holdfast.operators.podcliqueset.groups.observe import observe as observe_group
+from holdfast.operators.podcliqueset.sets.observe import observe as observe_set
 from holdfast.operators.podcliqueset.templates import Layout
-from holdfast.runtime.decisions import Create, Decision, Delete
+from holdfast.runtime.decisions import Create, Decision, Delete, Evict, Patch
 from holdfast.testing.snapshots import Snapshot
 
 __all__ = ["CLIQUES", "GANGS", "GROUPS", "SETS", "clique", "group", "pcs"]
@@ -67,7 +66,7 @@ def the_set(
 
 
 def layout_of(made: Mapping[str, Any]) -> Layout:
-    found = sets_observe.observe(Snapshot([(SETS, made)]), Key.of(made))
+    found = observe_set(Snapshot([(SETS, made)]), Key.of(made))
     assert found is not None
     return found.layout
 
@@ -119,7 +118,7 @@ def the_clique(
 ) -> dict[str, Any]:
     """A standalone PodClique of a set."""
     layout = layout_of(made)
-    world = sets_observe.observe(Snapshot([(SETS, made)]), Key.of(made))
+    world = observe_set(Snapshot([(SETS, made)]), Key.of(made))
     assert world is not None
     wanted = template_hash or world.hashes[name]
     wire = stored(CLIQUES, render.clique(layout, layout.by_name[name], index, template_hash=wanted), owner=made)
@@ -128,23 +127,50 @@ def the_clique(
     return wire | {"status": dict(status or {})}
 
 
-def decided(made: Mapping[str, Any], part: Mapping[str, Any], pods: Iterable[Mapping[str, Any]] = ()) -> Decision:
-    """What is decided for a PodClique with these pods."""
-    view = Snapshot([(SETS, made), (CLIQUES, part), *((PODS, pod) for pod in pods)])
-    world = cliques_observe.observe(view, Key.of(part))
+def decided(
+    made: Mapping[str, Any],
+    part: Mapping[str, Any],
+    pods: Iterable[Mapping[str, Any]] = (),
+    more: Iterable[tuple[Resource, Mapping[str, Any]]] = (),
+) -> Decision:
+    """What is decided for a PodClique with these pods, and more objects around it."""
+    view = Snapshot([(SETS, made), (CLIQUES, part), *((PODS, pod) for pod in pods), *more], indexes=(OTHERS_BUDGETS,))
+    world = observe_clique(view, Key.of(part))
     assert world is not None
-    return cliques_decide.decide(world, NOW, image="holdfast:test")
+    return decide_clique(world, NOW, image="holdfast:test")
 
 
-def deleted(decision: Decision) -> list[str]:
-    return [write.key.name for write in decision.writes if isinstance(write, Delete)]
+def creations(decision: Decision) -> list[Mapping[str, Any]]:
+    """The pods that are created."""
+    return [write.manifest for write in decision.writes if isinstance(write, Create) and write.resource == PODS]
 
 
 def created(decision: Decision) -> int:
-    return sum(isinstance(write, Create) for write in decision.writes)
+    return len(creations(decision))
 
 
-def group_world(view: Snapshot, name: str) -> groups_observe.World:
-    world = groups_observe.observe(view, Key("default", name))
+def deleted(decision: Decision) -> list[str]:
+    """The pods, or PodCliques, that are deleted."""
+    return [write.key.name for write in decision.writes if isinstance(write, Delete) and write.resource != BUDGETS]
+
+
+def evicted(decision: Decision) -> list[str]:
+    return [write.key.name for write in decision.writes if isinstance(write, Evict)]
+
+
+def touched(decision: Decision) -> bool:
+    """Whether a pod is created, deleted or evicted."""
+    return bool(created(decision) or deleted(decision) or evicted(decision))
+
+
+def budget_writes(decision: Decision) -> list[Create | Patch | Delete]:
+    """What is written about disruption budgets."""
+    return [
+        write for write in decision.writes if isinstance(write, Create | Patch | Delete) and write.resource == BUDGETS
+    ]
+
+
+def group_world(view: Snapshot, name: str) -> GroupWorld:
+    world = observe_group(view, Key("default", name))
     assert world is not None
     return world

@@ -20,6 +20,7 @@ from holdfast.kinds.model import (
     AGE,
     OPEN,
     Count,
+    FloorStatus,
     Kind,
     Model,
     Name,
@@ -61,9 +62,7 @@ class PodCliqueSpec(Model):
     pod_spec: Annotated[PodSpec, api("The spec of each pod.")]
     replicas: Annotated[Count, api("How many pods are wanted.", default=1)] | None = None
     min_available: (
-        Annotated[
-            Positive, api("How many pods are scheduled together, and below how many the gang ends; replicas if unset.")
-        ]
+        Annotated[Positive, api("How many pods are scheduled together and must stay available; replicas if unset.")]
         | None
     ) = None
     starts_after: Annotated[
@@ -74,20 +73,19 @@ class PodCliqueSpec(Model):
 
 
 class PodsSelectedToUpdate(Model):
-    """The ready pods that an update has chosen so far."""
+    """The ready pods that an update has stopped so far."""
 
-    current: Annotated[str, api("The pod that is being replaced.")]
-    completed: Annotated[tuple[str, ...], api("The pods that have been replaced.")] = ()
+    current: Annotated[str, api("The pod that the update stopped last.")]
+    completed: Annotated[tuple[str, ...], api("The pods that it stopped before.")] = ()
 
 
 class PodCliqueUpdateProgress(ComponentUpdate):
     """How far the update of a clique has come."""
 
     pod_template_hash: Annotated[str, api("The pod template that is being reached.")]
-    ready_pods_updated_before: (
-        Annotated[Count, api("Ready pods that were of the template when the update began.")] | None
+    ready_pods_selected_to_update: (
+        Annotated[PodsSelectedToUpdate, api("The ready pods that the update stopped so far.")] | None
     ) = None
-    ready_pods_selected_to_update: Annotated[PodsSelectedToUpdate, api("The ready pods chosen so far.")] | None = None
 
 
 class PodCliqueStatus(Status):
@@ -107,6 +105,7 @@ class PodCliqueStatus(Status):
     ) = None
     current_pod_template_hash: Annotated[str, api("The pod template that all pods have.")] | None = None
     update_progress: Annotated[PodCliqueUpdateProgress, api("The running or last update.")] | None = None
+    floor: Annotated[FloorStatus, api("How many pods must be available, and how many are.")] | None = None
 
 
 class PodClique(Resource):

@@ -17,7 +17,20 @@ from holdfast.kinds.grove.components import (
     ShortName,
     number,
 )
-from holdfast.kinds.model import AGE, Count, Kind, Model, Positive, Resource, Rule, Scale, Status, Time, api
+from holdfast.kinds.model import (
+    AGE,
+    Count,
+    FloorStatus,
+    Kind,
+    Model,
+    Positive,
+    Resource,
+    Rule,
+    Scale,
+    Status,
+    Time,
+    api,
+)
 
 
 class PodCliqueScalingGroupSpec(Model):
@@ -31,21 +44,21 @@ class PodCliqueScalingGroupSpec(Model):
         ),
     )
 
-    replicas: Annotated[Count, api("How many copies of the cliques.", default=1)] | None = None
+    replicas: Annotated[Count, api("How many replicas of the cliques.", default=1)] | None = None
     min_available: (
-        Annotated[Positive, api("How many copies are scheduled together, and below how many the gang ends.", default=1)]
-        | None
+        Annotated[Positive, api("How many replicas are scheduled together and must stay available.", default=1)] | None
     ) = None
     clique_names: Annotated[
-        tuple[ShortName, ...], api("The cliques of one copy, by their names in the template.", max_length=MAX_CLIQUES)
+        tuple[ShortName, ...],
+        api("The cliques of one replica, by their names in the template.", max_length=MAX_CLIQUES),
     ]
 
 
 class ReplicasSelectedToUpdate(Model):
-    """The ready replicas that an update has chosen so far."""
+    """The available replicas that an update has stopped so far."""
 
-    current: Annotated[Count, api("The index of the replica that is being replaced.")]
-    completed: Annotated[tuple[Count, ...], api("The indices of the replicas that have been replaced.")] = ()
+    current: Annotated[Count, api("The index of the replica that the update stopped last.")]
+    completed: Annotated[tuple[Count, ...], api("The indices of those that it stopped before.")] = ()
 
 
 class ScalingGroupUpdateProgress(ComponentUpdate):
@@ -54,7 +67,7 @@ class ScalingGroupUpdateProgress(ComponentUpdate):
     updated_pod_cliques_count: Annotated[Count, api("PodCliques that are updated.", default=0)] | None = None
     total_pod_cliques_count: Annotated[Count, api("PodCliques that there should be.", default=0)] | None = None
     ready_replica_indices_selected_to_update: (
-        Annotated[ReplicasSelectedToUpdate, api("The ready replicas chosen so far.")] | None
+        Annotated[ReplicasSelectedToUpdate, api("The available replicas that the update stopped so far.")] | None
     ) = None
 
 
@@ -64,7 +77,9 @@ class PodCliqueScalingGroupStatus(Status):
     replicas: Annotated[Count, api("Replicas that are wanted.")] | None = None
     scheduled_replicas: Annotated[Count, api("Replicas with enough pods on nodes.", default=0)] | None = None
     available_replicas: Annotated[Count, api("Replicas with enough ready pods.", default=0)] | None = None
-    updated_replicas: Annotated[Count, api("Available replicas of the wanted generation.", default=0)] | None = None
+    updated_replicas: (
+        Annotated[Count, api("Replicas of which all pods have the wanted template.", default=0)] | None
+    ) = None
     selector: Annotated[str, api("The pods of this group, as a label selector.")] | None = None
     last_errors: Annotated[tuple[LastError, ...], api("What went wrong in the last pass.")] = ()
     last_scheduled: Annotated[Time, api("When enough replicas were last scheduled; unset if never.")] | None = None
@@ -73,13 +88,14 @@ class PodCliqueScalingGroupStatus(Status):
         Annotated[str, api("The generation of the PodCliqueSet that all replicas have.")] | None
     ) = None
     update_progress: Annotated[ScalingGroupUpdateProgress, api("The running or last update.")] | None = None
+    floor: Annotated[FloorStatus, api("How many replicas must be available, and how many are.")] | None = None
 
 
 class PodCliqueScalingGroup(Resource):
     """Cliques that scale together, in one replica of a PodCliqueSet."""
 
-    spec: Annotated[PodCliqueScalingGroupSpec, api("The cliques that scale together, and how many copies are wanted.")]
-    status: Annotated[PodCliqueScalingGroupStatus, api("The copies that exist.")] | None = None
+    spec: Annotated[PodCliqueScalingGroupSpec, api("The cliques that scale together, and how many replicas.")]
+    status: Annotated[PodCliqueScalingGroupStatus, api("The replicas that exist.")] | None = None
 
 
 KIND: Final = Kind(

@@ -1,4 +1,4 @@
-"""PodCliqueSet: identical gangs of pods, each scheduled, updated and ended as one.
+"""PodCliqueSet: identical gangs of pods, each scheduled, updated and recreated as one.
 
 What only an admission step can refuse (cycles in ``startsAfter``, keys of
 labels, schedulers and topologies that are configured elsewhere) is not said
@@ -27,6 +27,7 @@ from holdfast.kinds.grove.templates import CliqueTemplate, ScalingGroupTemplate
 from holdfast.kinds.grove.topology import TOPOLOGY_STAYS, TopologyConstraint
 from holdfast.kinds.model import (
     AGE,
+    BudgetPolicy,
     Conditions,
     Count,
     Kind,
@@ -225,7 +226,7 @@ class PodCliqueSetTemplate(Model):
     ] = ()
 
 
-# --- what is asked -----------------------------------------------------------
+# --- spec -----------------------------------------------------------
 
 
 class UpdateStrategyType(StrEnum):
@@ -247,6 +248,7 @@ class UpdateStrategy(Model):
         Annotated[RollingUpdate, api("How far an update may disturb cliques and groups that do not say it themselves.")]
         | None
     ) = None
+    disruption_budget: BudgetPolicy | None = None
 
 
 class PodCliqueSetSpec(Model):
@@ -257,7 +259,7 @@ class PodCliqueSetSpec(Model):
     template: Annotated[PodCliqueSetTemplate, api("What each gang is made of.")]
 
 
-# --- what is observed --------------------------------------------------------
+# --- status --------------------------------------------------------
 
 
 class UpdatingReplica(Model):
@@ -302,10 +304,10 @@ class UpdateProgress(Update):
 
 
 class TerminatingReplica(Model):
-    """A replica that was incomplete for too long and begins anew."""
+    """A replica that was incomplete for too long and is recreated."""
 
     replica_index: Annotated[Count, api("The index of the replica.")]
-    started_at: Annotated[Time, api("When it was ended; PodCliques that are older go.")]
+    started_at: Annotated[Time, api("When its recreation was decided; older PodCliques are deleted.")]
 
 
 class PodGangSummary(Model):
@@ -328,7 +330,7 @@ class PodCliqueSetStatus(Status):
     rolling_update_progress: Annotated[RollingUpdateProgress, api("The running or last update, by name.")] | None = None
     update_progress: Annotated[UpdateProgress, api("The running or last update, by number.")] | None = None
     terminating_replicas: Annotated[
-        tuple[TerminatingReplica, ...], api("The replicas that are ended now.", keys=("replicaIndex",))
+        tuple[TerminatingReplica, ...], api("The replicas that are being recreated.", keys=("replicaIndex",))
     ] = ()
     hpa_pod_selector: Annotated[str, api("The pods of this set, as a label selector.")] | None = None
     last_errors: Annotated[tuple[LastError, ...], api("What went wrong in the last pass.")] = ()
@@ -336,7 +338,7 @@ class PodCliqueSetStatus(Status):
 
 
 class PodCliqueSet(Resource):
-    """Identical gangs of pods, each scheduled, updated and ended as one."""
+    """Identical gangs of pods, each scheduled, updated and recreated as one."""
 
     RULES: ClassVar = (
         Rule(

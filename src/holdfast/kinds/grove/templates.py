@@ -71,7 +71,7 @@ class CliqueSpec(PodCliqueSpec):
     )
 
     replicas: (
-        Annotated[Positive, api("How many pods each new PodClique begins with; later it scales alone.", default=1)]
+        Annotated[Positive, api("How many pods each PodClique is created with; then it scales by itself.", default=1)]
         | None
     ) = None
     starts_after: Annotated[
@@ -155,18 +155,20 @@ class ScalingGroupTemplate(Model):
     ]
     annotations: Annotated[dict[str, str], api("Annotations of the PodCliqueScalingGroup.")] = {}
     replicas: (
-        Annotated[Positive, api("How many copies each new group begins with; later it scales alone.", default=1)] | None
+        Annotated[
+            Positive, api("How many replicas each new group is created with; later it is scaled by itself.", default=1)
+        ]
+        | None
     ) = None
     min_available: (
-        Annotated[Positive, api("How many copies are scheduled together, and below how many the gang ends.", default=1)]
-        | None
+        Annotated[Positive, api("How many replicas are scheduled together and must stay available.", default=1)] | None
     ) = None
     scale_config: Annotated[AutoScalingConfig, api("How the group scales by itself.")] | None = None
     resource_sharing: Annotated[
         tuple[GroupResourceSharing, ...],
         api("Resource claims that its cliques share.", keys=("name",), max_length=MAX_SHARED_RESOURCES),
     ] = ()
-    topology_constraint: Annotated[TopologyConstraint, api("Where each copy is placed.")] | None = None
+    topology_constraint: Annotated[TopologyConstraint, api("Where each replica is placed.")] | None = None
     rolling_update: (
         Annotated[RollingUpdate, api("How far an update may disturb this group; updateStrategy's if unset.")] | None
     ) = None

@@ -1,13 +1,12 @@
-"""The operator of inference gangs: PodCliqueSets, and the PodCliques and scaling groups that they are made of.
+"""The operator of inference gangs: PodCliqueSets, and the PodCliques and scaling groups that they consist of.
 
     PodCliqueSet ──► PodClique ──► Pod
          │ └──► PodCliqueScalingGroup ──► PodClique ──► Pod
          └──► Service, autoscalers, identity
 
-    PodGang: the pods of several PodCliques that are placed together
+    PodGang: the pods of several PodCliques that are scheduled together
 
-Each kind has a controller of its own.  What a set wants of its parts is in its status
-and in their labels; what they have come to is in theirs; nobody asks anybody.
+Each kind has a controller and a folder of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Final
 from holdfast.operators.operator import Operator, StartOrder
 from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.controller import CONTROLLERS
-from holdfast.operators.podcliqueset.reasons import Why
+from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
 from holdfast.operators.podcliqueset.verbs import ROLLOUT
 
 OPERATOR: Final = Operator(
@@ -25,7 +24,7 @@ OPERATOR: Final = Operator(
     summary="Inference gangs: sets of pods that are scheduled and updated together (grove.io PodCliqueSet).",
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
-    reasons=(Why,),
+    reasons=(PodCliqueSetReason,),
     start_order=StartOrder(
         option="podcliques",
         group=labels.CLIQUE,

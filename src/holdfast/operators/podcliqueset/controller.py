@@ -1,13 +1,8 @@
-"""The operator of inference gangs: PodCliqueSets, and the PodCliques and scaling groups that they are made of.
+"""The controllers of inference gangs: one for each kind.
 
-    PodCliqueSet ──► PodClique ──► Pod
-         │ └──► PodCliqueScalingGroup ──► PodClique ──► Pod
-         └──► Service, autoscalers, identity
-
-    PodGang: the pods of several PodCliques that are placed together
-
-Each kind has a controller of its own.  What a set wants of its parts is in its status
-and in their labels; what they have come to is in theirs; nobody asks anybody.
+The set writes what it wants of its parts into its status and their labels; the parts
+write what they have reached into their statuses; each controller reads the others'
+objects and writes its own.
 """
 
 from __future__ import annotations
@@ -20,6 +15,7 @@ from typing import Any, Final
 from holdfast.client.objects import Object
 from holdfast.client.resources import (
     AUTOSCALERS,
+    BUDGETS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -28,76 +24,83 @@ from holdfast.client.resources import (
     SERVICES,
 )
 from holdfast.meta.objects import Key
-from holdfast.operators.podcliqueset import (
-    cliques_decide,
-    cliques_observe,
-    cliques_status,
-    gangs,
-    groups_decide,
-    groups_observe,
-    groups_status,
-    render,
-    sets_decide,
-    sets_observe,
-    sets_status,
-)
-from holdfast.operators.podcliqueset.mandates import cliques_concerned, groups_concerned
+from holdfast.operators.podcliqueset import render
+from holdfast.operators.podcliqueset.cliques.decide import decide as decide_clique
+from holdfast.operators.podcliqueset.cliques.observe import OTHERS_BUDGETS
+from holdfast.operators.podcliqueset.cliques.observe import observe as observe_clique
+from holdfast.operators.podcliqueset.cliques.status import explain as explain_clique
+from holdfast.operators.podcliqueset.gangs.decide import decide as decide_gang
+from holdfast.operators.podcliqueset.gangs.observe import observe as observe_gang
+from holdfast.operators.podcliqueset.gangs.observe import of_clique, of_pod
+from holdfast.operators.podcliqueset.groups.decide import decide as decide_group
+from holdfast.operators.podcliqueset.groups.observe import observe as observe_group
+from holdfast.operators.podcliqueset.groups.status import explain as explain_group
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
+from holdfast.operators.podcliqueset.sets.decide import decide as decide_set
+from holdfast.operators.podcliqueset.sets.observe import observe as observe_set
+from holdfast.operators.podcliqueset.sets.status import explain as explain_set
+from holdfast.operators.podcliqueset.turns import on_changed_set
+from holdfast.runtime import disruption
 from holdfast.runtime.controllers import Controller, View, Watch
-
-__all__ = ["CONTROLLERS", "controllers"]
+from holdfast.runtime.status import Invalid
 
 IMAGE: Final = f"holdfast:{version('holdfast')}"
-"""What pods that start in an order wait with, unless somebody says otherwise."""
+"""The default image of the init container that waits for other PodCliques."""
 
 
 def _owning_set(part: Object, view: View) -> Iterable[Key]:
-    """The set that owns a part directly; what belongs to a scaling group is that group's to report."""
+    """The set that owns a part directly; a scaling group reports for its own PodCliques."""
     owner = part.controller
     return (Key(part.meta.namespace, owner.name),) if owner is not None and owner.kind == SETS.kind else ()
 
 
 def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
-    """The controllers of inference gangs; `image` is what an ordered start waits with."""
+    """The controllers; `image` is the image of the init container that waits for other PodCliques."""
     return (
         Controller(
             name="podcliqueset",
             resource=SETS,
-            # PodCliques and scaling groups are not children that are kept as they were rendered: they scale alone.
+            # PodCliques and scaling groups are written by themselves: whoever scales them owns their replicas.
             owns=(SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, SECRETS, SERVICES, AUTOSCALERS),
             watches=(Watch(resource=CLIQUES, keys=_owning_set), Watch(resource=GROUPS, keys=_owning_set)),
             writes=(CLIQUES, GROUPS),
             grants=render.GRANTS,
-            observe=sets_observe.observe,
-            decide=sets_decide.decide,
-            explain=sets_status.explain,
+            observe=observe_set,
+            decide=decide_set,
+            explain=explain_set,
+            invalid=Invalid(conditions={"Ready": False, "Blocked": True}),
         ),
         Controller(
             name="podcliquescalinggroup",
             resource=GROUPS,
             owns=(CLIQUES,),
-            watches=(Watch(resource=SETS, keys=groups_concerned),),
-            observe=groups_observe.observe,
-            decide=groups_decide.decide,
-            explain=groups_status.explain,
+            watches=(on_changed_set(GROUPS),),
+            observe=observe_group,
+            decide=decide_group,
+            explain=explain_group,
         ),
         Controller(
             name="podclique",
             resource=CLIQUES,
-            owns=(PODS,),
-            watches=(Watch(resource=SETS, keys=cliques_concerned),),
-            observe=cliques_observe.observe,
-            decide=partial(cliques_decide.decide, image=image),
-            explain=cliques_status.explain,
+            owns=(PODS, BUDGETS),
+            watches=(
+                on_changed_set(CLIQUES),
+                disruption.in_namespace_of_budget(CLIQUES),
+                disruption.on_changed_node(CLIQUES),
+            ),
+            indexes=(disruption.PODS_BY_NODE, OTHERS_BUDGETS),
+            observe=observe_clique,
+            decide=partial(decide_clique, image=image),
+            explain=explain_clique,
         ),
         Controller(
             name="podgang",
             resource=GANGS,
-            watches=(Watch(resource=PODS, keys=gangs.of_pod), Watch(resource=CLIQUES, keys=gangs.of_clique)),
+            watches=(Watch(resource=PODS, keys=of_pod), Watch(resource=CLIQUES, keys=of_clique)),
             reads=(SETS, GROUPS),
             writes=(PODS, GANGS),
-            observe=gangs.observe,
-            decide=gangs.decide,
+            observe=observe_gang,
+            decide=decide_gang,
         ),
     )
 

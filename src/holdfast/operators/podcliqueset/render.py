@@ -1,8 +1,9 @@
-"""The objects that a PodCliqueSet makes, as they should be: pure functions from its template.
+"""The objects of a PodCliqueSet, rendered from its template.
 
-PodCliques and PodCliqueScalingGroups have the replicas of the template when they are
-new; from then on they scale alone, so `kept` leaves that field out.  Owner references
-are added where objects are written.  This module must not know what exists.
+PodCliques and PodCliqueScalingGroups are created with the replicas of the template; from
+then on each is scaled by itself, so `without_replicas` leaves that field out.  Owner
+references are added where objects are written.  Pure.  This module must not know what
+exists.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from holdfast.kinds.grove.components import AutoScalingConfig
 from holdfast.kinds.grove.templates import CliqueTemplate, ScalingGroupTemplate
 from holdfast.operators.podcliqueset import labels, names, startup
 from holdfast.operators.podcliqueset.labels import Component
-from holdfast.operators.podcliqueset.reports import wire
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS
 from holdfast.operators.podcliqueset.templates import Layout, minimum, replicas
 from holdfast.runtime.controllers import Grant
+from holdfast.runtime.status import wire
 
 Manifest = dict[str, Any]
 
@@ -39,14 +40,14 @@ def manifest(resource: Resource, layout: Layout, name: str, marks: Mapping[str, 
 
 _SEE: Final = ("get", "list", "watch")
 GRANTS: Final = (Grant(resource=PODS, verbs=_SEE), Grant(resource=PODS, verbs=_SEE, part="status"))
-"""What the pods of a set may see: the pods that they start after."""
+"""The rights of the pods of a set: to read the pods that they start after."""
 
 
-# --- what a set has once, and once for each replica
+# --- once for a set, and once for each replica
 
 
 def identity(layout: Layout) -> Iterator[Manifest]:
-    """Who the pods of a set are, and what they may see: the pods that they start after."""
+    """The ServiceAccount of the pods of a set, with the right to read the pods that they start after."""
     name, role = layout.name, names.role(layout.name)
     yield manifest(SERVICE_ACCOUNTS, layout, name, labels.common(name, name, Component.SERVICE_ACCOUNT))
     rules = [{"apiGroups": [GRANTS[0].resource.group], "resources": [each.name for each in GRANTS], "verbs": [*_SEE]}]
@@ -72,12 +73,12 @@ def identity(layout: Layout) -> Iterator[Manifest]:
 
 
 def _plain(name: str) -> str:
-    """A name as the value of a label, which has no colons."""
+    """A name as the value of a label, which must not have colons."""
     return name.replace(":", "-")
 
 
 def service(layout: Layout, index: int) -> Manifest:
-    """The headless Service of a replica, by which its pods have names."""
+    """The headless Service of a replica, which gives its pods DNS names."""
     name = names.replica(layout.name, index)
     marks = labels.common(layout.name, name, Component.SERVICE) | {labels.SET_INDEX: str(index)}
     spec = {
@@ -92,7 +93,7 @@ def service(layout: Layout, index: int) -> Manifest:
 
 
 def clique(layout: Layout, template: CliqueTemplate, index: int, *, template_hash: str) -> Manifest:
-    """A PodClique that scales alone, in replica `index`."""
+    """A standalone PodClique, in replica `index`."""
     name = names.clique(layout.name, index, template.name)
     marks = {
         **template.labels,
@@ -180,8 +181,8 @@ def group(layout: Layout, template: ScalingGroupTemplate, index: int) -> Manifes
     return made
 
 
-def kept(made: Manifest) -> Manifest:
-    """A PodClique or scaling group as it is kept once it exists: its size is its own."""
+def without_replicas(made: Manifest) -> Manifest:
+    """A PodClique or scaling group that exists: `spec.replicas` belongs to whoever scales it."""
     return {**made, "spec": {field: value for field, value in made["spec"].items() if field != "replicas"}}
 
 
@@ -189,12 +190,12 @@ def kept(made: Manifest) -> Manifest:
 
 
 def base_gang(layout: Layout, index: int) -> Manifest:
-    """The PodGang of what must run of a replica."""
+    """The base PodGang of a replica: everything up to minAvailable."""
     return _gang(layout, names.replica(layout.name, index), index, {})
 
 
 def scaled_gang(layout: Layout, template: ScalingGroupTemplate, *, index: int, group_index: int) -> Manifest:
-    """The PodGang of a scaling group's replica beyond its minimum."""
+    """The PodGang of a replica of a scaling group beyond minAvailable."""
     group_name = names.group(layout.name, index, template.name)
     name = names.scaled_gang(group_name, group_index, minimum=minimum(template))
     marks = {
@@ -220,7 +221,7 @@ def _gang(layout: Layout, name: str, index: int, marks: Mapping[str, str]) -> Ma
 
 
 def _scheduler(layout: Layout) -> str:
-    """The scheduler that all cliques share; empty where none is named."""
+    """The `schedulerName` that all cliques have; empty where none is set."""
     named = (str(clique.spec.pod_spec.get("schedulerName") or "") for clique in layout.cliques)
     return next(filter(None, named), "")
 
@@ -229,7 +230,7 @@ def _scheduler(layout: Layout) -> str:
 
 
 def autoscalers(layout: Layout, index: int) -> Iterator[Manifest]:
-    """An autoscaler for each clique and scaling group of a replica that asks for one."""
+    """A HorizontalPodAutoscaler for each clique and scaling group of a replica that has a configuration for one."""
     for template in layout.standalone:
         if template.spec.auto_scaling_config is not None:
             name = names.clique(layout.name, index, template.name)

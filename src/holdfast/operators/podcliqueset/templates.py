@@ -1,7 +1,7 @@
-"""A PodCliqueSet as its objects need it: cliques and groups by name, with what the API leaves open decided.
+"""A PodCliqueSet, typed: its cliques and scaling groups by name, with the defaults of the API.
 
-Typed objects may not have met an API server's defaults, so what is unset is decided
-here, once.  This module must not know the objects that are made from a template.
+An object may have been stored without the defaults of an API server, so they are applied
+here as well.  This module must not know the objects that are rendered from a template.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from datetime import timedelta
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from holdfast.client.objects import Object, decoder
+import msgspec
+
+from holdfast.client.objects import Object, Undecodable, decoder
 from holdfast.kinds.grove.components import RollingUpdate
 from holdfast.kinds.grove.sets import (
     CliqueStartupType,
@@ -28,7 +30,7 @@ TERMINATION_DELAY: Final = "4h"
 
 
 class Layout:
-    """What a PodCliqueSet asks for."""
+    """The spec of a PodCliqueSet."""
 
     def __init__(self, pod_clique_set: PodCliqueSet) -> None:
         self.set = pod_clique_set
@@ -82,7 +84,7 @@ class Layout:
 
     @cached_property
     def pod_templates(self) -> dict[str, dict[str, Any]]:
-        """What the pods of each clique are made from."""
+        """The pod template of each clique."""
         priority = self.template.priority_class_name
         return {clique.name: hashes.template_of(clique, priority_class=priority) for clique in self.cliques}
 
@@ -92,7 +94,7 @@ class Layout:
         recorded = None if status is None else status.current_generation_hash
         return hashes.generation_hash(self.pod_templates, recorded=recorded)
 
-    # --- how it is operated
+    # --- operation
 
     @property
     def startup(self) -> CliqueStartupType:
@@ -107,8 +109,13 @@ class Layout:
         return self.strategy.type is UpdateStrategyType.ON_DELETE
 
     def rolling_update(self, part: CliqueTemplate | ScalingGroupTemplate) -> RollingUpdate | None:
-        """How far an update may disturb a part, if anybody said so."""
+        """The bounds of an update of a part, where the user set any."""
         return part.rolling_update or self.strategy.rolling_update
+
+    @property
+    def manages_budgets(self) -> bool:
+        """Whether the operator keeps a PodDisruptionBudget for each PodClique."""
+        return self.strategy.disruption_budget != "Unmanaged"
 
     @property
     def termination_delay(self) -> timedelta:
@@ -121,8 +128,11 @@ class Layout:
 
 
 def read(obj: Object) -> Layout:
-    """The layout of a set as it came; many read the same one, so what was made of it is kept."""
-    return _read(obj.raw)
+    """The layout of a set; cached, because every part of the set reads it.  Raises `Undecodable`."""
+    try:
+        return _read(obj.raw)
+    except msgspec.ValidationError as error:
+        raise Undecodable(obj.ref, str(error)) from None
 
 
 @lru_cache(maxsize=256)
@@ -131,13 +141,13 @@ def _read(raw: bytes) -> Layout:
 
 
 def replicas(part: CliqueTemplate | ScalingGroupTemplate) -> int:
-    """How many pods, or copies, a part begins with."""
+    """How many pods or replicas a part is created with."""
     asked = part.spec.replicas if isinstance(part, CliqueTemplate) else part.replicas
     return 1 if asked is None else asked
 
 
 def minimum(part: CliqueTemplate | ScalingGroupTemplate) -> int:
-    """How many of a part must run: all pods of a clique, and one copy of a group, unless it says otherwise."""
+    """minAvailable of a part: by default all pods of a clique, and one replica of a scaling group."""
     if isinstance(part, ScalingGroupTemplate):
         return part.min_available or 1
     return part.spec.min_available or replicas(part)

@@ -1,7 +1,7 @@
-"""The verbs of a PodCliqueSet: what each of them sets, or why there is none.
+"""The verbs of a PodCliqueSet: what each of them changes, or why it is not supported.
 
-Pure.  A set keeps nothing of what it was before and its updates have no steps, so there is
-nothing to undo, promote or abort; where it stands is `rollout_gangs`' matter.
+Pure.  A set keeps no earlier template and its updates have no steps, so there is nothing
+to undo, promote or abort.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, 
 from holdfast.runtime.controllers import PAUSED
 
 RESTARTED_AT: Final = "holdfast.dev/restarted-at"
-"""The annotation of cliques, and so of their pods, by which a template is another one though nothing else is."""
+"""The annotation of cliques and their pods that `restart` sets, so that the template is a new one."""
 
 _PAUSE: Final = (
-    "the replica that is being updated is finished, and no other begins; lost pods are replaced, "
-    "but the set itself is neither changed, scaled nor repaired before it is resumed"
+    "the update of the current replica is finished, and no other begins; lost pods are replaced, "
+    "but the set itself is neither changed, scaled nor repaired until it is resumed"
 )
 _IDLE: Final = (
     "nothing is under way; lost pods are replaced, but the set itself is neither changed, scaled nor repaired "
-    "before it is resumed"
+    "until it is resumed"
 )
-_AGAIN: Final = "apply the manifest from before: what was not reached yet stays as it is, and the rest returns"
+_AGAIN: Final = "apply the earlier manifest: only pods that were already updated are replaced"
 
 
 def _annotated(value: str | None) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def resume(case: Case) -> Answer:
 
 def restart(case: Case) -> Answer:
     moment, cliques = times.format(case.now), case.object.wire()["spec"]["template"]["cliques"]
-    # A merge patch takes lists as a whole; that nothing in it is older than the object, its version sees to.
+    # A merge patch replaces the whole list; the resourceVersion of the patch protects changes of others.
     stamped = [{**each, "annotations": {**(each.get("annotations") or {}), RESTARTED_AT: moment}} for each in cliques]
     if stamped == cliques:
         return Already("already restarted this second")
@@ -62,7 +62,7 @@ def _restart_notes(obj: Object) -> list[str]:
     if is_left_alone(obj):
         notes.append("it is paused, so nothing happens before it is resumed")
     if strategy is not None and strategy.type is UpdateStrategyType.ON_DELETE:
-        notes.append("its updateStrategy is OnDelete, so pods are replaced when somebody deletes them")
+        notes.append("its updateStrategy is OnDelete, so pods are replaced when you delete them")
     return notes
 
 
@@ -78,22 +78,22 @@ ROLLOUT: Final = RolloutKind(
     verbs={"pause": pause, "resume": resume, "restart": restart},
     unsupported={
         "promote": Refusal(
-            "an update of a PodCliqueSet has no steps that wait for anybody: one replica follows the other",
+            "an update of a PodCliqueSet has no steps that need an approval: one replica follows the other",
             "'pause' holds it before the next replica",
         ),
-        "abort": Refusal("a PodCliqueSet keeps no earlier template that could return", _AGAIN),
+        "abort": Refusal("a PodCliqueSet keeps no earlier template to return to", _AGAIN),
         "retry": Refusal(
             "no template of a PodCliqueSet is ever rejected",
             "'restart' replaces the pods; 'status' says what it waits for",
         ),
-        "undo": Refusal("a PodCliqueSet keeps no earlier template that could return", _AGAIN),
+        "undo": Refusal("a PodCliqueSet keeps no earlier template to return to", _AGAIN),
         "history": Refusal(
-            "a PodCliqueSet keeps no earlier templates, only the hash of the one that is wanted",
-            "'status' says how far it is; what it was before is in the history of your manifests",
+            "a PodCliqueSet keeps no earlier templates, only the hash of the wanted one",
+            "'status' shows the update; earlier templates are in the history of your manifests",
         ),
         "plan": Refusal(
-            "a PodCliqueSet cannot be planned yet: its parts are decided about one by one, when their turn comes",
-            "'status' shows each part as it is updated; a server says by 'apply --dry-run=server' what it accepts",
+            "a PodCliqueSet has no plan yet: each part is updated by a controller of its own",
+            "'status' shows each part, and whether its floor is lowered; 'apply --dry-run=server' checks the manifest",
         ),
     },
 )

@@ -1,7 +1,7 @@
-"""The rollout of a PodCliqueSet: where it stands, and its replicas, their parts and pods as a tree.
+"""How the rollout of a PodCliqueSet is shown: its state, and its replicas with their parts and pods as a tree.
 
-Pure.  The world is read by the operator's own eyes, so that what counts as available or
-updated here is what does there.
+Pure.  It reads the world with the operator's own `observe`, so that available and updated
+mean the same in both.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from holdfast.kinds.grove.sets import PodCliqueSet, PodCliqueSetStatus
 from holdfast.kinds.grove.templates import CliqueTemplate, ScalingGroupTemplate
 from holdfast.meta import durations, times
 from holdfast.meta.objects import Key
-from holdfast.operators.podcliqueset import groups_observe, labels, names, sets_observe
-from holdfast.operators.podcliqueset.parts import Clique, Group
-from holdfast.operators.podcliqueset.reasons import Why
-from holdfast.operators.podcliqueset.reports import READY, UPDATE
+from holdfast.operators.podcliqueset import labels, names
+from holdfast.operators.podcliqueset.groups.observe import observe as observe_group
+from holdfast.operators.podcliqueset.part_status import Clique, Group
+from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
 from holdfast.operators.podcliqueset.resources import CLIQUES
-from holdfast.operators.podcliqueset.sets_observe import SetReplica
-from holdfast.operators.podcliqueset.sets_status import BLOCKED, PROGRESSING, TOPOLOGY
+from holdfast.operators.podcliqueset.sets.observe import SetReplica
+from holdfast.operators.podcliqueset.sets.observe import observe as observe_set
+from holdfast.operators.podcliqueset.sets.status import BLOCKED, PROGRESSING, TOPOLOGY
+from holdfast.operators.podcliqueset.status import READY, UPDATE
 from holdfast.operators.podcliqueset.templates import Layout, replicas
 from holdfast.operators.rollouts import (
     Demo,
@@ -55,19 +57,21 @@ from holdfast.views.rollouts import (
 )
 from holdfast.views.trees import NEW, OLD, Branch, Pod, Tree, leaves
 
-_FOR_GOOD: Final = frozenset({Why.INVALID.value, Code.NO_DISRUPTION_BUDGET.value, "ChildConflict", "Invalid"})
-"""Blocked until somebody changes something; anything else ends by itself, as when a node has room again."""
+_FOR_GOOD: Final = frozenset(
+    {PodCliqueSetReason.INVALID.value, Code.NO_DISRUPTION_BUDGET.value, "ChildConflict", "Invalid"}
+)
+"""Reasons of `Blocked` that need a change by the user; others end by themselves, as when a node has room again."""
 
 _PAUSED: Final = Because(
     Code.PAUSED.value,
-    f"it is paused by the annotation {PAUSED}: the replica that is being updated is finished, and nothing else begins",
+    f"it is paused by the annotation {PAUSED}: the update of the current replica is finished, and no other begins",
 )
-_PHASES: Final = {Why.CREATING.value: "Creating", Why.DEGRADED.value: "Degraded"}
+_PHASES: Final = {PodCliqueSetReason.CREATING.value: "Creating", PodCliqueSetReason.DEGRADED.value: "Degraded"}
 
 
 @dataclass(frozen=True, slots=True)
 class Gangs:
-    """A set, and the replicas that it should have."""
+    """A set, and the replicas that should exist."""
 
     set: PodCliqueSet
     layout: Layout
@@ -75,7 +79,7 @@ class Gangs:
 
     @classmethod
     def of(cls, observed: Observed) -> Gangs:
-        world = sets_observe.observe(observed.view, observed.object.key)
+        world = observe_set(observed.view, observed.object.key)
         decoded = observed.object.decode(PodCliqueSet)
         return cls(decoded, Layout(decoded), () if world is None else world.replicas)
 
@@ -84,7 +88,8 @@ class Gangs:
         return self.set.status or PodCliqueSetStatus()
 
     @property
-    def turn(self) -> int | None:
+    def updating(self) -> int | None:
+        """The index of the replica that is being updated."""
         return currently_updating_replica(self.set)
 
 
@@ -93,7 +98,7 @@ def fresh(obj: Object) -> bool:
     return generation_seen(obj, None if status is None else status.observed_generation)
 
 
-# --- where it stands
+# --- its state
 
 
 def standing(observed: Observed) -> Standing:
@@ -132,7 +137,7 @@ def _state(gangs: Gangs) -> RolloutState:
         return RolloutState.BLOCKED
     if is_rolling_update_in_progress(gangs.set):
         return RolloutState.UNDER_WAY
-    if said(condition(status, UPDATE)).code == Why.OUTDATED.value:
+    if said(condition(status, UPDATE)).code == PodCliqueSetReason.OUTDATED.value:
         return RolloutState.WAITING
     whole = status.available_replicas == status.updated_replicas == gangs.layout.replicas
     return RolloutState.COMPLETED if whole and holds(status, READY) else RolloutState.UNDER_WAY
@@ -147,44 +152,44 @@ def _phase(gangs: Gangs) -> str:
 
 
 def _because(status: PodCliqueSetStatus) -> Because:
-    """The first of its conditions that has something to say."""
+    """The first of its conditions that is True."""
     for type in (BLOCKED, UPDATE, PROGRESSING):
         if (found := holds(status, type)) is not None:
             return said(found)
     outdated = said(condition(status, UPDATE))
-    return outdated if outdated.code == Why.OUTDATED.value else said(condition(status, READY))
+    return outdated if outdated.code == PodCliqueSetReason.OUTDATED.value else said(condition(status, READY))
 
 
 def _floors(gangs: Gangs) -> Iterator[Floor]:
-    """The minimum of each part, those of the replica that is being updated first."""
-    for each in sorted(gangs.replicas, key=lambda replica: replica.index != gangs.turn):
+    """The floor of each part, those of the replica that is being updated first."""
+    for each in sorted(gangs.replicas, key=lambda replica: replica.index != gangs.updating):
         for part in each.parts:
             ready = part.status.ready_replicas if isinstance(part, Clique) else part.status.available_replicas
             yield Floor(
                 name=part.name,
                 ready=ready or 0,
                 desired=part.spec.replicas,
-                floor=min(part.spec.min_available, part.spec.replicas),
+                floor=part.floor if part.status.floor is not None else min(part.spec.min_available, part.spec.replicas),
             )
 
 
 def _due(gangs: Gangs) -> datetime | None:
-    """When the first part that is being updated is late."""
+    """When the progress deadline of the first part that is being updated passes."""
     parts = (part for replica in gangs.replicas for part in replica.parts)
     moments = (
-        times.parse(progress.last_progress_at) + durations.parse(wish.progress_deadline)
+        times.parse(progress.last_progress_at) + durations.parse(bounds.progress_deadline)
         for part in parts
         if (progress := part.status.update_progress) is not None
         and progress.update_ended_at is None
         and progress.last_progress_at
-        and (wish := _wish(gangs.layout, part.metadata.labels.get(labels.TEMPLATE, ""))) is not None
-        and wish.progress_deadline
+        and (bounds := _bounds(gangs.layout, part.metadata.labels.get(labels.TEMPLATE, ""))) is not None
+        and bounds.progress_deadline
     )
     return min(moments, default=None)
 
 
-def _wish(layout: Layout, template: str) -> RollingUpdate | None:
-    """How far an update may disturb a clique or a scaling group, if anybody said so."""
+def _bounds(layout: Layout, template: str) -> RollingUpdate | None:
+    """The bounds of an update of a clique or a scaling group, where the user set any."""
     found = layout.by_name.get(template) or layout.group(template)
     return None if found is None else layout.rolling_update(found)
 
@@ -193,7 +198,11 @@ def _facts(gangs: Gangs) -> Iterator[str]:
     if is_rolling_update_in_progress(gangs.set):
         updated, total = update_progress(gangs.set)
         yield f"{updated:,} of {count(total)} updated"
-        yield "the next replica is being chosen" if gangs.turn is None else f"replica {gangs.turn} is being updated"
+        yield (
+            "the next replica is being selected"
+            if gangs.updating is None
+            else f"replica {gangs.updating} is being updated"
+        )
 
 
 def _more(gangs: Gangs) -> dict[str, Any]:
@@ -201,7 +210,7 @@ def _more(gangs: Gangs) -> dict[str, Any]:
     progress = gangs.status.rolling_update_progress
     return {
         "rollingUpdateInProgress": is_rolling_update_in_progress(gangs.set),
-        "currentlyUpdatingReplica": gangs.turn,
+        "currentlyUpdatingReplica": gangs.updating,
         "updateProgress": {"updated": updated, "total": total},
         "updatedPodCliques": [] if progress is None else list(progress.updated_pod_cliques),
         "updatedPodCliqueScalingGroups": [] if progress is None else list(progress.updated_pod_clique_scaling_groups),
@@ -212,7 +221,7 @@ def _more(gangs: Gangs) -> dict[str, Any]:
 
 
 Place = tuple[str, int | None]
-"""A part of a replica: a clique of its own, or a scaling group and which copy of it."""
+"""A part of a replica: a standalone clique, or a scaling group and the index of its replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +229,7 @@ class Replica:
     """One replica of a set, with its pods.
 
     wanted  the template hashes that its pods should have, by clique
-    pods    those that it has, by part
+    pods    those that exist, by part
     """
 
     gangs: Gangs
@@ -232,7 +241,7 @@ class Replica:
 
     @property
     def updating(self) -> bool:
-        return self.index == self.gangs.turn
+        return self.index == self.gangs.updating
 
     def branch(self) -> Branch:
         if self.replica is None:
@@ -253,11 +262,11 @@ class Replica:
         for clique in layout.standalone:
             yield self._clique(clique)
         for group in layout.groups:
-            copies = {number for name, number in self.pods if name == group.name and number is not None}
-            for number in sorted(copies | set(range(self._copies(group)))):
-                yield self._copy(group, number)
+            indices = {number for name, number in self.pods if name == group.name and number is not None}
+            for number in sorted(indices | set(range(self._group_replicas(group)))):
+                yield self._group_replica(group, number)
 
-    def _copies(self, template: ScalingGroupTemplate) -> int:
+    def _group_replicas(self, template: ScalingGroupTemplate) -> int:
         if self.replica is None:
             return 0
         group = self.replica.groups.get(template.name)
@@ -268,16 +277,16 @@ class Replica:
         doing = None if found is None else found.doing
         made = self._grown((template.name, None), (template,), names.clique(*self._named, template.name))
         floor = "" if found is None else f"floor {found.spec.min_available}"
-        return replace(made, note=floor, **_told(doing is not None, "" if doing is None else doing.message or ""))
+        return replace(made, note=floor, **_marked(doing is not None, "" if doing is None else doing.message or ""))
 
-    def _copy(self, template: ScalingGroupTemplate, number: int) -> Branch:
+    def _group_replica(self, template: ScalingGroupTemplate, number: int) -> Branch:
         found = None if self.replica is None else self.replica.groups.get(template.name)
         doing = None if found is None else found.doing
         members = self.gangs.layout.members(template)
         made = self._grown((template.name, number), members, f"{names.group(*self._named, template.name)}-{number}")
         if doing is None or number != (_selected(found) or 0):
             return made
-        return replace(made, **_told(_selected(found) is not None, doing.message or ""))
+        return replace(made, **_marked(_selected(found) is not None, doing.message or ""))
 
     @property
     def _named(self) -> tuple[str, int]:
@@ -287,12 +296,12 @@ class Replica:
         """A part with its pods, of one or more cliques."""
         pods = self.pods.get(place, ())
         title, number = place
-        wish = _wish(self.gangs.layout, title)
+        bounds = _bounds(self.gangs.layout, title)
         children = leaves(
             pods,
             index=lambda pod: NEW if self._is_new(pod) else OLD,
             now=self.now,
-            min_ready=timedelta(seconds=(wish.min_ready_seconds or 0) if wish is not None else 0),
+            min_ready=timedelta(seconds=(bounds.min_ready_seconds or 0) if bounds is not None else 0),
         )
         return Branch(
             name=title if number is None else f"{title} {number}",
@@ -307,19 +316,19 @@ class Replica:
         return marks.get(labels.TEMPLATE_HASH) == self.wanted.get(marks.get(labels.TEMPLATE, ""))
 
 
-def _told(updating: bool, why: str) -> dict[str, Any]:
+def _marked(updating: bool, why: str) -> dict[str, Any]:
     return {"marks": ("updating",) if updating else (), "why": why, "urgent": updating}
 
 
 def _selected(group: Group | None) -> int | None:
-    """The copy of a group that is being replaced."""
+    """The replica of a scaling group that the update stopped last."""
     progress = None if group is None else group.status.update_progress
     chosen = None if progress is None else progress.ready_replica_indices_selected_to_update
     return None if chosen is None else chosen.current
 
 
 def _images(templates: Sequence[CliqueTemplate], old: Sequence[Pod]) -> tuple[str, ...]:
-    """What runs; where that is changed, the first image that is, from what to what."""
+    """The image of a part; where it changes, the first that does, with the image before."""
     for template in templates:
         wanted = [str(each.get("image", "")) for each in template.spec.pod_spec.get("containers") or ()]
         before = next((pod for pod in old if pod.metadata.labels.get(labels.TEMPLATE) == template.name), None)
@@ -333,7 +342,7 @@ def _images(templates: Sequence[CliqueTemplate], old: Sequence[Pod]) -> tuple[st
 
 
 def tree(observed: Observed, now: datetime) -> Tree:
-    """Replicas, in the order of their indices; each with its parts, and they with their pods."""
+    """Replicas in the order of their indices, each with its parts and their pods."""
     gangs = Gangs.of(observed)
     layout = gangs.layout
     grouped: dict[int, dict[Place, list[Pod]]] = {}
@@ -357,13 +366,13 @@ def tree(observed: Observed, now: datetime) -> Tree:
 
 
 def _focused(standing: Standing, gangs: Gangs) -> Standing:
-    """With what the first part waits for as the reason: what the others do is told where they are shown."""
-    current = next((replica for replica in gangs.replicas if replica.index == gangs.turn), None)
+    """With what the first part waits for as the reason; the reasons of the others are beside them in the tree."""
+    current = next((replica for replica in gangs.replicas if replica.index == gangs.updating), None)
     doing = None if current is None else next((part for part in current.parts if part.doing is not None), None)
-    if doing is None or standing.because.code != Why.ROLLING.value:
+    if doing is None or standing.because.code != PodCliqueSetReason.ROLLING.value:
         return standing
-    told = said(doing.doing)
-    return replace(standing, because=replace(told, message=f"{doing.name}: {told.message}"))
+    because = said(doing.doing)
+    return replace(standing, because=replace(because, message=f"{doing.name}: {because.message}"))
 
 
 def _wanted(observed: Observed, replica: SetReplica | None) -> dict[str, str]:
@@ -372,13 +381,13 @@ def _wanted(observed: Observed, replica: SetReplica | None) -> dict[str, str]:
         return {}
     found = dict(replica.hashes)
     for group in replica.groups.values():
-        world = groups_observe.observe(observed.view, Key(observed.object.key.namespace, group.name))
+        world = observe_group(observed.view, Key(observed.object.key.namespace, group.name))
         found |= {} if world is None else world.hashes
     return found
 
 
 def _size(gangs: Gangs) -> int:
-    """How many pods there should be."""
+    """How many pods should exist."""
     layout, total = gangs.layout, 0
     for replica in gangs.replicas:
         for clique in layout.standalone:
@@ -386,8 +395,8 @@ def _size(gangs: Gangs) -> int:
             total += replicas(clique) if known is None else known.spec.replicas
         for group in layout.groups:
             there = replica.groups.get(group.name)
-            copies = replicas(group) if there is None else there.spec.replicas
-            total += copies * sum(map(replicas, layout.members(group)))
+            number = replicas(group) if there is None else there.spec.replicas
+            total += number * sum(map(replicas, layout.members(group)))
     return total
 
 

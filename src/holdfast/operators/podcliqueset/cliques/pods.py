@@ -1,7 +1,4 @@
-"""The pods of a PodClique as their owner sees them, and which of them goes first.
-
-Pure.  This module must not know why a pod goes.
-"""
+"""The pods of a PodClique, and in which order surplus ones are stopped.  Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import msgspec
 from holdfast.client import pods
 from holdfast.meta import times
 from holdfast.operators.podcliqueset import labels
-from holdfast.operators.podcliqueset.pod_render import GATE
+from holdfast.operators.podcliqueset.cliques.render import GATE
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -39,7 +36,7 @@ class _Container(pods.ContainerStatus, frozen=True, rename="camel", gc=False):
 
     @property
     def crashed(self) -> bool:
-        """Its run before this one, or this one, ended badly."""
+        """Its last run, or the one before, ended with an error."""
         return any(each.terminated is not None and each.terminated.exit_code for each in (self.state, self.last_state))
 
 
@@ -52,7 +49,7 @@ class _Status(pods.PodStatus, frozen=True, rename="camel", gc=False):
 
 
 class Pod(pods.Pod, frozen=True, rename="camel", gc=False):
-    """What a PodClique reads of one of its pods, beside what every owner does."""
+    """A pod, as far as its PodClique reads it."""
 
     spec: _Spec = _Spec()
     status: _Status = _Status()
@@ -82,14 +79,14 @@ class Pod(pods.Pod, frozen=True, rename="camel", gc=False):
         return any(gate.name == GATE for gate in self.spec.scheduling_gates)
 
     @property
-    def unplaceable(self) -> bool:
-        """A scheduler has said that there is no room for it."""
+    def unschedulable(self) -> bool:
+        """The scheduler reports that it finds no node for it."""
         condition = self.condition("PodScheduled")
         return condition is not None and condition.status == "False" and condition.reason == "Unschedulable"
 
     @property
     def failing(self) -> bool:
-        """Not ready, and not because it is still starting: a container of it ended badly, or has started long since."""
+        """Scheduled and not ready, and not starting either: a container ended with an error, or has started."""
         if self.ready or not self.scheduled:
             return False
         return any(each.crashed or each.started for each in self.status.container_statuses)
@@ -99,7 +96,7 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1}
 
 
 def expendable(pod: Pod, *, wanted: str) -> tuple[bool, int, bool, bool, float, str]:
-    """By what pods are sorted when there are too many: those that are missed least go first, the newest of equals."""
+    """The order in which surplus pods are stopped: those not ready first, then outdated ones, then the newest."""
     return (
         pod.scheduled,
         _PHASES.get(pod.status.phase, 2),

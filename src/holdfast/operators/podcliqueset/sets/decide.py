@@ -1,7 +1,6 @@
-"""What is done for a PodCliqueSet next: its objects made, kept and deleted, and what is said of it.
+"""What the controller does for a PodCliqueSet next: which objects it creates, patches and deletes.
 
-This module turns what is wanted into children and writes; it must not know how the
-parts of a replica are updated.
+The parts update themselves when the set has selected their replica.
 """
 
 from __future__ import annotations
@@ -10,17 +9,19 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from holdfast.client.objects import Object
 from holdfast.client.resources import Resource
 from holdfast.kernel.children import Desired
 from holdfast.kernel.outcomes import Done, Outcome, Permanent, until
 from holdfast.meta.objects import owner_reference
-from holdfast.operators.podcliqueset import render, sets_status
-from holdfast.operators.podcliqueset.keeping import patched
-from holdfast.operators.podcliqueset.reasons import Why
+from holdfast.operators.podcliqueset import render
+from holdfast.operators.podcliqueset.patching import patched
+from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS
-from holdfast.operators.podcliqueset.sets_observe import World
-from holdfast.operators.podcliqueset.sets_termination import Termination, termination
-from holdfast.operators.podcliqueset.sets_update import course
+from holdfast.operators.podcliqueset.sets import status
+from holdfast.operators.podcliqueset.sets.observe import World
+from holdfast.operators.podcliqueset.sets.termination import Termination, termination
+from holdfast.operators.podcliqueset.sets.update import update
 from holdfast.operators.podcliqueset.validate import problems
 from holdfast.runtime.decisions import Create, Decision, Delete, Write
 
@@ -28,24 +29,24 @@ from holdfast.runtime.decisions import Create, Decision, Delete, Write
 def decide(world: World, now: datetime) -> Decision:
     found = problems(world.layout)
     if found:
-        raise Permanent(Why.INVALID.value, "; ".join(map(str, found)))
+        raise Permanent(PodCliqueSetReason.INVALID.value, "; ".join(map(str, found)))
     ending = termination(world, now)
-    going = course(world, now, ending=ending.indices)
-    status, notices = sets_status.report(world, going, ending, now)
+    made = update(world, now, recreated=ending.indices)
+    reported, notices = status.report(world, made, ending, now)
     if world.before.current_generation_hash is None:
-        # What is wanted is written down before anything is made from it: the parts go by it.
-        return Decision(status=status)
+        # The parts read the wanted generation from the status, so it is there before they are.
+        return Decision(status=reported)
     return Decision(
-        children=tuple(Desired(made) for made in children(world)),
+        children=tuple(Desired(each) for each in children(world)),
         writes=tuple(_writes(world, ending)),
-        status=status,
+        status=reported,
         notices=notices,
         outcome=_outcome(ending, now),
     )
 
 
 def children(world: World) -> Iterator[dict[str, Any]]:
-    """What a set has beside its parts and their gangs; what belongs to replicas that are too many is not wanted."""
+    """The objects of a set beside its parts and their gangs; those of surplus replicas are not among them."""
     layout = world.layout
     yield from render.identity(layout)
     for index in range(layout.replicas):
@@ -58,9 +59,9 @@ def _writes(world: World, ending: Termination) -> Iterator[Write]:
     for index in range(layout.replicas):
         for clique in layout.standalone:
             made = render.clique(layout, clique, index, template_hash=world.hashes[clique.name])
-            yield from _kept(world, CLIQUES, made, owner)
+            yield from _part(world, CLIQUES, made, owner)
         for group in layout.groups:
-            yield from _kept(world, GROUPS, render.group(layout, group, index), owner)
+            yield from _part(world, GROUPS, render.group(layout, group, index), owner)
     names = {each.meta.name for each in ending.delete}
     for each in ending.delete:
         yield _deletion(CLIQUES, each, "its replica was incomplete for longer than terminationDelay")
@@ -71,20 +72,20 @@ def _writes(world: World, ending: Termination) -> Iterator[Write]:
                     yield _deletion(kind, world.objects[kind.kind, part.name], "the set has fewer replicas")
 
 
-def _kept(world: World, resource: Resource, made: dict[str, Any], owner: dict[str, Any]) -> Iterator[Write]:
+def _part(world: World, resource: Resource, made: dict[str, Any], owner: dict[str, Any]) -> Iterator[Write]:
     have = world.objects.get((resource.kind, made["metadata"]["name"]))
     if have is None:
         made["metadata"]["ownerReferences"] = [owner]
         yield Create(because="a replica lacks it", resource=resource, manifest=made)
     elif not have.deleting:
-        yield from patched(have, render.kept(made))
+        yield from patched(have, render.without_replicas(made))
 
 
-def _deletion(resource: Resource, obj: Any, because: str) -> Delete:
+def _deletion(resource: Resource, obj: Object, because: str) -> Delete:
     return Delete(because=because, resource=resource, key=obj.key, uid=obj.uid)
 
 
 def _outcome(ending: Termination, now: datetime) -> Outcome:
     if ending.next_at is None:
         return Done()
-    return until(ending.next_at, now=now, because="a replica is incomplete and may stay so until then")
+    return until(ending.next_at, now=now, because="a replica is incomplete; it is recreated after terminationDelay")

@@ -1,4 +1,4 @@
-"""The world of one PodCliqueSet: its replicas, by the PodCliques and scaling groups that they have."""
+"""The world of one PodCliqueSet: its replicas, each with its PodCliques and scaling groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.client.objects import Object
 from holdfast.kinds.grove.sets import PodCliqueSetStatus
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import hashes, labels
-from holdfast.operators.podcliqueset.parts import Clique, Group
+from holdfast.operators.podcliqueset.part_status import Clique, Group, Part
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
 from holdfast.operators.podcliqueset.templates import Layout, read
 from holdfast.runtime.controllers import View
@@ -18,10 +18,10 @@ from holdfast.runtime.controllers import View
 
 @dataclass(frozen=True, kw_only=True)
 class SetReplica:
-    """One replica of a set: the parts that it should have, and those that it has.
+    """One replica of a set: the parts that it should have, and those that exist.
 
-    hashes      the templates that its standalone cliques should have, in the order of the template
-    group_names the scaling groups that it should have, likewise
+    hashes       the template hashes that its standalone cliques should have, in the order of the template
+    group_names  the scaling groups that it should have, likewise
     """
 
     index: int
@@ -33,7 +33,7 @@ class SetReplica:
 
     @cached_property
     def updated_cliques(self) -> tuple[str, ...]:
-        """Names of the PodCliques of which all pods have what the generation wants."""
+        """Names of the PodCliques of which all pods have the wanted template."""
         return tuple(
             clique.name
             for template, wanted in self.hashes.items()
@@ -44,7 +44,7 @@ class SetReplica:
 
     @cached_property
     def updated_groups(self) -> tuple[str, ...]:
-        """Names of the scaling groups of which all replicas have what the generation wants."""
+        """Names of the scaling groups of which all replicas have the wanted template."""
         return tuple(
             group.name
             for template in self.group_names
@@ -52,8 +52,8 @@ class SetReplica:
         )
 
     @cached_property
-    def parts(self) -> tuple[Clique | Group, ...]:
-        """The parts that it has and should have, in the order of the template."""
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that exist and should, in the order of the template."""
         cliques = (self.cliques[name] for name in self.hashes if name in self.cliques)
         return (*cliques, *(self.groups[name] for name in self.group_names if name in self.groups))
 
@@ -64,11 +64,11 @@ class SetReplica:
 
     @cached_property
     def available(self) -> bool:
-        return self.whole and all(part.ready if isinstance(part, Clique) else part.available for part in self.parts)
+        return self.whole and all(part.available for part in self.parts)
 
     @cached_property
     def current(self) -> bool:
-        """Everything in it has what the generation wants."""
+        """All of its parts are updated."""
         return len(self.updated_cliques) == len(self.hashes) and len(self.updated_groups) == len(self.group_names)
 
     @cached_property
@@ -76,8 +76,8 @@ class SetReplica:
         return self.available and self.current
 
     @property
-    def placed(self) -> bool:
-        """Some pod of it has a node."""
+    def scheduled_in_part(self) -> bool:
+        """At least one pod of it is scheduled."""
         return any(part.status.scheduled_replicas for part in self.parts)
 
     @property
@@ -86,23 +86,23 @@ class SetReplica:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """The parts that it lacks to be available, by name: how much each lacks changes with every pod."""
+        """Names of the parts that are missing or not available; without numbers, which change with every pod."""
         missing = [name for name in self.hashes if name not in self.cliques]
         missing += [name for name in self.group_names if name not in self.groups]
-        short = [part.name for part in self.parts if not (part.ready if isinstance(part, Clique) else part.available)]
+        short = [part.name for part in self.parts if not part.available]
         return (*missing, *short)
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
     """
-    object   the PodCliqueSet as it came
-    layout   what it asks for
+    object   the PodCliqueSet as it was read
+    layout   the same, typed
     cliques  its standalone PodCliques by index and clique
     groups   its scaling groups by index and name
-    objects  both, as they came, by kind and name
+    objects  both, as they were read, by kind and name
     all      every PodClique of it, also those of scaling groups
-    hashes   the templates that its standalone cliques should have
+    hashes   the template hashes that its standalone cliques should have
     """
 
     object: Object
@@ -129,12 +129,28 @@ class World:
 
     @cached_property
     def replicas(self) -> tuple[SetReplica, ...]:
-        """The replicas that there should be."""
+        """The replicas that should exist."""
         return tuple(self.replica(index) for index in range(self.layout.replicas))
+
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """Names of the parts of which an update to the wanted templates replaces pods."""
+        found = set()
+        wanted: dict[tuple[str, str], str] = {}
+        for clique in map(Clique.of, self.all):
+            known = clique.template, clique.template_hash
+            if clique.deleting or clique.template not in self.layout.pod_templates:
+                continue
+            if known not in wanted:
+                template = self.layout.pod_templates[clique.template]
+                wanted[known] = hashes.template_hash(template, recorded=(clique.template_hash,))
+            if clique.changes(wanted[known]):
+                found.add(clique.metadata.labels.get(labels.GROUP, clique.name))
+        return frozenset(found)
 
 
 def observe(view: View, key: Key) -> World | None:
-    """The world of a set; None when it is gone or going: then everything of it goes as well."""
+    """The world of a set; None when it is deleted: then everything of it is garbage."""
     obj = view.get(SETS, key)
     if obj is None or obj.deleting:
         return None
@@ -166,7 +182,7 @@ def observe(view: View, key: Key) -> World | None:
 
 
 def _hashes(layout: Layout, cliques: Mapping[int, Mapping[str, Clique]]) -> dict[str, str]:
-    """The template hash of each standalone clique; what is recorded on its PodCliques is kept while it holds."""
+    """The template hash of each standalone clique; the one that its PodCliques record is kept while it is valid."""
     return {
         clique.name: hashes.template_hash(
             layout.pod_templates[clique.name],

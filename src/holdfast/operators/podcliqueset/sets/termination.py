@@ -1,10 +1,8 @@
-"""When a replica of a PodCliqueSet is ended and made anew: a part of it had too little for too long.
+"""When the controller recreates a replica of a PodCliqueSet: a part was below minAvailable for terminationDelay.
 
-That it is to end is written down first, and its PodCliques are deleted then: those
-that are older than the decision.  So a deletion that is cut off is taken up again, and
-what has been made since is left alone.
-
-Pure, and by deadlines: between them there is nothing to look at.
+The decision is written to the status first; then the controller deletes the PodCliques of
+the replica that are older than the decision.  An interrupted deletion is therefore
+continued, and PodCliques that were created since are left alone.  Pure.
 """
 
 from __future__ import annotations
@@ -16,16 +14,16 @@ from holdfast.client.objects import Object
 from holdfast.kinds.grove.sets import TerminatingReplica
 from holdfast.meta import times
 from holdfast.operators.podcliqueset import labels
-from holdfast.operators.podcliqueset.sets_observe import SetReplica, World
+from holdfast.operators.podcliqueset.sets.observe import SetReplica, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Termination:
     """
-    replicas  the replicas that are ended now
-    delete    PodCliques that go
-    begun     replicas that are ended from this pass on, and why
-    next_at   when the next replica will have been incomplete for too long
+    replicas  the replicas that are being recreated
+    delete    the PodCliques to delete
+    begun     the replicas that are recreated from this pass on, with their breached parts
+    next_at   when the next replica is due
     """
 
     replicas: tuple[TerminatingReplica, ...] = ()
@@ -39,7 +37,7 @@ class Termination:
 
 
 def termination(world: World, now: datetime) -> Termination:
-    """What is ended, and what will be."""
+    """The replicas that are recreated now, and when the next one is due."""
     known = {each.replica_index: each for each in world.before.terminating_replicas}
     kept, delete, begun, deadlines = [], [], [], []
     for replica in world.replicas:
@@ -63,7 +61,7 @@ def termination(world: World, now: datetime) -> Termination:
 
 
 def _deadline(world: World, replica: SetReplica) -> datetime | None:
-    """When a replica will have been incomplete for too long; None while it is complete, or being made."""
+    """When a replica was incomplete for too long; None while it is complete or being created."""
     if any(template not in replica.cliques for template in replica.hashes):
         return None
     moments = [since for part in replica.parts if (since := part.breached_since) is not None]
@@ -71,7 +69,7 @@ def _deadline(world: World, replica: SetReplica) -> datetime | None:
 
 
 def _older(world: World, entry: TerminatingReplica) -> list[Object]:
-    """The PodCliques of a replica that were there when its end was decided."""
+    """The PodCliques of a replica that existed when its recreation was decided."""
     started = times.parse(entry.started_at)
     return [
         each

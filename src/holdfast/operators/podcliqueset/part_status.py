@@ -1,12 +1,12 @@
-"""The parts of a PodCliqueSet as those above them read them: PodCliques and scaling groups, by what they say.
+"""The parts of a PodCliqueSet as their owners read them: PodCliques and scaling groups, by their statuses.
 
-A part that has not looked at its own spec yet says nothing that counts.  This module
-must not know pods.
+A status that is not about the current spec counts for nothing.  This module must not
+know pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
@@ -14,32 +14,18 @@ from typing import Self
 import msgspec
 
 from holdfast.client.objects import Meta, Object
+from holdfast.kernel.pod_problems import PodReason
 from holdfast.kinds.grove.cliques import PodCliqueStatus
 from holdfast.kinds.grove.groups import PodCliqueScalingGroupStatus
 from holdfast.kinds.model import Condition
 from holdfast.meta import times
 from holdfast.operators.podcliqueset import labels
-from holdfast.operators.podcliqueset.reasons import Why
-from holdfast.operators.podcliqueset.reports import BREACHED, READY, UPDATE
+from holdfast.operators.podcliqueset.status import BREACHED, READY, UPDATE
 
 
 class _Sized(msgspec.Struct, frozen=True, rename="camel"):
     replicas: int = 1
     min_available: int = 1
-
-
-def _condition(conditions: Iterable[Condition], type: str) -> Condition | None:
-    return next((each for each in conditions if each.type == type), None)
-
-
-def _is(conditions: Iterable[Condition], type: str, status: str) -> bool:
-    found = _condition(conditions, type)
-    return found is not None and found.status == status
-
-
-def _is_homeless(conditions: Iterable[Condition]) -> bool:
-    found = _condition(conditions, READY)
-    return found is not None and found.status == "False" and found.reason == Why.NO_PLACE.value
 
 
 class _Component(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,34 +44,61 @@ class _Component(msgspec.Struct, frozen=True, rename="camel"):
         return self.metadata.name
 
     @property
+    def template(self) -> str:
+        """The name of the clique or scaling group in the template of the set."""
+        return self.metadata.labels.get(labels.TEMPLATE, "")
+
+    @property
     def deleting(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
+    def condition(self, type: str) -> Condition | None:
+        return next((each for each in self.status.conditions if each.type == type), None)
+
+    def is_true(self, type: str) -> bool:
+        found = self.condition(type)
+        return found is not None and found.status == "True"
+
+    def is_false(self, type: str) -> bool:
+        found = self.condition(type)
+        return found is not None and found.status == "False"
+
+    @property
+    def floor(self) -> int:
+        """How many must be available, as its status says."""
+        return 0 if self.status.floor is None else self.status.floor.required or 0
+
+    @property
+    def missing(self) -> int:
+        """How many are available fewer than its floor needs."""
+        return 0 if self.status.floor is None else self.floor - (self.status.floor.available or 0)
+
     @property
     def fresh(self) -> bool:
-        """Its status is about its spec as it is."""
+        """Its status is about its current spec."""
         return self.status.observed_generation == self.metadata.generation
 
     @property
     def breached(self) -> bool:
-        return _is(self.status.conditions, BREACHED, "True")
+        return self.is_true(BREACHED)
 
     @property
     def breached_since(self) -> datetime | None:
-        """Since when it has had too few, though it once had enough."""
+        """Since when it is below minAvailable, after it was scheduled once."""
         since = self.status.min_available_breached_since
         return times.parse(since) if self.breached and since and self.status.last_scheduled else None
 
     @property
     def doing(self) -> Condition | None:
-        """What its update does, or waits for."""
-        found = _condition(self.status.conditions, UPDATE)
+        """What its update does or waits for, while one is running."""
+        found = self.condition(UPDATE)
         return found if found is not None and found.status == "True" else None
 
     @property
-    def homeless(self) -> bool:
-        """It is not ready, because pods of it have no place."""
-        return _is_homeless(self.status.conditions)
+    def unschedulable(self) -> bool:
+        """It is not ready, because pods of it cannot be scheduled."""
+        found = self.condition(READY)
+        return found is not None and found.status == "False" and found.reason == PodReason.UNSCHEDULABLE.value
 
 
 class Clique(_Component, frozen=True, rename="camel"):
@@ -94,33 +107,34 @@ class Clique(_Component, frozen=True, rename="camel"):
     status: PodCliqueStatus = PodCliqueStatus()
 
     @property
-    def template(self) -> str:
-        return self.metadata.labels.get(labels.TEMPLATE, "")
-
-    @property
     def template_hash(self) -> str:
         return self.metadata.labels.get(labels.TEMPLATE_HASH, "")
 
     @property
     def scheduled(self) -> bool:
-        return self.fresh and _is(self.status.conditions, "PodCliqueScheduled", "True")
+        return self.fresh and self.is_true("PodCliqueScheduled")
 
     @property
-    def ready(self) -> bool:
+    def available(self) -> bool:
         return self.fresh and (self.status.ready_replicas or 0) >= min(self.spec.min_available, self.spec.replicas)
 
     @property
     def ready_since(self) -> datetime | None:
-        found = _condition(self.status.conditions, READY)
-        return times.parse(found.last_transition_time) if self.ready and found is not None else None
+        found = self.condition(READY)
+        return times.parse(found.last_transition_time) if self.available and found is not None else None
 
     @property
     def outdated(self) -> bool:
-        """Some of its pods are of an earlier template than it has."""
+        """Some of its pods have an earlier template."""
         return self.fresh and (self.status.updated_replicas or 0) < (self.status.replicas or 0)
 
+    def changes(self, template_hash: str) -> bool:
+        """Whether an update to this template replaces pods of it."""
+        known = self.status.current_pod_template_hash
+        return self.template_hash != template_hash or self.outdated or known not in (None, template_hash)
+
     def has(self, template_hash: str, generation: str) -> bool:
-        """All of its pods are of this template, and it knows that this is what the generation wants."""
+        """All of its pods have this template, and its status is about this generation."""
         return (
             self.template_hash == template_hash
             and self.fresh
@@ -131,7 +145,7 @@ class Clique(_Component, frozen=True, rename="camel"):
 
     @property
     def situation(self) -> str:
-        """In a few words, what it lacks."""
+        """Its name, with the numbers."""
         return f"{self.name} ({self.status.ready_replicas or 0} of {self.spec.min_available} ready)"
 
 
@@ -152,12 +166,15 @@ class Group(_Component, frozen=True, rename="camel"):
         return f"{self.name} ({self.status.available_replicas or 0} of {self.spec.min_available} available)"
 
 
+Part = Clique | Group
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReplica:
-    """One replica of a scaling group: the PodCliques that it should have, and those that it has.
+    """One replica of a scaling group: the PodCliques that it should have, and those that exist.
 
-    hashes      the templates that its cliques should have, by clique
-    generation  the generation that wants them
+    hashes      the template hashes that its PodCliques should have, by clique
+    generation  the generation hash that the set wants
     """
 
     index: int
@@ -167,7 +184,7 @@ class GroupReplica:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The cliques that it lacks, in the order of the template."""
+        """The cliques of which no PodClique exists, in the order of the template."""
         return tuple(name for name in self.hashes if name not in self.members)
 
     @property
@@ -180,22 +197,23 @@ class GroupReplica:
 
     @property
     def available(self) -> bool:
-        return self.whole and all(clique.ready for clique in self.members.values())
+        return self.whole and all(clique.available for clique in self.members.values())
 
     @property
-    def placed(self) -> bool:
-        """Some pod of it has a node."""
+    def scheduled_in_part(self) -> bool:
+        """At least one pod of it is scheduled."""
         return any(clique.status.scheduled_replicas for clique in self.members.values())
 
     @property
     def ready_since(self) -> datetime | None:
-        moments = [clique.ready_since for clique in self.members.values()]
+        """When the last of its PodCliques became ready; None while it is not available."""
+        moments = (clique.ready_since for clique in self.members.values())
         known = [moment for moment in moments if moment is not None]
-        return max(known) if self.available and len(known) == len(moments) else None
+        return max(known, default=self.created_at) if self.available else None
 
     @property
     def outdated(self) -> bool:
-        """Some clique of it, or some pod of one, is of an earlier template."""
+        """One of its PodCliques, or a pod of one, has an earlier template."""
         return any(
             clique.template_hash != self.hashes.get(name) or clique.outdated
             for name, clique in self.members.items()
@@ -204,14 +222,10 @@ class GroupReplica:
 
     @property
     def current(self) -> bool:
-        """Every clique of it is there, and has what the generation wants."""
+        """Every PodClique of it exists, and all of its pods have the wanted template."""
         return self.whole and all(
             clique.has(self.hashes.get(name, ""), self.generation) for name, clique in self.members.items()
         )
-
-    @property
-    def updated(self) -> bool:
-        return self.available and self.current
 
     @property
     def ever_scheduled(self) -> bool:
@@ -223,11 +237,11 @@ class GroupReplica:
 
     @property
     def breached_since(self) -> datetime | None:
-        """Since when a clique of it has had too few pods, though it once had enough."""
+        """Since when a PodClique of it is below minAvailable, after it was scheduled once."""
         moments = [since for clique in self.members.values() if (since := clique.breached_since) is not None]
         return min(moments, default=None)
 
     @property
-    def created_at(self) -> datetime | None:
-        moments = [each.metadata.creation_timestamp for each in self.members.values()]
-        return min((times.parse(moment) for moment in moments if moment), default=None)
+    def created_at(self) -> datetime:
+        """When the first of its PodCliques was created; asked only where one exists."""
+        return min(times.parse(each.metadata.creation_timestamp or "") for each in self.members.values())

@@ -1,7 +1,7 @@
-"""Keeping PodCliques and scaling groups as their template says, without touching what is theirs.
+"""Patches that bring PodCliques, scaling groups and PodGangs to their template.
 
-Their size is their own, and labels and annotations that others added stay until the
-template changes.
+The patch leaves alone what it does not render: `spec.replicas` belongs to whoever scales
+the object, and labels and annotations of others stay until the template changes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from holdfast.kernel.children import differences
 from holdfast.meta.patches import merge
 from holdfast.operators.podcliqueset import labels
 from holdfast.runtime.decisions import Patch, Write
+from holdfast.runtime.status import present
 
 
 def patched(have: Object, wanted: Mapping[str, Any]) -> Iterator[Write]:
-    """The patch that makes an object what is wanted; none where it is so already."""
+    """The patch that brings an object to what is rendered; none where it is there already."""
     observed = have.wire()
     content = {"labels": wanted["metadata"]["labels"], "annotations": wanted["metadata"].get("annotations") or {}}
     metadata = observed["metadata"]
@@ -25,11 +26,7 @@ def patched(have: Object, wanted: Mapping[str, Any]) -> Iterator[Write]:
     another = metadata.get("labels", {}).get(labels.TEMPLATE_HASH) != content["labels"].get(labels.TEMPLATE_HASH)
     if not another and not any(differences(metadata, content)) and not any(differences(fields, wanted["spec"])):
         return
-    before = {"metadata": {name: metadata.get(name) or {} for name in content}, "spec": _present(fields)}
+    before = {"metadata": {name: metadata.get(name) or {} for name in content}, "spec": present(fields)}
     patch = merge.diff(before, {"metadata": content, "spec": wanted["spec"]})
     if patch:
         yield Patch(because="its template changed", resource=have.resource, key=have.key, patch=patch, uid=have.uid)
-
-
-def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

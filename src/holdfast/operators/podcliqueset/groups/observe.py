@@ -1,4 +1,4 @@
-"""The world of one PodCliqueScalingGroup: its replicas, and what its set asks of it."""
+"""The world of one PodCliqueScalingGroup: its replicas, each a set of PodCliques, and the set that it belongs to."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.client.objects import Object
+from holdfast.kernel.limits import Limits
 from holdfast.kinds.grove.components import RollingUpdate
 from holdfast.kinds.grove.groups import PodCliqueScalingGroup, PodCliqueScalingGroupStatus
 from holdfast.kinds.grove.templates import ScalingGroupTemplate
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import hashes, labels
-from holdfast.operators.podcliqueset.mandates import Mandate, layout_of, mandate
-from holdfast.operators.podcliqueset.parts import Clique, GroupReplica
+from holdfast.operators.podcliqueset.part_status import Clique, GroupReplica
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS
 from holdfast.operators.podcliqueset.templates import Layout
+from holdfast.operators.podcliqueset.turns import Turn, layout_of, turn_of
+from holdfast.operators.podcliqueset.update import limits_of
 from holdfast.runtime.controllers import View
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
     """
-    object    the scaling group as it came
+    object    the scaling group as it was read
     group     the same, typed
-    template  what the set's template says of it
+    template  the scaling group in the template of the set
     layout    the set that it belongs to
     index     the replica of the set that it belongs to
-    mandate   what the set asks of it now
-    cliques   its PodCliques by index and clique, and as they came
-    hashes    the templates that its cliques should have
-    bounds    how far an update may disturb it, if anybody said so
+    turn      what the set says to that replica
+    cliques   its PodCliques by index and clique
+    objects   the same as they were read, by name
+    hashes    the template hashes that its cliques should have
+    bounds    the user's bounds of an update, if there are any
     """
 
     object: Object
@@ -38,7 +41,7 @@ class World:
     template: ScalingGroupTemplate
     layout: Layout
     index: int
-    mandate: Mandate
+    turn: Turn
     cliques: Mapping[int, Mapping[str, Clique]]
     objects: Mapping[str, Object]
     hashes: Mapping[str, str]
@@ -50,7 +53,12 @@ class World:
 
     @property
     def minimum(self) -> int:
-        return self.group.spec.min_available or 1
+        """How many replicas must be available: minAvailable, and no more than there should be."""
+        return min(self.group.spec.min_available or 1, self.replicas)
+
+    @cached_property
+    def limits(self) -> Limits:
+        return limits_of(self.replicas, self.minimum, self.bounds)
 
     @property
     def before(self) -> PodCliqueScalingGroupStatus:
@@ -58,25 +66,30 @@ class World:
 
     @cached_property
     def expected(self) -> tuple[GroupReplica, ...]:
-        """The replicas that there should be."""
+        """The replicas that should exist."""
         return tuple(self.replica(index) for index in range(self.replicas))
 
     @cached_property
-    def beyond(self) -> tuple[GroupReplica, ...]:
-        """The replicas that there are beyond those."""
-        return tuple(self.replica(index) for index in sorted(self.cliques) if index >= self.replicas)
+    def existing(self) -> tuple[GroupReplica, ...]:
+        """The replicas of which at least one PodClique exists, also surge and surplus ones."""
+        return tuple(self.replica(index) for index in sorted(self.cliques))
+
+    @property
+    def available(self) -> int:
+        """How many replicas are available, of those that should exist; a surge replica stands in for one of them."""
+        return min(sum(replica.available for replica in self.existing), self.replicas)
 
     def replica(self, index: int) -> GroupReplica:
         members = self.cliques.get(index, {})
-        return GroupReplica(index=index, hashes=self.hashes, generation=self.mandate.generation, members=members)
+        return GroupReplica(index=index, hashes=self.hashes, generation=self.turn.generation, members=members)
 
 
 def observe(view: View, key: Key) -> World | None:
-    """The world of a scaling group; None when it, or its set, is gone or going: then its PodCliques go as well."""
+    """The world of a scaling group; None when it or its set is deleted: then its PodCliques are garbage."""
     obj = view.get(GROUPS, key)
     if obj is None or obj.deleting:
         return None
-    layout = layout_of(view, obj)
+    group, layout = obj.decode(PodCliqueScalingGroup), layout_of(view, obj)
     marks = obj.meta.labels
     index = labels.index(marks, labels.SET_INDEX)
     template = None if layout is None else layout.group(marks.get(labels.TEMPLATE, ""))
@@ -91,26 +104,19 @@ def observe(view: View, key: Key) -> World | None:
             cliques.setdefault(place, {})[clique.template] = clique
     return World(
         object=obj,
-        group=obj.decode(PodCliqueScalingGroup),
+        group=group,
         template=template,
         layout=layout,
         index=index,
-        mandate=mandate(layout, index),
+        turn=turn_of(layout, index),
         cliques=cliques,
         objects={each.meta.name: each for each in owned},
-        hashes=wanted_hashes(layout, template, cliques),
+        hashes={
+            name: hashes.template_hash(
+                layout.pod_templates[name],
+                recorded=(members[name].template_hash for members in cliques.values() if name in members),
+            )
+            for name in template.clique_names
+        },
         bounds=layout.rolling_update(template),
     )
-
-
-def wanted_hashes(
-    layout: Layout, template: ScalingGroupTemplate, cliques: Mapping[int, Mapping[str, Clique]]
-) -> dict[str, str]:
-    """The template hash of each clique of a group; what is recorded on its PodCliques is kept while it holds."""
-    return {
-        name: hashes.template_hash(
-            layout.pod_templates[name],
-            recorded=(members[name].template_hash for members in cliques.values() if name in members),
-        )
-        for name in template.clique_names
-    }

@@ -1,0 +1,1 @@
+"""PodCliques: pods of one role."""

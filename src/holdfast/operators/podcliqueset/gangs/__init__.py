@@ -1,0 +1,1 @@
+"""PodGangs: the pods of several PodCliques that are scheduled together."""

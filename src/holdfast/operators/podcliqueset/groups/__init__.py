@@ -1,0 +1,1 @@
+"""PodCliqueScalingGroups: PodCliques that are created, replaced and scaled together."""
