@@ -46,7 +46,7 @@ class Cluster:
     seed       by which simulated pods draw their fates
     scalable   kinds of ours that disruption budgets may go by
     lost       when nodes count as lost
-    suspension  since when anybody listens to them
+    suspension  since when this process has listened to them
     """
 
     nodes: int = 4

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, PODS, SECRETS
-from holdfast.cluster.process.directories import Placed, placing
+from holdfast.cluster.process.directories import Mounted, rewriting
 from holdfast.cluster.process.env import Refused, Surroundings, expand, variables
 from holdfast.cluster.process.pods import Pod
 from holdfast.meta.quantities import Quantity
@@ -180,7 +180,7 @@ def test_a_value_given_wins_over_its_source() -> None:
 # --- paths
 
 
-MOUNTS = [Placed("/data", Path("/n/v1")), Placed("/data/logs/", Path("/n/v2")), Placed("/etc/app", Path("/n/v3"))]
+MOUNTS = [Mounted("/data", Path("/n/v1")), Mounted("/data/logs/", Path("/n/v2")), Mounted("/etc/app", Path("/n/v3"))]
 
 
 @pytest.mark.parametrize(
@@ -206,4 +206,4 @@ MOUNTS = [Placed("/data", Path("/n/v1")), Placed("/data/logs/", Path("/n/v2")), 
     ],
 )
 def test_paths_of_mounts_are_replaced_where_they_stand_by_themselves(text: str, placed: str) -> None:
-    assert placing(MOUNTS)(text) == placed
+    assert rewriting(MOUNTS)(text) == placed

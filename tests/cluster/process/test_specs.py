@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CLAIMS, CONFIG_MAPS, PODS, SECRETS
-from holdfast.cluster.process.directories import Places
+from holdfast.cluster.process.directories import Directories
 from holdfast.cluster.process.env import Refused, Surroundings
 from holdfast.cluster.process.files import publish
 from holdfast.cluster.process.pods import Pod, referred
@@ -21,7 +21,7 @@ from holdfast.cluster.process.volumes import Contents, File, contents
 from holdfast.testing.snapshots import Snapshot
 
 AROUND = Surroundings(ip="127.70.0.9", host_ip="127.0.0.1", capacity={})
-PLACES = Places(root=Path("/node"))
+DIRECTORIES = Directories(root=Path("/node"))
 
 WORLD = Snapshot(
     [
@@ -47,8 +47,10 @@ def pod(container: Mapping[str, Any], *volumes: Mapping[str, Any], **spec: Any) 
     return Pod.of(Object.of(PODS, wire))
 
 
-def launched(of: Pod, places: Places = PLACES) -> Launch:
-    return launch(of, of.spec.containers[0], places=places, lookup=WORLD.get, around=AROUND, machine={"PATH": "/bin"})
+def launched(of: Pod, directories: Directories = DIRECTORIES) -> Launch:
+    return launch(
+        of, of.spec.containers[0], directories=directories, lookup=WORLD.get, around=AROUND, machine={"PATH": "/bin"}
+    )
 
 
 def mount(name: str, path: str, **rest: Any) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def test_a_pod_that_did_not_ask_for_processes_is_refused() -> None:
 
 def test_host_paths_can_be_allowed() -> None:
     of = pod({"args": ["/x/hosts"], **mount("v", "/x")}, {"name": "v", "hostPath": {"path": "/etc"}})
-    assert launched(of, Places(root=Path("/node"), host_paths=True)).argv[1] == "/etc/hosts"
+    assert launched(of, Directories(root=Path("/node"), host_paths=True)).argv[1] == "/etc/hosts"
 
 
 def test_a_pod_is_told_of_everything_that_it_refers_to() -> None:

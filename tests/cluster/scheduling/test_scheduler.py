@@ -139,12 +139,12 @@ def test_a_binding_that_failed_frees_its_place_and_waits_a_little() -> None:
 
 
 @pytest.mark.parametrize("how", [{"requests": {"cpu": "8"}}, {"schedulingGates": [{"name": "example.com/wait"}]}])
-def test_what_a_pod_was_not_told_is_told_again(how: dict[str, Any]) -> None:
+def test_a_condition_that_was_not_written_is_written_again(how: dict[str, Any]) -> None:
     waits = Waits(node("n1", cpu="1"))
     waits.see("a", **how)
     (step,) = waits.backlog.take(NOW, most=1)
     assert isinstance(step, Refuse)
-    waits.backlog.unheard(step, NOW)
+    waits.backlog.not_reported(step, NOW)
     assert waits.take() == []
     assert waits.take(after=1) == [waits.said(step)]
     assert waits.take(after=1000) == []

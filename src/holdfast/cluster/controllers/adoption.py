@@ -1,4 +1,4 @@
-"""Whose an object is: adopted by the owner whose selector matches it, let go when it no longer does.
+"""Adoption: an owner adopts an object that its selector matches, and releases it when it no longer does.
 
 Ownership is the controller reference and nothing else.  An object without one is taken
 by the owner that it fits; one of ours that fits no longer is given up, and lives on.

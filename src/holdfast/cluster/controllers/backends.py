@@ -52,7 +52,7 @@ class Service(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def selects(self) -> bool:
-        """Whether its addresses are found by a selector; otherwise somebody else writes them."""
+        """Whether its addresses are found by a selector; otherwise another client writes them."""
         return self.spec.selector is not None and self.spec.type != "ExternalName"
 
     @property

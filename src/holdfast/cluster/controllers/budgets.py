@@ -1,6 +1,6 @@
-"""PodDisruptionBudgets: how many pods of a set may be taken away now, as their status says.
+"""PodDisruptionBudgets: how many pods of a set may be evicted now, in their status.
 
-Whoever evicts a pod reads the status and counts it down; this controller counts it anew.  How many
+The eviction API reads the status and counts it down; this controller computes it again.  How many
 pods are expected is what their controllers are scaled to, wherever the budget speaks in parts of it.
 This module must not know how a pod is evicted.
 """
@@ -77,8 +77,8 @@ class Budget(msgspec.Struct, frozen=True, rename="camel"):
 class Scale:
     """How many pods the controllers of some pods want, together.
 
-    unmanaged  pods that nobody controls: what is expected of them is not known
-    trouble    why it cannot be told at all, if it cannot
+    unmanaged  pods without a controller: how many are expected is not known
+    trouble    why it cannot be computed, if it cannot
     """
 
     replicas: int = 0

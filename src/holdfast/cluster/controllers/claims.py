@@ -10,7 +10,7 @@ newcomer expects: a volume, at once.
   work it is.  A class that does not exist as an object is as good as ours: manifests
   from other clusters name all sorts of classes.  A claim without a class gets that
   which is marked as the default one, or else ours, and says so.
-- Volumes are everywhere, so nobody waits for a first consumer; ours grow on request.
+- Volumes are available on every node, so no claim waits for a first consumer; ours grow on request.
 
 A claim stays while a pod on a node uses it (``kubernetes.io/pvc-protection``), and takes
 the volume along that was made for it, unless the volume's policy is to be retained.
@@ -57,7 +57,7 @@ class World:
 
     named     the volume that the claim names
     reserved  volumes that are kept for it
-    free      volumes of its class that are nobody's
+    free      volumes of its class that are bound to no claim
     storage   its class, if there is an object of that name, or one that is marked as the default
     used      whether a pod on a node uses it
     """
@@ -148,7 +148,7 @@ def _status(world: World, phase: str) -> dict[str, Any]:
 
 
 def _taken(world: World, volume: Object) -> tuple[Patch, ...]:
-    """Keep a volume for the claim, on condition that nobody else has taken it meanwhile."""
+    """Keep a volume for the claim, on condition that no other claim has taken it meanwhile."""
     if volume.decode(Volume).belongs_to(world.claim.meta):
         return ()
     patch = {"spec": {"claimRef": reference(world.claim)}}

@@ -1,7 +1,7 @@
 """Endpoints: the addresses behind a service, in the old form, which keeps them all in one object.
 
-There is one for each service with a selector, by its name; it goes when the service goes, unless
-somebody else wrote it.  Addresses with the same ports share a subset, sorted, so that the same pods
+There is one for each service with a selector, by its name; it is deleted with the service, unless
+another client wrote it.  Addresses with the same ports share a subset, sorted, so that the same pods
 always read the same.
 """
 

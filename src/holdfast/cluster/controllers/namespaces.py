@@ -1,6 +1,6 @@
-"""The end of namespaces: what is in one goes first, and its conditions say what it waits for.
+"""The deletion of namespaces: their content is deleted first, and conditions say what is waited for.
 
-Pods go before everything else, so that what protects or serves them outlives them.
+Pods are deleted before everything else, so that what protects or serves them outlives them.
 A namespace waits for objects with finalizers and for pods in their grace period; the
 one that it waits for wakes it up, so it is gone as soon as they are.
 
@@ -165,7 +165,7 @@ class _Termination:
         self._now = environment.now
         self._work: KeyedWork[str] = KeyedWork(NAME, self._terminate, workers=WORKERS)
         self._awaited: dict[str, list[Callable[[], None]]] = {}
-        """What each namespace waits for: how to stop being told of it."""
+        """What each namespace waits for, with the function that ends the subscription."""
 
     async def run(self) -> None:
         unsubscribe = self._stores.subscribe(NAMESPACES, self._changed)
@@ -271,7 +271,7 @@ class _Termination:
         await self._client.raw(Request("PUT", path, {}, {"content-type": JSON}, body))
 
     def _wait(self, name: str, findings: Findings) -> None:
-        """Be told when something that is waited for goes."""
+        """Look again when an object that the namespace waits for is deleted."""
 
         def changed(old: Object | None, new: Object | None) -> None:
             if old is not None and new is None and old.meta.namespace == name:

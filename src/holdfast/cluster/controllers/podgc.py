@@ -1,8 +1,8 @@
-"""Pods that nobody will end: those whose node is gone, those that never had one, and too many that ended.
+"""The garbage collector of pods: those whose node is gone, those that never had one, and too many that ended.
 
 - A node that does not exist is given a while to come back, and the server is asked
   whether it is really gone; then its pods are marked Failed and deleted by force.
-- A pod that is being deleted and was never placed has no node that could end it.
+- A pod that is being deleted and was never scheduled has no node that could end it.
 - Of pods that have ended, only so many are kept: those that were evicted go first,
   then the oldest.
 
@@ -88,21 +88,21 @@ def excess(ended: Mapping[Key, Ended], kept: int) -> list[Ended]:
 
 @dataclass(frozen=True, slots=True)
 class MissingNode:
-    """See to the pods of a node that may be gone."""
+    """Delete the pods of a node that may be gone."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unscheduled:
-    """See to a pod that is being deleted and has no node."""
+    """Delete a pod that is being deleted and has no node."""
 
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """See to the number of pods that have ended."""
+    """Delete the ended pods above the limit."""
 
 
 Task: TypeAlias = MissingNode | Unscheduled | Excess

@@ -35,7 +35,7 @@ def controller_of(meta: Meta) -> OwnerReference | None:
 
 
 def candidates(view: View, resource: Resource, *, owner: Meta, selector: LabelSelector) -> Sequence[Object]:
-    """What an owner may have a claim on: what is its own by reference, and what it selects and nobody controls."""
+    """The objects that an owner may own: those with its reference, and those it selects that have no controller."""
     owned = view.owned(resource, owner.uid)
     selected = view.list(resource, namespace=owner.namespace, labels=selector)
     orphans = [obj for obj in selected if obj.controller is None]

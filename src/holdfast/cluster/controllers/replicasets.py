@@ -1,7 +1,7 @@
-"""ReplicaSets: as many pods as are wanted, and a status that counts them.
+"""ReplicaSets: as many pods as the spec asks for, and a status that counts them.
 
-Pods are adopted and let go by the selector; failed ones are replaced; too many are stopped in the
-order in which they are missed least.  The names of new pods follow from the ReplicaSet as it was
+Pods are adopted and released by the selector; failed ones are replaced; of too many, those that
+serve least are stopped first.  The names of new pods follow from the ReplicaSet as it was
 seen, so a decision that is made twice on the same view makes the same pods once.
 This module must not know Deployments, but for the siblings that share a controller.
 """
@@ -235,7 +235,7 @@ def _siblings(view: View, replica_set: ReplicaSet) -> Iterator[Pod]:
 
 
 def adopters(obj: Object, view: View) -> Iterator[Key]:
-    """The ReplicaSets that may adopt a pod that nobody controls."""
+    """The ReplicaSets that may adopt a pod without a controller."""
     if obj.controller is not None or obj.deleting:
         return
     for found in view.list(REPLICA_SETS, namespace=obj.meta.namespace):

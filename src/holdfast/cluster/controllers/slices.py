@@ -150,7 +150,7 @@ def _endpoint(world: World, backend: Backend, addresses: tuple[str, ...]) -> Wir
     endpoint: Wire = {
         "addresses": list(addresses),
         "conditions": {
-            # Whoever asks for pods that are not ready wants them also on their way out.
+            # A service that publishes pods that are not ready publishes them also while they are deleted.
             "ready": service.spec.publish_not_ready_addresses or (serving and not terminating),
             "serving": serving,
             "terminating": terminating,

@@ -1,9 +1,9 @@
-"""Pods on nodes in trouble: not ready while their node is unreachable, and driven away by its taints.
+"""Pods on unhealthy nodes: not ready while their node is unreachable, and evicted by its taints.
 
 A pod that does not tolerate a ``NoExecute`` taint of its node is deleted at once; one
 that tolerates it for a while, when that while is over, counted from the moment the
 taint was added or the pod came, whichever is later.  The API server has every pod
-tolerate the two troubles of nodes for 300 s, unless it says otherwise itself.
+tolerate ``not-ready`` and ``unreachable`` for 300 s, unless it has tolerations of its own.
 
 Deletion is all that is done here: a pod of a node that is silent stays until its
 node is back to end it, or is deleted itself (`podgc`).
@@ -92,7 +92,7 @@ def decide(world: World, now: datetime, *, settings: NodeSettings) -> Decision:
     writes: list[Write] = []
     notices: list[Notice] = []
     if world.node.ready == "Unknown" and pod.ready:
-        because = "nobody knows whether a pod on a silent node is ready"
+        because = "the node is unreachable, so the pod cannot be known to be ready"
         writes.append(condition_patch(obj, now, type="Ready", status="False", because=because))
         notices.append(Notice(type="Warning", reason="NodeNotReady", message="Node is not ready"))
     leaves = leaving(world, settings)
@@ -116,7 +116,7 @@ def decide(world: World, now: datetime, *, settings: NodeSettings) -> Decision:
 
 
 def leaving(world: World, settings: NodeSettings) -> datetime | None:
-    """When a pod must leave its node; None if it may stay for good, or for as long as can be told yet."""
+    """When a pod must leave its node; None if it may stay for good, or if that is not known yet."""
     tolerations = world.pod.decode(_Placed).spec.tolerations
     came = _came(Pod.of(world.pod))
     deadlines = (_until(taint, tolerations, came, settings) for taint in world.node.driving)

@@ -10,7 +10,7 @@ taints of a node follow from its conditions:
     cordoned       node.kubernetes.io/unschedulable  NoSchedule
 
 If no node at all is ready, it is more likely that we are cut off than that all
-nodes died together; then none gets a NoExecute taint, and nobody is driven away.
+nodes failed together; then none gets a NoExecute taint, and no pod is evicted.
 Unlike Kubernetes, nodes are tainted as soon as they are lost and not one in ten
 seconds: the clusters that this is for are small.
 
@@ -46,7 +46,7 @@ UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
 REPORTED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""The conditions that a node itself reports, and that nobody knows when it is silent."""
+"""The conditions that a node itself reports, and that are Unknown when it is silent."""
 
 _TAINT_OF: Final[Mapping[tuple[str, str], str]] = {
     ("Ready", "False"): NOT_READY,
@@ -128,7 +128,7 @@ class _Lease(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A node, when its lease was renewed, whether any node is ready, and since when anybody listens.
+    """A node, when its lease was renewed, whether any node is ready, and since when this process has listened.
 
     Silence before that says nothing about a node.
     """
@@ -179,7 +179,7 @@ def decide(world: World, now: datetime, *, settings: NodeSettings) -> Decision:
     deadline = _deadline(node, world, settings)
     if now >= deadline and (silent := _silenced(node, now)) is not None:
         status = {**(world.node.wire().get("status") or {}), "conditions": silent}
-        return Decision(status=status, notices=_told(node))
+        return Decision(status=status, notices=_notices(node))
     taints = _taints(node, now, any_ready=world.any_ready)
     writes: tuple[Patch, ...] = ()
     if taints != node.spec.taints:
@@ -247,7 +247,7 @@ def _wire(condition: _NodeCondition) -> dict[str, Any]:
     return {name: value for name, value in wire.items() if value not in (None, "")}
 
 
-def _told(node: Node) -> tuple[Notice, ...]:
+def _notices(node: Node) -> tuple[Notice, ...]:
     if node.ready != "True":
         return ()
     return (Notice(reason="NodeNotReady", message=f"Node {node.metadata.name} status is now: NodeNotReady"),)
@@ -281,7 +281,7 @@ def _stamped(taint: Taint, now: datetime) -> Taint:
 
 
 def controller(settings: NodeSettings, suspension: Suspension | None = None) -> Controller[World]:
-    """Marks nodes that are silent while somebody listens, which is always, unless `suspension` says since when."""
+    """Marks nodes that are silent while this process listens: always, unless `suspension` says since when."""
     return Controller(
         name="node-lifecycle",
         resource=NODES,

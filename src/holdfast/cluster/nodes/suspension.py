@@ -22,7 +22,7 @@ LATE: Final = timedelta(seconds=10)
 
 @dataclass(slots=True)
 class Suspension:
-    """A component that notices breaks; `since` is None where nobody ever asked since when."""
+    """A component that notices breaks; `since` is the end of the last one, None while there was none."""
 
     since: datetime | None = None
     name: str = "suspension"

@@ -1,7 +1,7 @@
 """Taints of nodes and what pods tolerate of them.
 
-Pure, for whoever places pods and whoever takes them away.  This module must not
-know who puts a taint on a node, nor what any of them means.
+Pure; read by the scheduler and by evictions.  This module must not know which
+controller taints a node, nor what a taint means.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from holdfast.cluster.process.probes import Answer
 from holdfast.cluster.process.specs import Launch
 
 _SHOWN = 1024
-"""How much of what a probe was told is passed on."""
+"""How much of the answer to a probe is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

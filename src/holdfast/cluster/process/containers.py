@@ -152,7 +152,7 @@ class ContainerRun:
         finally:
             await self._close()
             if self._process.returncode != 0:
-                # Whoever killed the supervisor killed the command too, but not what that had started.
+                # A signal that killed the supervisor killed the command too, but not the processes that it had started.
                 last = Exit(last.code, last.signal, _LOST)
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.pid, signal.SIGKILL)

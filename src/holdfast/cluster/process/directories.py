@@ -20,7 +20,7 @@ _AFTER: Final = r"(?![\w.~-])"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Directories:
     """The directories of a node.
 
     root        everything is kept beneath it
@@ -62,17 +62,17 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Mounted:
     """A path of a container, and where that is on this machine."""
 
     path: str
     real: Path
 
 
-def placing(mounts: Iterable[Placed]) -> Callable[[str], str]:
+def rewriting(mounts: Iterable[Mounted]) -> Callable[[str], str]:
     """How to rewrite a text: wherever a path of `mounts` stands in it by itself or begins a longer one.
 
-    >>> placing([Placed("/data", Path("/srv/v1"))])("cp /data/a /database --to=/data")
+    >>> rewriting([Mounted("/data", Path("/srv/v1"))])("cp /data/a /database --to=/data")
     'cp /srv/v1/a /database --to=/srv/v1'
     """
     real = {mount.path.rstrip("/"): str(mount.real) for mount in mounts}

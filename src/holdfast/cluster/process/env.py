@@ -1,7 +1,7 @@
 """The environment of a container: values, references to other objects and fields, and ``$(VAR)`` in texts.
 
 Pure.  The rules are Kubernetes': ``envFrom`` comes before ``env``, a variable may
-use those above it, and what a text refers to but nobody defines stays as it is
+use those above it, and a reference to a variable that is not defined stays as it is
 written.  This module must not know where files are, nor how a command is run.
 """
 
@@ -198,7 +198,7 @@ def field(pod: Pod, ref: FieldRef, around: Surroundings) -> str:
         "status.podIPs": lambda: around.ip,
     }
     if path not in known:
-        raise Refused(f"fieldRef {path!r} is not a field that a container can be told; known: {', '.join(known)}")
+        raise Refused(f"fieldRef {path!r} is not available to containers; use one of: {', '.join(known)}")
     return known[path]()
 
 

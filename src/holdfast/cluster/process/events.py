@@ -1,7 +1,6 @@
-"""What people are told of a pod that runs here: the Events that ``kubectl describe`` shows.
+"""The Events of a pod that runs here, as ``kubectl describe`` shows them.
 
-Pure.  Each function looks at one thing that happened and says what is worth telling,
-if anything is.
+Pure.  Each function takes one thing that happened and returns its notices, if any.
 """
 
 from __future__ import annotations

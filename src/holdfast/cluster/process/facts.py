@@ -156,7 +156,7 @@ class Facts:
     began        when the node took it on
     initialized  its init containers have been through, once
     ended_at     since when it is being ended: it is deleted, or it may run no longer
-    gone         nobody wants it any more: the object is gone
+    gone         the object no longer exists
     """
 
     began: datetime

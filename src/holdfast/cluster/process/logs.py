@@ -21,7 +21,7 @@ from holdfast.meta.exchange import Request
 
 _BLOCK: Final = 64 * 1024
 _GLANCE: Final = 0.1
-"""How often a reader who follows looks for more, in seconds; nobody else looks at all."""
+"""How often a request with ``follow`` reads on, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

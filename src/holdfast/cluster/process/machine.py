@@ -30,7 +30,7 @@ LEASE_SECONDS: Final = 40
 RUNTIME_LABEL: Final = "holdfast.dev/runtime"
 
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
-"""The variables of the machine that processes are given; the rest may be anybody's secrets."""
+"""The variables of the machine that processes are given; the rest may be secrets."""
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 _CONDITIONS: Final = (
@@ -147,7 +147,7 @@ class Addresses:
         self._prefix = f"127.{64 + digest % 128}" if machine.own_addresses else ""
 
     def free(self, taken: Iterable[str], *, wanted: str = "") -> str:
-        """An address that nobody has; `wanted` if it is one of ours and nobody has it."""
+        """A free address: `wanted`, if it is one of ours and free."""
         if not self._prefix:
             return HOST_IP
         used = set(taken)

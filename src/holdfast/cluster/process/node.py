@@ -27,7 +27,7 @@ import aiohttp
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, SECRETS, Resource
-from holdfast.cluster.process.directories import Places
+from holdfast.cluster.process.directories import Directories
 from holdfast.cluster.process.env import Surroundings
 from holdfast.cluster.process.facts import Container, Ended, Gone
 from holdfast.cluster.process.files import make_private
@@ -73,7 +73,7 @@ class ProcessNode:
 
     def __init__(self, directory: Path, *, name: str = NAME, host_paths: bool = False) -> None:
         self.name = name
-        self._places = Places(root=directory.absolute(), host_paths=host_paths)
+        self._places = Directories(root=directory.absolute(), host_paths=host_paths)
         self._workers: dict[str, Worker] = {}
         self._waiting: dict[tuple[str, Referred], set[str]] = {}
         """Pods by what they refer to, with its namespace."""
@@ -85,7 +85,7 @@ class ProcessNode:
         await environment.stores.synced(*self.reads)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as http:
             site = Site(
-                places=self._places,
+                directories=self._places,
                 lookup=environment.stores.get,
                 client=environment.client,
                 events=Events(environment.client, "holdfast-node", now=environment.now, metrics=Metrics()),
@@ -150,7 +150,7 @@ class ProcessNode:
                 self._waiting[pod.metadata.namespace, reference].discard(pod.uid)
 
     def _sweep(self, pods: tuple[Object, ...]) -> None:
-        """Drop what was left of pods that went while nobody was here."""
+        """Remove the directories of pods that were deleted while the node did not run."""
         known = {pod.uid for pod in pods}
         for directory in self._places.pods.iterdir():
             if directory.name not in known:
@@ -173,7 +173,7 @@ class ProcessNode:
     # --- the node itself
 
     async def _present(self, environment: Environment, unhealthy: asyncio.Event) -> None:
-        """Say that the node is there and well, now and whenever somebody says otherwise."""
+        """Report that the node is ready, now and whenever its conditions say otherwise."""
         client, manifest = environment.client, node_manifest(self.name, self._machine)
         while True:
             await unhealthy.wait()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.cluster.process.directories import Placed, Places, placing
+from holdfast.cluster.process.directories import Directories, Mounted, rewriting
 from holdfast.cluster.process.env import Lookup, Refused, Surroundings, expand, variables
 from holdfast.cluster.process.pods import RUNTIME_CLASS, Container, Mount, Pod
 from holdfast.cluster.process.volumes import located, within
@@ -31,18 +31,18 @@ class Launch:
     env: Mapping[str, str] = field(repr=False)
     directory: Path
     needed: tuple[Path, ...] = ()
-    mounts: tuple[Placed, ...] = ()
+    mounts: tuple[Mounted, ...] = ()
 
     def command(self, written: tuple[str, ...]) -> tuple[str, ...]:
         """The command of a probe or a hook, as it is run here; ``$(VAR)`` means nothing in it, as in Kubernetes."""
-        return tuple(map(placing(self.mounts), written))
+        return tuple(map(rewriting(self.mounts), written))
 
 
 def launch(
     pod: Pod,
     container: Container,
     *,
-    places: Places,
+    directories: Directories,
     lookup: Lookup,
     around: Surroundings,
     machine: Mapping[str, str],
@@ -52,27 +52,29 @@ def launch(
     `machine` holds the few variables of the machine that every process is given.
     """
     check(pod, container)
-    work, scratch = places.work(pod.uid, container.name), places.scratch(pod.uid, container.name)
+    work, scratch = directories.work(pod.uid, container.name), directories.scratch(pod.uid, container.name)
     given = {
         **machine,
         "HOSTNAME": pod.spec.hostname or pod.metadata.name,
         "HOME": str(work),
         "TMPDIR": str(scratch),
         **{
-            volume_variable(mount.name): str(_volume(pod, mount, places=places, lookup=lookup))
+            volume_variable(mount.name): str(_volume(pod, mount, directories=directories, lookup=lookup))
             for mount in container.volume_mounts
         },
     }
-    message = Placed(container.termination_message_path, places.message(pod.uid, container.name))
+    message = Mounted(container.termination_message_path, directories.message(pod.uid, container.name))
     # A subPathExpr needs the variables, so that variables can speak of every mount but those.
     fixed = [
-        _mounted(pod, mount, places=places, lookup=lookup, env=given)
+        _mounted(pod, mount, directories=directories, lookup=lookup, env=given)
         for mount in container.volume_mounts
         if not mount.sub_path_expr
     ]
-    env = variables(pod, container, lookup=lookup, around=around, given=given, placed=placing((*fixed, message)))
-    mounts = tuple(_mounted(pod, mount, places=places, lookup=lookup, env=env) for mount in container.volume_mounts)
-    placed = placing((*mounts, message))
+    env = variables(pod, container, lookup=lookup, around=around, given=given, placed=rewriting((*fixed, message)))
+    mounts = tuple(
+        _mounted(pod, mount, directories=directories, lookup=lookup, env=env) for mount in container.volume_mounts
+    )
+    placed = rewriting((*mounts, message))
     return Launch(
         argv=tuple(expand(placed(text), env) for text in (*container.command, *container.args)),
         env=env,
@@ -101,22 +103,22 @@ def check(pod: Pod, container: Container) -> None:
         raise Refused("the process runtime has no grpc probes; use exec, httpGet or tcpSocket")
 
 
-def _volume(pod: Pod, mount: Mount, *, places: Places, lookup: Lookup) -> Path:
+def _volume(pod: Pod, mount: Mount, *, directories: Directories, lookup: Lookup) -> Path:
     volume = pod.volume(mount.name)
     if volume is None:
         raise Refused(f"volumeMount {mount.mount_path}: there is no volume {mount.name}; add it to spec.volumes")
-    return located(pod, volume, places=places, lookup=lookup)
+    return located(pod, volume, directories=directories, lookup=lookup)
 
 
-def _mounted(pod: Pod, mount: Mount, *, places: Places, lookup: Lookup, env: Mapping[str, str]) -> Placed:
+def _mounted(pod: Pod, mount: Mount, *, directories: Directories, lookup: Lookup, env: Mapping[str, str]) -> Mounted:
     if not mount.mount_path.strip("/"):
         raise Refused(f"volumeMount {mount.name}: a process keeps the root of the machine; mount at another path")
     beneath = expand(mount.sub_path_expr, env) if mount.sub_path_expr else mount.sub_path
-    directory = _volume(pod, mount, places=places, lookup=lookup)
-    return Placed(mount.mount_path, directory / within(beneath) if beneath else directory)
+    directory = _volume(pod, mount, directories=directories, lookup=lookup)
+    return Mounted(mount.mount_path, directory / within(beneath) if beneath else directory)
 
 
-def _directories(pod: Pod, container: Container, mounts: tuple[Placed, ...]) -> tuple[Path, ...]:
+def _directories(pod: Pod, container: Container, mounts: tuple[Mounted, ...]) -> tuple[Path, ...]:
     """The directories of mounts, unless the files there are written, or the machine's own."""
     own = []
     for mount, placed in zip(container.volume_mounts, mounts, strict=True):

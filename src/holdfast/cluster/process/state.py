@@ -1,4 +1,4 @@
-"""What is to be done about a pod: which containers to start, to ask and to stop, and when to look again.
+"""The state machine of a pod: which containers to start, to probe and to stop, and when to look again.
 
 `step` is pure: the pod, the facts and the time in; the facts with what has been
 begun, and the actions that begin it, out.  What was begun is in the facts at once,
@@ -198,7 +198,7 @@ def _next_init(pod: Pod, facts: Facts) -> Spec | None:
 
 
 def has_passed(spec: Spec, container: Container) -> bool:
-    """Whether nobody needs to wait for an init container: it is done, or it is a sidecar and has started."""
+    """Whether the next container may start after an init container: it is done, or it is a sidecar and has started."""
     run = container.run
     if is_sidecar(spec):
         return isinstance(run, Live) and run.started

@@ -1,11 +1,11 @@
 """A program that runs one command, keeps its log, and takes everything with it when it ends.
 
-It is started for every container, in a session of its own, and told what to run
-through its standard input, which is a socket: nothing stands in its arguments or
-its environment.  It ends when the command has ended, or when the socket is closed,
-which is what happens when whoever started it is killed, however suddenly.  Then it
-kills whatever the command has left behind.  On Linux it adopts orphans, so that not
-even a daemon escapes; elsewhere it kills the command's process group.
+It is started for every container, in a session of its own, and reads what to run from
+its standard input, which is a socket: nothing is in its arguments or its environment.
+It ends when the command has ended, or when the socket is closed, which happens also
+when the process that started it is killed.  Then it kills the processes that the
+command has left behind.  On Linux it adopts orphans, so that not even a daemon
+escapes; elsewhere it kills the command's process group.
 
 The conversation is lines of JSON.  To the supervisor:
 
@@ -179,9 +179,9 @@ class Supervisor:
             return
         *lines, self._received = (self._received + data).split(b"\n")
         for line in lines:
-            self._told(json.loads(line))
+            self._receive(json.loads(line))
 
-    def _told(self, said: dict[str, Any]) -> None:
+    def _receive(self, said: dict[str, Any]) -> None:
         if "signal" in said:
             if self._main is not None:
                 _send(os.kill, self._pid, said["signal"])

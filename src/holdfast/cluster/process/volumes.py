@@ -1,8 +1,8 @@
 """Volumes: where each one is, and which files those have that are made of other objects.
 
 Pure: objects are looked up, directories are named and contents are computed, and
-nothing is written.  What a process cannot be given (a block device, somebody
-else's storage) is refused with what to use instead.
+nothing is written.  What a process cannot be given (a block device, storage of
+another system) is refused with what to use instead.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
 from holdfast.client.resources import CLAIMS
-from holdfast.cluster.process.directories import Places
+from holdfast.cluster.process.directories import Directories
 from holdfast.cluster.process.env import Lookup, Refused, Surroundings, amount, config_map, field, secret
 from holdfast.cluster.process.pods import (
     ConfigMap,
@@ -31,7 +31,7 @@ from holdfast.meta.objects import Key
 
 _USUAL_MODE: Final = 0o644
 _OWNER_ONLY: Final = 0o700
-"""The bits that a secret's file may have: nobody but the owner reads it, whatever mode was asked for."""
+"""The bits that a secret's file may have: only its owner reads it, whatever mode was asked for."""
 
 _KINDS: Final = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
 
@@ -51,16 +51,16 @@ Contents: TypeAlias = Mapping[str, File]
 """Files by their paths within a volume."""
 
 
-def located(pod: Pod, volume: Volume, *, places: Places, lookup: Lookup) -> Path:
+def located(pod: Pod, volume: Volume, *, directories: Directories, lookup: Lookup) -> Path:
     """The directory of a volume; refused, if there can be none."""
     if volume.persistent_volume_claim is not None:
         name = volume.persistent_volume_claim.claim_name
         claim = lookup(CLAIMS, Key(pod.metadata.namespace, name))
         if claim is None:
             raise Refused(f'volume {volume.name}: persistentvolumeclaim "{name}" not found')
-        return places.claim(pod.metadata.namespace, claim.uid)
+        return directories.claim(pod.metadata.namespace, claim.uid)
     if volume.host_path is not None:
-        if not places.host_paths:
+        if not directories.host_paths:
             raise Refused(
                 f"volume {volume.name}: hostPath is not allowed on this node, because nothing would keep the process "
                 "within it; use an emptyDir, or name the path in the command"
@@ -69,7 +69,7 @@ def located(pod: Pod, volume: Volume, *, places: Places, lookup: Lookup) -> Path
     made = (volume.empty_dir, volume.config_map, volume.secret, volume.downward_api, volume.projected)
     if all(source is None for source in made):
         raise Refused(f"volume {volume.name}: the process runtime has {_KINDS}; this volume is none of these")
-    return places.volume(pod.uid, volume.name)
+    return directories.volume(pod.uid, volume.name)
 
 
 def contents(pod: Pod, volume: Volume, *, lookup: Lookup, around: Surroundings) -> Contents | None:

@@ -29,7 +29,7 @@ from holdfast.cluster.process import events, facts, state
 from holdfast.cluster.process import status as statuses
 from holdfast.cluster.process.checks import Asker
 from holdfast.cluster.process.containers import ContainerRun, Exit, StartFailed
-from holdfast.cluster.process.directories import Places
+from holdfast.cluster.process.directories import Directories
 from holdfast.cluster.process.env import Lookup, Refused, Surroundings
 from holdfast.cluster.process.files import make_private, publish, read_tail
 from holdfast.cluster.process.logs import last_words
@@ -44,13 +44,13 @@ from holdfast.runtime.events import Events
 
 _log: Final = logging.getLogger("holdfast.cluster.process")
 
-FAREWELL: Final = 5.0
+STOP_GRACE: Final = 5.0
 """Seconds that containers have to end when the node itself ends; nothing may outlive it for longer."""
 
 _MESSAGE_BYTES: Final = 4096
 _START_FAILED: Final = 128
 _HOOK_PATIENCE: Final = 3600.0
-"""A hook that nobody waits for may not run for ever."""
+"""The limit of a hook without a deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Site:
     machine  the variables of the machine that every process is given
     """
 
-    places: Places
+    directories: Directories
     lookup: Lookup
     client: Client
     events: Events
@@ -95,13 +95,13 @@ class Worker:
         self._wanted: dict[str, Any] | None = None
         self._over = False
         self._changed = asyncio.Event()
-        self._told: list[Notice] = []
+        self._notices: list[Notice] = []
 
-    # --- what it is told
+    # --- input
 
     def tell(self, news: facts.News) -> None:
         self._news.append(news)
-        self._told += events.of_news(news)
+        self._notices += events.of_news(news)
         self._wake.set()
 
     def update(self, obj: Object) -> None:
@@ -138,8 +138,8 @@ class Worker:
                 for task in tasks:
                     task.cancel()
         finally:
-            await self._bid_farewell()
-        shutil.rmtree(self._site.places.pod(self.pod.uid), ignore_errors=True)
+            await self._stop_processes()
+        shutil.rmtree(self._site.directories.pod(self.pod.uid), ignore_errors=True)
 
     async def _work(self, spawn: _Spawn) -> None:
         # What had finished when the node was started is not looked at again; only its logs are still there.
@@ -169,11 +169,11 @@ class Worker:
         step = state.step(self.pod, self.facts, now)
         self.facts, self._over = step.facts, step.over
         for action in step.actions:
-            self._told += events.of_action(action)
+            self._notices += events.of_action(action)
             self._perform(action, spawn)
         reported = statuses.status(self.pod, self.facts, now, around=self._around, last=self._wanted)
-        self._told += events.of_status(self._wanted, reported)
-        if reported != self._wanted or self._told or self._over:
+        self._notices += events.of_status(self._wanted, reported)
+        if reported != self._wanted or self._notices or self._over:
             self._wanted = reported
             self._changed.set()
         return step.wake
@@ -200,8 +200,8 @@ class Worker:
 
     async def _live(self, container: Container, number: int) -> None:
         """One run of a container, from its preparation to its end."""
-        name, places, now = container.name, self._site.places, self._site.now
-        log = places.log(self.pod.uid, name, number)
+        name, directories, now = container.name, self._site.directories, self._site.now
+        log = directories.log(self.pod.uid, name, number)
         try:
             prepared = self._prepare(container)
             make_private(log.parent)
@@ -234,11 +234,11 @@ class Worker:
 
     def _prepare(self, container: Container) -> Launch:
         """Everything that a container needs before it is started."""
-        site, places = self._site, self._site.places
+        site, directories = self._site, self._site.directories
         prepared = launch(
             self.pod,
             container,
-            places=places,
+            directories=directories,
             lookup=site.lookup,
             around=self._around,
             machine=site.machine,
@@ -246,7 +246,7 @@ class Worker:
         for directory in prepared.needed:
             make_private(directory)
         self._publish(mount.name for mount in container.volume_mounts)
-        places.message(self.pod.uid, container.name).unlink(missing_ok=True)
+        directories.message(self.pod.uid, container.name).unlink(missing_ok=True)
         return prepared
 
     def _publish(self, names: Iterable[str]) -> None:
@@ -255,7 +255,7 @@ class Worker:
             if volume.name in names:
                 files = contents(self.pod, volume, lookup=site.lookup, around=self._around)
                 if files is not None:
-                    publish(located(self.pod, volume, places=site.places, lookup=site.lookup), files)
+                    publish(located(self.pod, volume, directories=site.directories, lookup=site.lookup), files)
 
     def _refresh(self) -> None:
         """Bring the files of volumes that are in use up to date; what is missing now is left as it was."""
@@ -268,10 +268,10 @@ class Worker:
         """Why a container ended, in its own words."""
         if exit.message:
             return exit.message
-        places = self._site.places
-        said = read_tail(places.message(self.pod.uid, container.name), _MESSAGE_BYTES)
+        directories = self._site.directories
+        said = read_tail(directories.message(self.pod.uid, container.name), _MESSAGE_BYTES)
         if not said and exit.code and container.termination_message_policy == "FallbackToLogsOnError":
-            said = last_words(places.log(self.pod.uid, container.name, number))
+            said = last_words(directories.log(self.pod.uid, container.name, number))
         return said
 
     async def _ask(self, name: str, pid: int, kind: Kind) -> None:
@@ -302,14 +302,14 @@ class Worker:
             http=self._site.http,
         )
 
-    async def _bid_farewell(self) -> None:
-        """End what still runs, because the node ends: it is asked to, and soon after it is made to."""
+    async def _stop_processes(self) -> None:
+        """Stop the processes that still run, because the node ends: SIGTERM, and after a short grace SIGKILL."""
         runs = [process.run for process in self._processes.values()]
         if not runs:
             return
         for run in runs:
             run.signal(signal.SIGTERM)
-        grace = min(FAREWELL, self.pod.grace.total_seconds())
+        grace = min(STOP_GRACE, self.pod.grace.total_seconds())
         try:
             async with asyncio.timeout(grace):
                 await asyncio.gather(*(run.ended() for run in runs))
@@ -345,8 +345,8 @@ class Worker:
                 self._changed.set()
                 continue
             failures = 0
-            told, self._told = self._told, []
-            await self._site.events.emit(self._object, told)
+            notices, self._notices = self._notices, []
+            await self._site.events.emit(self._object, notices)
 
     async def _write(self, wanted: Mapping[str, Any]) -> None:
         await self._site.client.patch(

@@ -1,12 +1,12 @@
-"""The pods that wait for a place, and which of them is next.
+"""The backlog: the pods that are not scheduled, and which of them is next.
 
-What waits is a unit: one pod, or a gang.  Units are tried in the order of their
-priority and then of their age.  One that finds no place rests until the cluster
-has changed in a way that may help, or for a while that grows.  Whoever gets a
-place has it at once, though its binding may take a moment or fail.
+A unit of the backlog is one pod, or a gang.  Units are tried in the order of their
+priority and then of their age.  One that is unschedulable waits until the cluster has
+changed in a way that may help, or for a time that grows.  A pod that gets a node has it
+at once, though its binding may take a moment or fail.
 
-A plain data structure: it is told what changes, and answers with what to do; time
-is an argument.  It must not know how bindings are written.
+A plain data structure: changes go in, and what to do comes out; time is an argument.
+It must not know how bindings are written.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ class Unit:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A pod that waits, and what it was told last."""
+    """A pod that waits, and the reason and message that its condition was last given."""
 
     pod: Object
     claim: Claim
-    told: tuple[str, str] = ("", "")
+    reported: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Resting:
-    """A unit that found no place: how often, when it is tried again, and what must have changed to try it before."""
+    """An unschedulable unit: how often it was tried, when it is tried again, and what must change to try it before."""
 
     attempts: int
     again: datetime
@@ -156,12 +156,12 @@ class Backlog:
         self._queued.discard(unit)
         self._rest(unit, now, heeds_pods=False)
 
-    def unheard(self, refusal: Refuse, now: datetime) -> None:
-        """A pod was not told why it waits; it is to be told again."""
+    def not_reported(self, refusal: Refuse, now: datetime) -> None:
+        """The condition of a pod was not written; it is to be written again."""
         waiting = self._waiting.get(refusal.pod.key)
         if waiting is None or waiting.claim.uid != refusal.pod.uid:
             return
-        waiting.told = ("", "")
+        waiting.reported = ("", "")
         unit = self._unit(waiting.claim)
         if unit not in self._resting:
             self._rest(unit, now, heeds_pods=False)
@@ -286,10 +286,10 @@ class Backlog:
         if gang is None:
             self._rest(unit, now, heeds_pods=False)
             return self._refusals(keys, UNSCHEDULABLE, f"PodGang {unit.key} does not exist.")
-        listed = set(gang.whole.everybody)
+        listed = set(gang.whole.pods)
         waiting = {key: self._waiting[key].claim for key in keys if key in listed}
-        strangers = tuple(key for key in keys if key not in listed)
-        steps = self._refusals(strangers, UNSCHEDULABLE, f"PodGang {unit.key} does not name the pod.")
+        unlisted = tuple(key for key in keys if key not in listed)
+        steps = self._refusals(unlisted, UNSCHEDULABLE, f"PodGang {unit.key} does not name the pod.")
         found = place_gang(gang, waiting, self.cluster)
         heeds_pods = any(claim.needs.depends_on_pods for claim in waiting.values())
         if isinstance(found, Held):
@@ -318,12 +318,12 @@ class Backlog:
         heapq.heappush(self._alarms, (again, next(self._ticket), unit))
 
     def _refusals(self, keys: tuple[Key, ...], reason: str, message: str) -> list[Step]:
-        """What pods are told that they do not know yet."""
+        """The conditions of pods that do not say this yet."""
         steps: list[Step] = []
         for key in keys:
             waiting = self._waiting[key]
-            if waiting.told != (reason, message):
-                waiting.told = (reason, message)
+            if waiting.reported != (reason, message):
+                waiting.reported = (reason, message)
                 steps.append(Refuse(waiting.pod, reason, message))
         return steps
 

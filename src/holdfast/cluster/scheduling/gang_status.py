@@ -1,7 +1,7 @@
-"""What a PodGang says of itself: scheduled or not, ready or not, and how far it is.
+"""The status of a PodGang: whether it is scheduled and ready, and its phase.
 
-The condition ``Initialized`` belongs to whoever writes the gang; what a scheduler
-answers is written here, from the pods as they are.  This module must not know how
+The operator that creates the gang writes the condition ``Initialized``; a scheduler
+writes the others, which is done here, from the pods as they are.  This module must not know how
 pods are placed.
 """
 
@@ -47,7 +47,7 @@ def observe(view: View, key: Key) -> World | None:
     obj = view.get(POD_GANGS, key)
     if obj is None:
         return None
-    found = ((member, view.get(PODS, member)) for member in Gang.of(obj).whole.everybody)
+    found = ((member, view.get(PODS, member)) for member in Gang.of(obj).whole.pods)
     return World(obj, {member: Pod.of(pod) for member, pod in found if pod is not None})
 
 

@@ -1,15 +1,15 @@
-"""Gangs: pods that are placed together or not at all.
+"""Gangs: pods that are scheduled together or not at all.
 
 A PodGang names groups of pods and how many of each must run.  So many of every
-group are tried together; if one of them finds no place, none gets one.  Those
-beyond are placed as room allows.  Pods that have their places count, so a gang
-whose binding was cut short in the middle is completed by the next try.
+group are tried together; if one of them is unschedulable, none is bound.  Pods beyond
+the minimum are scheduled as room allows.  Pods that are bound count, so a gang whose
+binding was interrupted is completed by the next try.
 
 Topology constraints say which label nodes must share: the required one is never
 left, the preferred one is tried first.  Domains are tried from the emptiest on;
 what was found for one group is not undone for the next.
 
-Pure.  This module must not know who binds, nor what is told of a gang.
+Pure.  This module must not know how pods are bound, nor what the status of a gang says.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Part:
             yield from part.groups
 
     @property
-    def everybody(self) -> Iterator[Key]:
+    def pods(self) -> Iterator[Key]:
         for group in self.groups:
             yield from group.members
 
@@ -230,7 +230,7 @@ class _Attempt:
             if domain is not None and (within is None or host.name in within):
                 domains.setdefault(domain, []).append(host.name)
                 used[domain] = used.get(domain, 0.0) + host.pods / max(1, host.node.allocatable.get("pods", 0))
-        settled = {self.cluster.place_of(key) for key in part.everybody} - {None}
+        settled = {self.cluster.place_of(key) for key in part.pods} - {None}
         for domain in sorted(domains, key=lambda each: (used[each] / len(domains[each]), each)):
             if settled <= set(domains[domain]):
                 yield frozenset(domains[domain])

@@ -170,7 +170,7 @@ def needs(spec: bytes) -> Needs:
     """What a pod with this spec asks for."""
     read = _decoder.decode(spec)
     affinity = read.affinity
-    nodes, pods, strangers = affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity
+    nodes, pods, anti = affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity
     return Needs(
         node_name=read.node_name,
         scheduler=read.scheduler_name or DEFAULT_SCHEDULER,
@@ -185,10 +185,10 @@ def needs(spec: bytes) -> Needs:
         node_terms=None if nodes.required is None else tuple(map(_node_term, nodes.required.node_selector_terms)),
         preferred_nodes=tuple((each.weight, _node_term(each.preference)) for each in nodes.preferred),
         near=tuple(map(_pod_term, pods.required)),
-        apart=tuple(map(_pod_term, strangers.required)),
+        apart=tuple(map(_pod_term, anti.required)),
         preferred_pods=tuple(
             (sign * each.weight, _pod_term(each.pod_affinity_term))
-            for sign, terms in ((1, pods.preferred), (-1, strangers.preferred))
+            for sign, terms in ((1, pods.preferred), (-1, anti.preferred))
             for each in terms
         ),
         spreads=tuple(map(_spread, read.topology_spread_constraints)),

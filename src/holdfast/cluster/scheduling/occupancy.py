@@ -1,4 +1,4 @@
-"""The nodes, and which pods have their places on them: kept up with every change, never counted anew.
+"""Occupancy: the nodes and the pods on them, adjusted with every change, never counted anew.
 
 What a scheduler asks again and again (what is free on a node, how many pods of some
 kind stand in a zone) is a number that a change adjusts, so one pod costs the same

@@ -1,7 +1,7 @@
-"""Where a pod goes: the best of the nodes that fit, or why none does.
+"""Placing: the best of the nodes that fit a pod, or why none does.
 
 Pure: a pod and the cluster in, a node or the reasons out.  There is no preemption:
-a pod that finds no place waits until one is free.
+a pod that fits on no node waits until one has room.
 
 >>> place(claim, cluster)
 Placed(node='node-2')
@@ -38,8 +38,8 @@ class Unschedulable:
         """As Kubernetes says it: ``0/4 nodes are available: 1 Too many pods, 3 Insufficient cpu.``"""
         if not self.nodes:
             return "no nodes available to schedule pods"
-        told = ", ".join(sorted(f"{number} {reason}" for reason, number in self.reasons.items()))
-        return f"0/{self.nodes} nodes are available: {told}."
+        counts = ", ".join(sorted(f"{number} {reason}" for reason, number in self.reasons.items()))
+        return f"0/{self.nodes} nodes are available: {counts}."
 
 
 def place(claim: Claim, cluster: Cluster, *, within: Collection[str] | None = None) -> Placed | Unschedulable:

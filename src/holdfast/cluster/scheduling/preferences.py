@@ -1,4 +1,4 @@
-"""Which of the fitting nodes is the best: one preference for each wish, weighed as Kubernetes' scheduler does.
+"""Scores: which of the fitting nodes is the best, one preference for each rule, weighed as Kubernetes' scheduler does.
 
 A preference gives each node a number between 0 and 1, or None where it does not
 matter for the pod.  This module must not know which nodes fit.
@@ -29,11 +29,11 @@ def _fewest_siblings(claim: Claim, cluster: Cluster, hosts: Sequence[Host]) -> l
 
 
 def _evenly(claim: Claim, cluster: Cluster, hosts: Sequence[Host]) -> list[float] | None:
-    wished = [spread for spread in claim.needs.spreads if not spread.required]
-    if not wished:
+    preferred = [spread for spread in claim.needs.spreads if not spread.required]
+    if not preferred:
         return None
     totals = [0.0] * len(hosts)
-    for spread in wished:
+    for spread in preferred:
         key = spread.topology_key
         counts = spread_counts(spread, claim, cluster, (key,))
         worst = max(counts.values(), default=0) + 1
@@ -52,20 +52,23 @@ def _fewest_taints(claim: Claim, cluster: Cluster, hosts: Sequence[Host]) -> lis
 
 
 def _preferred_nodes(claim: Claim, cluster: Cluster, hosts: Sequence[Host]) -> list[float] | None:
-    wished = claim.needs.preferred_nodes
-    if not wished:
+    preferred = claim.needs.preferred_nodes
+    if not preferred:
         return None
     return _most(
-        [float(sum(weight for weight, term in wished if term.matches(host.node.labels, host.name))) for host in hosts]
+        [
+            float(sum(weight for weight, term in preferred if term.matches(host.node.labels, host.name)))
+            for host in hosts
+        ]
     )
 
 
 def _preferred_pods(claim: Claim, cluster: Cluster, hosts: Sequence[Host]) -> list[float] | None:
-    wished = claim.needs.preferred_pods
-    if not wished:
+    preferred = claim.needs.preferred_pods
+    if not preferred:
         return None
     totals = [0.0] * len(hosts)
-    for weight, term in wished:
+    for weight, term in preferred:
         domains = cluster.domains(cluster.tally(cluster.group(term, claim)), term.topology_key)
         for index, host in enumerate(hosts):
             totals[index] += weight * domains.get(host.node.labels.get(term.topology_key, ""), 0)

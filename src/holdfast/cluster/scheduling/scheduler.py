@@ -1,8 +1,8 @@
-"""The scheduler of the embedded cluster: gives pods that wait a node, and tells those that find none why.
+"""The scheduler of the embedded cluster: binds pods to nodes, and reports why a pod is unschedulable.
 
 It serves pods that ask for Kubernetes' own scheduler and those that ask for one of
 the gang schedulers of inference stacks, since there is no other here; a scheduler
-of somebody's own can serve the rest.  There is no preemption.
+of the user can serve the rest.  There is no preemption.
 
 A binding is one write, and many are on their way together.  That a pod was bound is
 its condition ``PodScheduled``; there is no Event for it, since it would double the
@@ -40,7 +40,7 @@ SERVED: Final = frozenset({DEFAULT_SCHEDULER, "kai-scheduler", "lpx-scheduler", 
 """The names of schedulers whose pods are served."""
 
 _AT_ONCE: Final = 128
-"""Pods that are placed before anybody else has a turn, and writes that are on their way together."""
+"""Units that are tried before other tasks get a turn, and writes that are under way together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Scheduler:
 
 
 def _follow(environment: Environment, backlog: Backlog, changed: asyncio.Event) -> Callable[[], None]:
-    """Have the backlog told of every change; returns how to stop that."""
+    """Keep the backlog up to date with every change; returns a function that ends this."""
     stores, cluster = environment.stores, backlog.cluster
     stops: dict[Resource, Callable[[], None]] = {}
 
-    def told(see: Callable[[Key, Object | None], None]) -> Callable[[Object | None, Object | None], None]:
+    def calling(see: Callable[[Key, Object | None], None]) -> Callable[[Object | None, Object | None], None]:
         def change(old: Object | None, new: Object | None) -> None:
             seen = new or old
             assert seen is not None, "a change is of something"
@@ -94,16 +94,16 @@ def _follow(environment: Environment, backlog: Backlog, changed: asyncio.Event) 
             return
         exists = definition is not None and not definition.deleting
         if exists and POD_GANGS not in stops:
-            stops[POD_GANGS] = stores.subscribe(POD_GANGS, told(backlog.see_gang))
+            stops[POD_GANGS] = stores.subscribe(POD_GANGS, calling(backlog.see_gang))
         elif not exists and POD_GANGS in stops:
             stops.pop(POD_GANGS)()
         backlog.see_gangs_exist(exists)
 
     # Definitions first: whether a pod belongs to a gang is to be known when it is seen.
-    stops[DEFINITIONS] = stores.subscribe(DEFINITIONS, told(see_definition), metadata_only=True)
-    stops[NAMESPACES] = stores.subscribe(NAMESPACES, told(see_namespace))
-    stops[NODES] = stores.subscribe(NODES, told(see_node))
-    stops[PODS] = stores.subscribe(PODS, told(backlog.see_pod))
+    stops[DEFINITIONS] = stores.subscribe(DEFINITIONS, calling(see_definition), metadata_only=True)
+    stops[NAMESPACES] = stores.subscribe(NAMESPACES, calling(see_namespace))
+    stops[NODES] = stores.subscribe(NODES, calling(see_node))
+    stops[PODS] = stores.subscribe(PODS, calling(backlog.see_pod))
 
     def stop() -> None:
         for unsubscribe in stops.values():
@@ -143,7 +143,7 @@ class _Loop:
             async with asyncio.timeout(wait):
                 await self._changed.wait()
         except TimeoutError:
-            pass  # Somebody has rested for long enough.
+            pass  # A unit is due again.
 
     async def _carry_out(self, step: Step) -> None:
         try:
@@ -173,7 +173,7 @@ class _Loop:
             await self._client.patch(PODS, pod.key, patch, type=PatchType.STRATEGIC, subresource="status")
         except (StatusError, Unreachable) as error:
             _log.info("condition not written", extra={"fields": {"pod": str(pod.key), "error": str(error)}})
-            self._backlog.unheard(refusal, self._now())
+            self._backlog.not_reported(refusal, self._now())
             self._changed.set()
             return
         if refusal.reason == UNSCHEDULABLE:

@@ -42,7 +42,7 @@ _PROCESS: Final = "process"
 """The runtime class of pods that run for real."""
 
 _TERMINATED: Final = 143
-_WORTH_TELLING: Final = timedelta(seconds=1)
+_WORTH_REPORTING: Final = timedelta(seconds=1)
 """A pod that takes longer to end says meanwhile that it is not ready."""
 
 
@@ -94,7 +94,7 @@ def _pods_on(node: Object, view: View) -> Iterable[Key]:
     return (pod.key for pod in view.indexed(PODS, BY_NODE.name, node.meta.name))
 
 
-def _everybody(config_map: Object, view: View) -> Iterable[Key]:
+def _all_pods(config_map: Object, view: View) -> Iterable[Key]:
     """A change of faults concerns all pods; other ConfigMaps none."""
     return (pod.key for pod in view.list(PODS)) if config_map.key == chaos.PLACE else ()
 
@@ -170,10 +170,10 @@ def _leave(world: World, acts: Behaviour, now: datetime) -> Decision:
     end = min(last, asked + acts.stop) if pod.status.start_time and pod.status.phase not in FINISHED else asked
     if now < end:
         outcome = until(end, now=now, because="its containers are stopping")
-        told = acts.stop >= _WORTH_TELLING and _is_ready(pod)
-        return Decision(status=_status(world, _unready(pod), now) if told else None, outcome=outcome)
+        reported = acts.stop >= _WORTH_REPORTING and _is_ready(pod)
+        return Decision(status=_status(world, _unready(pod), now) if reported else None, outcome=outcome)
     if meta.finalizers and pod.status.start_time and pod.status.phase not in FINISHED:
-        # Somebody wants to see how it ended.
+        # A finalizer holds it, so its end is reported.
         return Decision(status=_status(world, _stopped(pod, now), now))
     if meta.finalizers and meta.deletion_grace_period_seconds == 0:
         return NOTHING
@@ -213,7 +213,7 @@ def controller(defaults: Defaults | None = None) -> Controller[World]:
         resource=PODS,
         watches=(
             Watch(resource=NODES, keys=_pods_on),
-            Watch(resource=CONFIG_MAPS, keys=_everybody),
+            Watch(resource=CONFIG_MAPS, keys=_all_pods),
             Watch(resource=PODS, keys=start_orders.those_who_wait),
         ),
         indexes=(BY_NODE, start_orders.BY_CLIQUE),

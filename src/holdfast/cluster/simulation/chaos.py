@@ -1,13 +1,12 @@
-"""Trouble on purpose: what is to go wrong with pods and nodes, from when, until when, as values.
+"""Faults of pods and nodes: what goes wrong, from when and until when, as values.
 
-Faults are kept in one ConfigMap, an entry each, so that whoever has a kubeconfig can
-make trouble, see what there is, and end it, whether or not it is the process that
-runs the nodes:
+Faults are kept in one ConfigMap, an entry each, so that any client with a
+kubeconfig can add, list and end them, not only the process that runs the nodes:
 
     kube-system/holdfast-chaos
       crash-1f3a: {"kind": "crash", "since": "…", "namespace": "shop", "selector": "app=web", "share": 0.5}
 
-Simulated nodes obey; others do not know of it.  Pure: this module must not know how
+They apply to simulated nodes only.  Pure: this module must not know how
 a fault is carried out.
 """
 

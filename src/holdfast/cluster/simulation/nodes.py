@@ -1,10 +1,10 @@
-"""Simulated nodes: registered at the start, heard from ever after, silent or gone when chaos says so.
+"""Simulated nodes: registered at the start, kept alive by their Leases, silent or deleted where a fault says so.
 
 A node that is well renews its Lease, and that is all it costs.  One that is down
-renews nothing, until it is up again and says so.  A node that somebody deletes stays
-away until the next start, as one does whose kubelet was not restarted; a node that
-chaos made vanish comes back as a new one.  What happens to pods is in `agent`;
-what becomes of a silent node in `nodelifecycle`.
+renews nothing, until it is up again and says so.  A node that a user deletes stays
+deleted until the next start, like one whose kubelet was not restarted; a node that a
+fault deleted comes back as a new one.  What happens to pods is in `agent`;
+what becomes of a silent node in `nodes.lifecycle`.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def conditions(now: datetime) -> list[dict[str, str]]:
 class World:
     """One node, as the API has it.
 
-    registered  it has been there since this process began, so that its absence is somebody's wish
+    registered  it has been there since this process began, so that a missing one was deleted by a user
     renewed     when its Lease was renewed last
     """
 

@@ -96,7 +96,7 @@ def status(pod: Pod, life: Life, before: Mapping[str, Any], now: datetime, *, ho
 
 
 def pod_address(version: str) -> str:
-    """An address that no other pod has: the version at which it was given is nobody else's.
+    """An address that no other pod has: it follows from the resource version at which it was given.
 
     Sixteen million versions later it may be given again.
     """

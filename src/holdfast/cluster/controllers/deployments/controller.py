@@ -41,7 +41,7 @@ from holdfast.runtime.decisions import Create, Decision, Delete, Notice, Patch, 
 class World:
     """
     sets   the ReplicaSets that it may have a claim on
-    taken  somebody else's ReplicaSet has the name that the next one would get
+    taken  a ReplicaSet of another owner has the name that the next one would get
     busy   where the strategy is to recreate: the UIDs of ReplicaSets with pods that have not ended
     """
 
@@ -161,13 +161,13 @@ class _Pass:
         begun = msgspec.structs.replace(fleet, new=made)
         steps = scaling.rolled(deployment, begun) if deployment.rolling else []
         created = revisions.created(deployment, made)
-        told = Step(made.name, 0, made.spec.replicas)
+        first = Step(made.name, 0, made.spec.replicas)
         noted = statuses.noting_created(deployment, made, self.now)
         return self._ended(
             noted,
             statuses.progressed(noted, begun.scaled(_sizes(steps)), now=self.now),
             writes=(*self.claims, created, *self._writes(steps)),
-            steps=(told, *steps),
+            steps=(first, *steps),
         )
 
     def _rolled_out(self, steps: Sequence[Step]) -> Decision:
@@ -278,7 +278,7 @@ def _busy(view: View, sets: Iterable[ReplicaSet]) -> Iterator[str]:
 
 
 def adopters(obj: Object, view: View) -> Iterator[Key]:
-    """The Deployments that may adopt a ReplicaSet that nobody controls."""
+    """The Deployments that may adopt a ReplicaSet without a controller."""
     if obj.controller is not None or obj.deleting:
         return
     for found in view.list(DEPLOYMENTS, namespace=obj.meta.namespace):

@@ -90,7 +90,7 @@ def rolled(deployment: Deployment, fleet: Fleet) -> list[Step]:
 
 
 def _shrunk(deployment: Deployment, fleet: Fleet) -> list[Step]:
-    """Old pods that do not serve go first, since nobody misses them; then as many as availability allows."""
+    """Old pods that are not ready are stopped first, then as many as availability allows."""
     old, new, bounds = fleet.active_old, fleet.new, Bounds.of(deployment)
     if not old or new is None:
         return []

@@ -1,4 +1,4 @@
-"""What a Deployment says of itself: counts, whether it is available, and whether its rollout gets on.
+"""The status of a Deployment: counts, whether it is available, and whether its rollout makes progress.
 
 The rules for conditions are Kubernetes' own, since ``kubectl rollout status`` and many others read them:
 one that says the same with the same reason is left as it is, and one that changes goes to the end.
@@ -59,7 +59,7 @@ def _since(old: Condition | None, new: Condition) -> Condition:
     return msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
 
 
-def _told(deployment: Deployment, status: str, reason: str, message: str, *, now: datetime) -> Deployment:
+def _progressing(deployment: Deployment, status: str, reason: str, message: str, *, now: datetime) -> Deployment:
     said = _said(PROGRESSING, status, reason, message, now=now)
     return deployment.with_conditions(_with(deployment.status.conditions, said))
 
@@ -71,9 +71,9 @@ def noting_pause(deployment: Deployment, now: datetime) -> Deployment:
     if deployment.progress_deadline is None or reason == _TIMED_OUT:
         return deployment
     if deployment.spec.paused and reason != _PAUSED:
-        return _told(deployment, "Unknown", _PAUSED, "Deployment is paused", now=now)
+        return _progressing(deployment, "Unknown", _PAUSED, "Deployment is paused", now=now)
     if not deployment.spec.paused and reason == _PAUSED:
-        return _told(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now=now)
+        return _progressing(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now=now)
     return deployment
 
 
@@ -81,20 +81,22 @@ def noting_found(deployment: Deployment, found: ReplicaSet, now: datetime) -> De
     """Of a Deployment that has said nothing yet: that the ReplicaSet for its template exists."""
     if deployment.progress_deadline is None or deployment.status.condition(PROGRESSING) is not None:
         return deployment
-    return _told(deployment, "True", "FoundNewReplicaSet", f'Found new replica set "{found.name}"', now=now)
+    return _progressing(deployment, "True", "FoundNewReplicaSet", f'Found new replica set "{found.name}"', now=now)
 
 
 def noting_created(deployment: Deployment, created: ReplicaSet, now: datetime) -> Deployment:
     if deployment.progress_deadline is None:
         return deployment
-    return _told(deployment, "True", "NewReplicaSetCreated", f'Created new replica set "{created.name}"', now=now)
+    return _progressing(
+        deployment, "True", "NewReplicaSetCreated", f'Created new replica set "{created.name}"', now=now
+    )
 
 
 def noting_failed(deployment: Deployment, name: str, why: str, *, now: datetime) -> Deployment:
     if deployment.progress_deadline is None:
         return deployment
     message = f'Failed to create new replica set "{name}": {why}'
-    return _told(deployment, "False", "ReplicaSetCreateError", message, now=now)
+    return _progressing(deployment, "False", "ReplicaSetCreateError", message, now=now)
 
 
 # --- counts
@@ -105,7 +107,7 @@ def counted(deployment: Deployment, fleet: Fleet, *, now: datetime) -> Deploymen
     statuses = [each.status for each in fleet.all]
     available = sum(status.available_replicas for status in statuses)
     terminating = [status.terminating_replicas for status in statuses]
-    # One whose pods nobody has counted yet makes the sum unknown.
+    # A ReplicaSet whose pods are not counted yet makes the sum unknown.
     leaving = None if None in terminating else sum(number or 0 for number in terminating)
     if available >= Bounds.of(deployment).least:
         verdict = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")

@@ -1,8 +1,8 @@
 """The garbage collector: follows every object there is, and deletes what has lost its owners.
 
 It knows metadata only, of all resources that can be listed, watched and deleted,
-as the server's discovery tells; kinds that come and go with their definitions are
-followed too.  `garbage` says what is doubtful and what becomes of it.  Here the API
+as the server's discovery lists them; kinds that come and go with their definitions are
+followed too.  `graph` says what is doubtful and what becomes of it.  Here the API
 is asked before anything is done about it: an owner counts as gone only if the server
 says so, and every write holds only for the version that was decided on.
 """
@@ -38,7 +38,7 @@ from holdfast.runtime.metrics import Metrics
 NAME: Final = "garbage-collector"
 NEEDED: Final = frozenset({"list", "watch", "delete"})
 IGNORED: Final = frozenset({EVENTS.group_resource, "events.events.k8s.io"})
-"""What nobody owns and nobody is owned by, and what there is most of."""
+"""Resources that own nothing and have no owners, and of which there are most."""
 
 WORKERS: Final = 20
 REMEMBERED: Final = 500
@@ -249,13 +249,13 @@ class _Collection:
                 assert_never(never)
 
     def _expect(self, obj: Object, unseen: list[OwnerReference]) -> None:
-        """An owner that exists must be seen as well, or nobody would notice that it goes."""
+        """An owner that exists must be seen as well, or its deletion would not be noticed."""
         for reference in unseen:
             if self._kinds[reference.group, reference.kind] in self._followed:
                 raise Retry("OwnerNotSeen", f"{obj.ref} has the owner {reference.kind} {reference.name}, not seen yet")
 
     async def _standing(self, obj: Object, reference: OwnerReference) -> Standing | None:
-        """How an owner stands; None if that cannot be told, so that its dependent must stay."""
+        """How an owner stands; None if that is not known, so that its dependent must stay."""
         resource = self._kinds.get((reference.group, reference.kind))
         if resource is None:
             self._unknown.add(obj.uid)

@@ -1,8 +1,8 @@
-"""Garbage: who owns whom, and what becomes of an object whose owners go.
+"""The graph of owners, and what becomes of an object whose owners are deleted.
 
-`Graph` follows ownership by UID.  It is told of every object as it appears, changes
-and goes, and answers with the objects that this makes doubtful; each answer costs
-as much as the change touches, however large the graph is.  An owner that has not
+`Graph` follows ownership by UID.  Every object that is created, changed or deleted goes
+in, and the objects that may have lost an owner by that come out; this costs as much as
+the change touches, however large the graph is.  An owner that has not
 been seen is no node: its dependents wait under its UID.
 
 `action_for` decides about one object from the standing of its owners.  There are three
@@ -12,8 +12,8 @@ ways to delete an owner, and two of them are a finalizer on it while they last:
     Foreground   ``foregroundDeletion``: dependents that block the owner go first
     Orphan       ``orphan``: dependents forget the owner, which then goes alone
 
-Pure: the graph may lag behind the API, so whoever acts on it asks the API whether
-an owner is really gone.  This module must not know how.
+Pure: the graph may lag behind the API, so the collector asks the API whether an owner
+is really gone.  This module must not know how.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Graph:
         return tuple(self._objects[each] for each in self._dependents.get(uid, ()))
 
     def blocking(self, uid: str) -> tuple[Object, ...]:
-        """The dependents that must go before their owner does; nobody waits for itself."""
+        """The dependents that must be deleted before their owner; an object never waits for itself."""
         return tuple(
             each
             for each in self.dependents(uid)
@@ -263,7 +263,7 @@ def _wire(owner: OwnerReference) -> dict[str, Any]:
     return wire | {name: flag for name, flag in flags.items() if flag is not None}
 
 
-# --- what is told
+# --- messages
 
 
 def stray_message(dependent: Object, reference: OwnerReference) -> str:

@@ -98,7 +98,7 @@ def _misplaced(job: Job, active: Sequence[JobPod], *, now: datetime) -> Iterator
 
 
 def _pending(job: Job, pods: Iterable[JobPod], *, counts: Tally) -> Iterator[int]:
-    """Indexes that nobody works on and that are not settled, from the lowest."""
+    """Indexes without an active pod that have neither succeeded nor failed, from the lowest."""
     busy = {pod.index for pod in pods if pod.active or (pod.terminating and job.replaces_only_failed)}
     settled = busy | counts.completed | counts.failed_indexes
     return (index for index in range(job.spec.completions or 0) if index not in settled)
@@ -161,11 +161,11 @@ def _manifest(job: Job, *, name: str, base: str, index: int | None) -> dict[str,
     spec["hostname"] = f"{job.metadata.name}-{index}"
     for group in ("initContainers", "containers"):
         if group in spec:
-            spec[group] = [_told_its_index(container) for container in spec[group]]
+            spec[group] = [_with_index(container) for container in spec[group]]
     return made
 
 
-def _told_its_index(container: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_index(container: Mapping[str, Any]) -> Mapping[str, Any]:
     env = container.get("env") or []
     if any(variable["name"] == _INDEX_ENV["name"] for variable in env):
         return container

@@ -69,7 +69,7 @@ def _job_of(pod: Object) -> Iterable[str]:
 
 
 def _keys_of(pod: Object) -> Iterable[Key]:
-    """Of a pod that nobody controls, its job is known by a label."""
+    """The job of a pod without a controller, by its label."""
     controller = pod.controller
     if controller is None:
         name = pod.meta.labels.get(NAME, "")
@@ -264,7 +264,7 @@ def _is_controlled_by(pod: JobPod, job: Job) -> bool:
 
 
 def _adopters(pod: Object, view: View) -> Iterable[Key]:
-    """A pod that nobody controls may be adopted by its job, or be let go if that is no more."""
+    """A pod without a controller may be adopted by its job, or be released if the job is gone."""
     return () if pod.controller is not None else _keys_of(pod)
 
 

@@ -1,4 +1,4 @@
-"""What a job's policies make of its pods: a failure may be ignored or fail the job, some successes may be enough."""
+"""The policies of a job: a failed pod may be ignored or fail the job, and some successes may be enough."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAIL_INDEX: Final = "FailIndex"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureAction:
-    """What the policy says of one failed pod: the action of the rule that matched, and why the job fails, if so."""
+    """The action of the rule that a failed pod matches, and why the job fails, if it does."""
 
     action: str = ""
     message: str = ""

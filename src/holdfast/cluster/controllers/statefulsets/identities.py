@@ -112,7 +112,7 @@ def is_left_over(claim: Meta, pod_name: str) -> bool:
 
 
 def owners_wanted(owner: Mapping[str, Any], claim: Meta, *, pod: Meta, leaving: bool) -> list[dict[str, Any]] | None:
-    """Whose a claim should be by the retention policy: its set's, its pod's if that is leaving, or nobody's.
+    """The owner of a claim by the retention policy: its set, its pod if that is being removed, or none.
 
     None if all is well, or if the claim belongs to a predecessor of the set or the pod, so that it is left to
     the garbage collector.
@@ -126,7 +126,7 @@ def owners_wanted(owner: Mapping[str, Any], claim: Meta, *, pod: Meta, leaving: 
             return None
         (ours if is_set or is_pod else theirs).append(each)
     if any(each.controller for each in theirs):
-        wanted = []  # An object has one controller; where it is somebody else, the policy does not reach.
+        wanted = []  # An object has one controller; where that is another one, the policy does not apply.
     elif leaving and deletes(owner, "whenScaled"):
         wanted = [_pod_reference(pod)]
     elif deletes(owner, "whenDeleted"):

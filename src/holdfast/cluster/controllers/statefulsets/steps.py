@@ -148,7 +148,7 @@ def _kept(scene: Scene, place: Place) -> Step:
     elif scene.ordered and not scene.well(pod):
         return _WAIT
     repairs = _identity(pod, place.ordinal) + owned
-    return Step(writes=repairs, notices=(_told(scene, "update", place.name),) if repairs else ())
+    return Step(writes=repairs, notices=(_notice(scene, "update", place.name),) if repairs else ())
 
 
 def _made(scene: Scene, place: Place) -> Step:
@@ -160,7 +160,7 @@ def _made(scene: Scene, place: Place) -> Step:
         return _WAIT
     going = next((claim.name for claim in present if claim.deletion_timestamp is not None), None)
     if going is not None:
-        failed = _told(scene, "create", place.name, failed=f"pvc {going} is being deleted")
+        failed = _notice(scene, "create", place.name, failed=f"pvc {going} is being deleted")
         return Step(notices=(failed,), waits=True)
     revision = _new_revision(scene, place.ordinal)
     pod = Create(
@@ -170,7 +170,7 @@ def _made(scene: Scene, place: Place) -> Step:
         manifest=identities.manifest(owner, revision.template, ordinal=place.ordinal, revision=revision.name),
     )
     claims, notices = _missing_claims(scene, place)
-    return Step(writes=(*claims, pod), notices=(*notices, _told(scene, "create", place.name)), waits=True)
+    return Step(writes=(*claims, pod), notices=(*notices, _notice(scene, "create", place.name)), waits=True)
 
 
 def _new_revision(scene: Scene, ordinal: int) -> Revision:
@@ -280,10 +280,10 @@ def _replaced(scene: Scene, pod: Pod) -> Step:
 def _stopped(scene: Scene, pod: Pod, *, because: str, replaces: str = "") -> Step:
     meta = pod.metadata
     stop = Delete(because=because, wave=_PODS_WAVE, resource=PODS, key=Key(meta.namespace, meta.name), uid=meta.uid)
-    return Step(writes=(stop,), notices=(_told(scene, "delete", meta.name),), waits=True, replaces=replaces)
+    return Step(writes=(stop,), notices=(_notice(scene, "delete", meta.name),), waits=True, replaces=replaces)
 
 
-def _told(scene: Scene, verb: str, pod: str, *, failed: str = "") -> Notice:
+def _notice(scene: Scene, verb: str, pod: str, *, failed: str = "") -> Notice:
     subject = f"{verb} Pod {pod} in StatefulSet {scene.owner['metadata']['name']}"
     if failed:
         return Notice(type="Warning", reason=f"Failed{verb.capitalize()}", message=f"{subject} failed error: {failed}")
