@@ -144,7 +144,10 @@ def test_all_problems_are_reported_at_once() -> None:
             {"metadata": {"name": "web", "creationTimestamp": "today"}},
             ["metadata.creationTimestamp: 'today' is not a time; write it like 2026-01-31T12:00:00Z"],
         ),
-        ({"spec": None}, ["spec: is required; What to run, how many of it, where, and how to change it"]),
+        (
+            {"spec": None},
+            ["spec: is required; The container, the replicas, their scheduling, and how changes are rolled out"],
+        ),
         ({"sepc": {}}, ["sepc: unknown field; did you mean spec?"]),
     ],
 )

@@ -165,7 +165,7 @@ def test_an_autoscaler_finds_its_numbers_and_its_pods() -> None:
 
 def test_kubectl_get_shows_the_floor_beside_the_ready_replicas() -> None:
     columns = [column.name for column in WORKLOAD.columns if not column.priority]
-    assert columns == ["Desired", "Ready", "Floor", "Updated", "Phase", "Because", "Age"]
+    assert columns == ["Desired", "Ready", "Floor", "Updated", "Phase", "Reason", "Age"]
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_kubectl_get_shows_the_floor_beside_the_ready_replicas() -> None:
         (
             ("rollout",),
             {
-                "canary is for the strategy Canary alone",
-                "blueGreen is for the strategy BlueGreen alone",
-                "partition is for the strategy RollingUpdate alone",
+                "canary is only for the strategy Canary",
+                "blueGreen is only for the strategy BlueGreen",
+                "partition is only for the strategy RollingUpdate",
                 "the strategy Canary needs canary.steps",
                 "maxSurge and maxUnavailable cannot both be 0: no replica could ever be replaced",
             },
@@ -185,7 +185,7 @@ def test_kubectl_get_shows_the_floor_beside_the_ready_replicas() -> None:
             ("rollout", "canary", "steps"),
             {
                 "give either the weight or the replicas of a step",
-                "a step ends by time or by approval: give pauseDuration or manual, not both",
+                "a step ends after a time or by approval: give pauseDuration or manual, not both",
             },
         ),
         (("readinessProbe",), {"give exactly one of http, tcp, exec and grpc"}),

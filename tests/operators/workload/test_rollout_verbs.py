@@ -169,11 +169,11 @@ REFUSED: dict[str, tuple[str, Object, dict[str, Any], str, str]] = {
         "promote",
         under_way(step=2, steps=3),
         {},
-        "step 2 of 3 waits for nobody's approval; it says so (WaitingForReady)",
+        "step 2 of 3 needs no approval; it says so (WaitingForReady)",
         "--full",
     ),
     "promote what was rejected": ("promote", rejected(), {}, "was rejected", "retry"),
-    "promote what nobody has seen": ("promote", under_way(observed=4), {}, "has not seen", "try again"),
+    "promote what nobody has seen": ("promote", under_way(observed=4), {}, "has not observed", "try again"),
     "abort what is complete": ("abort", shop(), {}, "is rolled out", "undo"),
     "abort the first revision": (
         "abort",
@@ -188,9 +188,9 @@ REFUSED: dict[str, tuple[str, Object, dict[str, Any], str, str]] = {
         under_way("ProgressDeadlineExceeded"),
         {},
         "no revision was rejected; it says so (ProgressDeadlineExceeded)",
-        "'restart' starts them anew",
+        "'restart' replaces them",
     ),
-    "restart what was rejected": ("restart", rejected(), {}, "would roll it out after all", "undo"),
+    "restart what was rejected": ("restart", rejected(), {}, "a restart would roll it out", "undo"),
     "undo the only revision": ("undo", shop(), {"records": HISTORY[1:]}, "no earlier revision", f"2 ({R2}, shop:2)"),
     "undo to a number that is not there": (
         "undo",
@@ -207,7 +207,7 @@ REFUSED: dict[str, tuple[str, Object, dict[str, Any], str, str]] = {
         "--to-revision 2",
     ),
     "undo to what the spec asks for and is rejected": ("undo", rejected(), {"number": 2}, "was rejected", "retry"),
-    "undo of what nobody has seen": ("undo", shop(observed=4), {}, "has not seen", "try again"),
+    "undo of what nobody has seen": ("undo", shop(observed=4), {}, "has not observed", "try again"),
 }
 
 
@@ -278,7 +278,7 @@ def test_a_configuration_is_not_undone_and_that_is_said() -> None:
     before, now = template("shop:1", configs={"ConfigMap/a": "1"}), template("shop:2", configs={"ConfigMap/a": "2"})
     given = answer("undo", shop(now), (record(1, before), record(2, now)))
     assert isinstance(given, Change)
-    assert given.notes == ("the content of ConfigMap/a has changed since and is not undone",)
+    assert given.notes == ("the content of ConfigMap/a has changed since, and an undo does not restore it",)
     back = template("shop:1", configs={"ConfigMap/a": "2"}).revision
     assert annotated(given)[REJECTED] == f"{now.revision}:{back}"
 

@@ -114,7 +114,7 @@ def test_what_no_fleet_can_have_is_refused_with_its_path(rollout: dict[str, Any]
 def test_a_name_that_no_service_can_have_is_refused_where_one_would_be_made(name: str) -> None:
     made = workload({"strategy": "BlueGreen"})
     named = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, name=name))
-    with pytest.raises(kinds.InvalidDocument, match=r"spec\.rollout\.blueGreen\.service: .*name one"):
+    with pytest.raises(kinds.InvalidDocument, match=r"spec\.rollout\.blueGreen\.service: .*name a Service"):
         rollout_spec(named)
     made = workload({"strategy": "BlueGreen", "blueGreen": {"service": "web"}})
     named = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, name=name))

@@ -1,10 +1,8 @@
 """Applications: the ``Workload`` kind of ``cloudless.io/v1``.
 
-A Workload runs replicas of one container and rolls it out under a floor of
-replicas that must keep serving.  Field names are those of Cloudless' manifests.
-The package declares the API (the container in `containers`, where it runs in
-`placement`, how it changes in `rollouts`); what is done with it is the
-operator's matter.
+A Workload runs replicas of one container.  A rollout replaces them and keeps at least the floor of them available.
+Field names are those of Cloudless' manifests.  The package declares the API: the container in `containers`, its
+scheduling in `placement`, its rollout in `rollouts`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The container of a Workload: what it needs, what it sees, and how it is asked whether it is well.
-
-This module must not know how many replicas there are, nor where or when they run.
-"""
+"""The container of a Workload: environment, ports, resources, volumes and probes."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class ConfigReference(Model):
     """A ConfigMap or Secret in the Workload's namespace."""
 
     name: Annotated[Name, api("The name of the object.")]
-    optional: Annotated[bool, api("Whether replicas start without it.")] | None = None
+    optional: Annotated[bool, api("Whether replicas start without the object.")] | None = None
 
 
 class Port(Model):
@@ -79,7 +76,7 @@ class Resources(Model):
     RULES: ClassVar = tuple(
         Rule(
             rule=f"!(has(self.{cloudless}) && has(self.{kubernetes.replace('-', '__dash__')}))",
-            message=f"{cloudless} and {kubernetes} say the same thing; give one of them",
+            message=f"{cloudless} and {kubernetes} are the same resource; give one of them",
         )
         for cloudless, kubernetes in (
             ("cpuMillicores", "cpu"),
@@ -106,9 +103,9 @@ class Resources(Model):
 
 
 class ResourceRequirements(Model):
-    """What a replica is given at least and at most."""
+    """The resource requests and limits of a replica."""
 
-    requests: Annotated[Resources, api("What a replica is given at least; it is scheduled by this.")] | None = None
+    requests: Annotated[Resources, api("What a replica needs; the scheduler goes by this.")] | None = None
     limits: Annotated[Resources, api("What a replica may use at most.")] | None = None
 
 
@@ -171,14 +168,14 @@ class ExecProbe(Model):
 
 
 class GRPCProbe(Model):
-    """Healthy when the gRPC health service says SERVING."""
+    """Healthy when the gRPC health service answers SERVING."""
 
     port: Annotated[PortNumber, api("The number of the port.")]
     service: Annotated[str, api("The service to ask for.")] | None = None
 
 
 class Probe(Model):
-    """A question that is put to each replica again and again."""
+    """A periodic check of a container."""
 
     RULES: ClassVar = (exactly_one("http", "tcp", "exec", "grpc"),)
 
@@ -186,8 +183,8 @@ class Probe(Model):
     tcp: TCPProbe | None = None
     exec: ExecProbe | None = None
     grpc: GRPCProbe | None = None
-    initial_delay: Annotated[Duration, api("How long to wait before the first question.")] | None = None
-    period: Annotated[Duration, api("How often to ask; 10s when absent.")] | None = None
+    initial_delay: Annotated[Duration, api("How long to wait before the first check.")] | None = None
+    period: Annotated[Duration, api("How often to check; 10s when absent.")] | None = None
     timeout: Annotated[Duration, api("How long to wait for an answer; 1s when absent.")] | None = None
     success_threshold: Annotated[Positive, api("Successes in a row that make it healthy; 1 when absent.")] | None = None
     failure_threshold: Annotated[Positive, api("Failures in a row that make it unhealthy; 3 when absent.")] | None = (
@@ -196,7 +193,7 @@ class Probe(Model):
 
 
 class Restart(Spelling):
-    """When a container that ended is started again."""
+    """When a container that ended is restarted."""
 
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
@@ -206,8 +203,11 @@ class Restart(Spelling):
 
 
 class RestartPolicy(Model):
-    """What happens when the container ends."""
+    """Whether a container that ended is restarted."""
 
-    policy: Annotated[Restart, api("When it is started again.", default="Always")] | None = None
-    max_retries: Annotated[Count, api("Restarts after which the replica counts as failed.")] | None = None
-    backoff: Annotated[Duration, api("How long to wait between restarts.")] | None = None
+    policy: Annotated[Restart, api("When the container is restarted.", default="Always")] | None = None
+    max_retries: Annotated[Count, api("Restarts after which the replica has failed and is replaced.")] | None = None
+    backoff: (
+        Annotated[Duration, api("The age below which a replica that ended is not replaced yet; 10s when absent.")]
+        | None
+    ) = None

@@ -1,7 +1,4 @@
-"""Where the replicas of a Workload may and should run.
-
-This module must not know what runs there.
-"""
+"""The scheduling of a Workload: the nodes on which its replicas may and should run."""
 
 from __future__ import annotations
 
@@ -20,19 +17,25 @@ class AffinityTarget(Spelling):
 
 
 class Affinity(Model):
-    """Something that replicas should be near to, or away from."""
+    """Nodes or workloads that replicas should run near to, or away from."""
 
     type: Annotated[AffinityTarget, api("Whether the labels are those of nodes or of workloads.")]
-    match_labels: Annotated[dict[str, str], api("The labels to look for.", min_length=1)]
+    match_labels: Annotated[dict[str, str], api("The labels to match.", min_length=1)]
     topology_key: (
-        Annotated[str, api("The node label whose values are the places; kubernetes.io/hostname when absent.")] | None
+        Annotated[str, api("The node label that defines the topology domains; kubernetes.io/hostname when absent.")]
+        | None
     ) = None
-    required: Annotated[bool, api("Whether a replica stays unscheduled rather than break this.")] | None = None
-    weight: Annotated[int, api("How much it is wished, when not required.", ge=1, le=100, format="int32")] | None = None
+    required: Annotated[bool, api("Whether a replica that cannot meet this stays unscheduled.")] | None = None
+    weight: (
+        Annotated[
+            int, api("The weight of the preference, when not required; 50 when absent.", ge=1, le=100, format="int32")
+        ]
+        | None
+    ) = None
 
 
 class Toleration(Model):
-    """A taint that replicas accept on a node."""
+    """A node taint that replicas tolerate."""
 
     key: Annotated[str, api("The taint's key; every key when absent.")] | None = None
     value: Annotated[str, api("The taint's value.")] | None = None
@@ -47,14 +50,14 @@ class Toleration(Model):
 
 
 class Placement(Model):
-    """Where replicas may and should run."""
+    """The nodes on which replicas may and should run."""
 
     regions: Annotated[tuple[str, ...], api("Regions to run in; any when empty.", list_type="set")] = ()
     zones: Annotated[tuple[str, ...], api("Zones to run in; any when empty.", list_type="set")] = ()
     node_selector: Annotated[dict[str, str], api("Labels that a node must have.")] = {}
-    affinity: Annotated[tuple[Affinity, ...], api("What to be near to.")] = ()
-    anti_affinity: Annotated[tuple[Affinity, ...], api("What to be away from.")] = ()
-    tolerations: Annotated[tuple[Toleration, ...], api("Taints that are accepted.")] = ()
+    affinity: Annotated[tuple[Affinity, ...], api("What to run near to.")] = ()
+    anti_affinity: Annotated[tuple[Affinity, ...], api("What to run away from.")] = ()
+    tolerations: Annotated[tuple[Toleration, ...], api("Node taints that are tolerated.")] = ()
     spread_topology: (
         Annotated[
             str,

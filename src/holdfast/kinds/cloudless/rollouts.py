@@ -1,8 +1,4 @@
-"""How changes reach the replicas of a Workload, and how far they have come.
-
-The fields are those that people write and read; what they come to is computed
-by the kernel, which this module must not know.
-"""
+"""The rollout of a Workload: the fields of its spec, and of its status."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ class Strategy(Spelling):
 
 
 class CanaryStep(Model):
-    """How far the new revision goes before the next gate."""
+    """A step of a canary: how many replicas run the new revision, and how the step ends."""
 
     RULES: ClassVar = (
         Rule(
@@ -52,18 +48,18 @@ class CanaryStep(Model):
         ),
         Rule(
             rule="!(has(self.pauseDuration) && has(self.manual) && self.manual)",
-            message="a step ends by time or by approval: give pauseDuration or manual, not both",
+            message="a step ends after a time or by approval: give pauseDuration or manual, not both",
         ),
     )
 
-    weight: Annotated[Percentage, api("The share of replicas in percent.")] | None = None
-    replicas: Annotated[Count, api("The number of replicas.")] | None = None
+    weight: Annotated[Percentage, api("The percentage of replicas that run the new revision.")] | None = None
+    replicas: Annotated[Count, api("The number of replicas that run the new revision.")] | None = None
     pause_duration: Annotated[Duration, api("How long the step lasts once its replicas are ready.")] | None = None
-    manual: Annotated[bool, api("Whether the step lasts until it is promoted by hand.")] | None = None
+    manual: Annotated[bool, api("Whether the step lasts until it is promoted.")] | None = None
 
 
 class Canary(Model):
-    """The steps by which a canary grows; after the last one it is everywhere."""
+    """The steps of a canary; after the last one, all replicas run the new revision."""
 
     steps: Annotated[
         tuple[CanaryStep, ...], api("The steps, in order.", min_length=1, max_length=64, list_type="atomic")
@@ -71,13 +67,14 @@ class Canary(Model):
 
 
 class BlueGreen(Model):
-    """How traffic goes over to a complete second set of replicas."""
+    """How the traffic is switched to a second full set of replicas."""
 
     service: (
-        Annotated[Name, api("The Service whose selector is switched; that of the Workload's name when absent.")] | None
+        Annotated[Name, api("The Service whose selector is switched; the one of the Workload's name when absent.")]
+        | None
     ) = None
     auto_promote: (
-        Annotated[bool, api("Whether to switch without approval once the new set is ready.", default=True)] | None
+        Annotated[bool, api("Whether to switch without approval when the new set is ready.", default=True)] | None
     ) = None
     scale_down_delay: (
         Annotated[Duration, api("How long the old set is kept after the switch, for an instant undo.", default="30s")]
@@ -89,12 +86,12 @@ def _only_with(field: str, strategy: Strategy) -> Rule:
     spellings = [strategy.value, *(other for other, value in Strategy.__spellings__.items() if value == strategy.value)]
     return Rule(
         rule=f"!has(self.{field}) || (has(self.strategy) && self.strategy in {spellings})",
-        message=f"{field} is for the strategy {strategy.value} alone",
+        message=f"{field} is only for the strategy {strategy.value}",
     )
 
 
 class Rollout(Model):
-    """How changes reach the replicas, and what must hold meanwhile."""
+    """How changes reach the replicas, and how many stay available meanwhile."""
 
     RULES: ClassVar = (
         _only_with("canary", Strategy.CANARY),
@@ -124,24 +121,21 @@ class Rollout(Model):
     min_available: (
         Annotated[
             IntOrPercent,
-            api("Replicas that must keep serving, whatever maxUnavailable says; percentages round up."),
+            api("Replicas that must stay available, also if maxUnavailable allows fewer; percentages round up."),
         ]
         | None
     ) = None
     pause_duration: Annotated[Duration, api("How long to wait between batches.")] | None = None
-    min_ready_seconds: Annotated[Count, api("How long a replica must be ready to count as available.")] | None = None
+    min_ready_seconds: Annotated[Count, api("How long a replica must be ready to be available.")] | None = None
     progress_deadline: (
-        Annotated[
-            Duration, api("How long a rollout may go without progress before it counts as failed.", default="10m")
-        ]
-        | None
+        Annotated[Duration, api("How long a rollout may make no progress before it has failed.", default="10m")] | None
     ) = None
     on_failure: (
         Annotated[
             Literal["hold", "abort", "rollBack"],
             api(
-                "What a failed rollout does: hold where it is, abort (the new replicas go, the old ones come back), "
-                "or rollBack (the last complete revision is rolled out again).",
+                "What happens when a rollout fails: hold (nothing changes), abort (new replicas are stopped, old ones "
+                "are started again), or rollBack (the last complete revision is rolled out again).",
                 default="hold",
             ),
         ]
@@ -149,13 +143,13 @@ class Rollout(Model):
     ) = None
     canary: Canary | None = None
     blue_green: BlueGreen | None = None
-    partition: Annotated[IntOrPercent, api("Replicas that stay on the old revision.")] | None = None
-    paused: Annotated[bool, api("Whether the rollout stands still.")] | None = None
+    partition: Annotated[IntOrPercent, api("Replicas that stay at the old revision.")] | None = None
+    paused: Annotated[bool, api("Whether the rollout is paused.")] | None = None
     replacement: (
         Annotated[
             Literal["immediately", "onTermination"],
             api(
-                "When a replica that is shutting down is replaced: immediately, or only once it has terminated.",
+                "When a terminating replica is replaced: immediately, or when it has terminated.",
                 default="immediately",
             ),
         ]
@@ -166,45 +160,55 @@ class Rollout(Model):
 
 
 class Because(Model):
-    """Why something happens, or does not."""
+    """A reason: a code and a sentence."""
 
-    code: Annotated[str, api("One word for machines.")]
-    message: Annotated[str, api("A sentence for people.")]
+    code: Annotated[str, api("The reason as one word, for programs.")]
+    message: Annotated[str, api("The reason as a sentence.")]
 
 
 class EffectiveLimits(Model):
     """The limits in replicas, after percentages, defaults and clamping."""
 
-    min_available: Annotated[Count, api("Replicas that must keep serving.")] | None = None
+    min_available: Annotated[Count, api("Replicas that must stay available.")] | None = None
     max_surge: Annotated[Count, api("Replicas that may run beyond spec.replicas.")] | None = None
     max_unavailable: Annotated[Count, api("Replicas that may be missing.")] | None = None
-    floor: Annotated[Count, api("Ready replicas below which nothing is stopped.")] | None = None
-    max_live: Annotated[Count, api("Replicas above which nothing is started.")] | None = None
+    floor: Annotated[Count, api("Available replicas below which no ready replica is stopped.")] | None = None
+    max_live: Annotated[Count, api("Replicas above which none is started.")] | None = None
     warnings: Annotated[tuple[Because, ...], api("What was adjusted, and why.", list_type="atomic")] = ()
 
 
 class RolloutStatus(Model):
     """Where the rollout stands."""
 
-    step: Annotated[Count, api("The step that is being taken, from 1.")] | None = None
+    step: Annotated[Count, api("The current step, from 1.")] | None = None
     steps: Annotated[Count, api("How many steps there are.")] | None = None
     started_at: Annotated[Time, api("When the rollout began.")] | None = None
     step_started_at: Annotated[Time, api("When the step began.")] | None = None
-    reached_at: Annotated[Time, api("When the step's replicas were reached, while its gate is closed.")] | None = None
+    reached_at: Annotated[Time, api("When the replicas of the step were available, while the step waits.")] | None = (
+        None
+    )
     last_batch_at: Annotated[Time, api("When replicas were last started or stopped for it.")] | None = None
-    progressed_at: Annotated[Time, api("When it last made progress; the deadline counts from here.")] | None = None
-    estimated_end: Annotated[Time, api("When it will end if replicas become ready as fast as so far.")] | None = None
+    progressed_at: (
+        Annotated[Time, api("When the rollout last made progress; progressDeadline counts from then.")] | None
+    ) = None
+    estimated_end: (
+        Annotated[Time, api("When the rollout will end if replicas become available as fast as so far.")] | None
+    ) = None
     paused_until: Annotated[Time, api("When a timed pause ends.")] | None = None
     size: (
-        Annotated[Count, api("Replicas that it keeps while it gets on, also if an autoscaler asks for fewer.")] | None
+        Annotated[Count, api("Replicas that the rollout keeps while it progresses, also if spec.replicas shrinks.")]
+        | None
     ) = None
     most_available: (
         Annotated[
             Count,
-            api("The most replicas that were available at once, of those that are wanted."),
+            api("The most replicas that were available at once, up to spec.replicas."),
         ]
         | None
     ) = None
-    lowest_ready: Annotated[Count, api("The fewest ready replicas seen since it began.")] | None = None
-    because: Annotated[Because, api("Why it does what it does, or what it waits for.")] | None = None
+    lowest_ready: (
+        Annotated[Count, api("The fewest replicas that were available since the rollout began, also after it ended.")]
+        | None
+    ) = None
+    because: Annotated[Because, api("Why the rollout does what it does, or what it waits for.")] | None = None
     plan: Annotated[str, api("The rest of the plan in one line.")] | None = None

@@ -1,7 +1,4 @@
-"""Workload: an application of replicas that keep serving while they are changed.
-
-This module must not know how a rollout proceeds; the kernel does.
-"""
+"""The Workload kind: its spec, its status, and the columns of `kubectl get`."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ from holdfast.kinds.model import AGE, Column, Count, Kind, Model, Name, Resource
 
 
 class WorkloadSpec(Model):
-    """What to run, how many of it, where, and how to change it."""
+    """The container, the replicas, their scheduling, and how changes are rolled out."""
 
     RULES: ClassVar = tuple(
         Rule(
             rule=f"!has(self.{probe}) || !has(self.{probe}.successThreshold) || self.{probe}.successThreshold == 1",
-            message=f"{probe}.successThreshold must be 1: a container is restarted by its first run of failures",
+            message=f"{probe}.successThreshold must be 1: one success is enough for these probes",
         )
         for probe in ("livenessProbe", "startupProbe")
     )
@@ -56,33 +53,36 @@ class WorkloadSpec(Model):
 
 
 class WorkloadStatus(Status):
-    """What is observed of a Workload."""
+    """The observed state of a Workload."""
 
     phase: (
         Annotated[
             Literal["Initializing", "ScalingUp", "Updating", "ScalingDown", "Paused", "Completed", "Failed"],
-            api("What the rollout is doing."),
+            api("What the rollout does."),
         ]
         | None
     ) = None
     replicas: Annotated[Count, api("Replicas that run, without those that are only surge.")] | None = None
     ready_replicas: Annotated[Count, api("Replicas that are ready.")] | None = None
     available_replicas: Annotated[Count, api("Replicas that have been ready for minReadySeconds.")] | None = None
-    unavailable_replicas: Annotated[Count, api("Replicas that are wanted and not available.")] | None = None
+    unavailable_replicas: Annotated[Count, api("Desired replicas that are not available.")] | None = None
     updated_replicas: Annotated[Count, api("Replicas of the newest revision.")] | None = None
     old_replicas: Annotated[Count, api("Replicas of older revisions.")] | None = None
     selector: Annotated[str, api("The label selector of the replicas, for autoscalers.")] | None = None
     limits: EffectiveLimits | None = None
     current_revision: Annotated[str, api("The last revision that was rolled out completely.")] | None = None
-    update_revision: Annotated[str, api("The revision that the spec asks for.")] | None = None
+    update_revision: Annotated[str, api("The revision that is rolled out.")] | None = None
     rejected_revision: (
-        Annotated[str, api("A revision that was undone; it is not rolled out again until the spec changes.")] | None
+        Annotated[
+            str, api("The revision of the spec, if it was rejected; it is not rolled out until the spec changes.")
+        ]
+        | None
     ) = None
     rollout: RolloutStatus | None = None
 
 
 class Workload(Resource):
-    """An application: replicas of one container, rolled out without going below their floor."""
+    """An application: replicas of one container that keep serving while they change."""
 
     spec: WorkloadSpec
     status: WorkloadStatus | None = None
@@ -96,9 +96,11 @@ KIND: Final = Kind(
     short_names=("wl",),
     scale=Scale(selector=".status.selector"),
     columns=(
-        Column(name="Desired", path=".spec.replicas", type="integer", description="Replicas wanted"),
-        Column(name="Ready", path=".status.readyReplicas", type="integer", description="Replicas ready"),
-        Column(name="Floor", path=".status.limits.floor", type="integer", description="Ready replicas that must stay"),
+        Column(name="Desired", path=".spec.replicas", type="integer", description="Desired replicas"),
+        Column(name="Ready", path=".status.readyReplicas", type="integer", description="Ready replicas"),
+        Column(
+            name="Floor", path=".status.limits.floor", type="integer", description="Replicas that must stay available"
+        ),
         Column(
             name="Updated",
             path=".status.updatedReplicas",
@@ -106,7 +108,7 @@ KIND: Final = Kind(
             description="Replicas of the newest revision",
         ),
         Column(name="Phase", path=".status.phase"),
-        Column(name="Because", path=".status.rollout.because.code", description="Why it does what it does"),
+        Column(name="Reason", path=".status.rollout.because.code", description="Why the rollout does what it does"),
         AGE,
         Column(name="Strategy", path=".spec.rollout.strategy", priority=1),
         Column(name="Revision", path=".status.updateRevision", priority=1),

@@ -1,7 +1,4 @@
-"""The container of a replica, in Kubernetes' terms: environment, ports, resources, volumes and probes.
-
-This module must not know where or when replicas run.
-"""
+"""The container of a pod: environment, ports, resources, volumes and probes.  Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ CONTAINER: Final = "app"
 GPU: Final = "nvidia.com/gpu"
 
 _REFERENCES: Final = {"configMap": "ConfigMap", "secret": "Secret"}
-"""Volume sources whose content may be part of the revision, and the kind they name."""
+"""Volume sources whose content may be part of the revision, with the kind that they name."""
 
 
 class Reference(NamedTuple):
     """A ConfigMap or Secret that replicas use.
 
-    part_of_revision  whether its content makes the revision
+    part_of_revision  whether its content is part of the revision
     optional          whether replicas start without it
     """
 
@@ -76,7 +73,7 @@ def _plain_env(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
 
 
 def _picked_env(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
-    """Variables that are taken from single keys."""
+    """Variables from single keys of a ConfigMap or Secret."""
     for source in spec.env_from:
         field, reference = _source(source, config_map="configMapKeyRef", secret="secretKeyRef")
         for name, key in sorted(source.keys.items()):
@@ -84,7 +81,7 @@ def _picked_env(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
 
 
 def _whole_env(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
-    """Objects of which every key becomes a variable."""
+    """ConfigMaps and Secrets of which every key becomes a variable."""
     for source in spec.env_from:
         if not source.keys:
             field, reference = _source(source, config_map="configMapRef", secret="secretRef")
@@ -93,7 +90,7 @@ def _whole_env(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
 
 def _source(source: EnvSource, *, config_map: str, secret: str) -> tuple[str, dict[str, Any]]:
     field, named = (secret, source.secret_ref) if source.config_map_ref is None else (config_map, source.config_map_ref)
-    assert named is not None, "the API admits no source that names neither"
+    assert named is not None, "the API server refuses a source that names neither"
     return field, {"name": named.name} | ({"optional": True} if named.optional else {})
 
 
@@ -110,12 +107,12 @@ def _port(port: Port) -> dict[str, Any]:
 
 
 def _resources(spec: WorkloadSpec) -> dict[str, Any]:
-    wish = spec.resources
-    if wish is None:
+    given = spec.resources
+    if given is None:
         return {}
-    requests = {} if wish.requests is None else _amounts(wish.requests)
-    limits = {} if wish.limits is None else _amounts(wish.limits)
-    # Extended resources cannot be overcommitted: Kubernetes wants their limit, and it equal to the request.
+    requests = {} if given.requests is None else _amounts(given.requests)
+    limits = {} if given.limits is None else _amounts(given.limits)
+    # Kubernetes does not overcommit extended resources: they need a limit, equal to the request.
     limits |= {name: amount for name, amount in requests.items() if "/" in name and name not in limits}
     return {field: amounts for field, amounts in (("requests", requests), ("limits", limits)) if amounts}
 
@@ -139,9 +136,9 @@ def _amounts(resources: Resources) -> dict[str, str]:
 
 
 def bandwidth(spec: WorkloadSpec) -> dict[str, str]:
-    """Bandwidth as the annotations that network plugins read: it is no resource in Kubernetes."""
-    wish = spec.resources
-    for resources in (None, None) if wish is None else (wish.limits, wish.requests):
+    """Bandwidth as the annotations that network plugins read; Kubernetes has no such resource."""
+    given = spec.resources
+    for resources in (None, None) if given is None else (given.limits, given.requests):
         if resources is not None and resources.bandwidth_bps:
             amount = str(resources.bandwidth_bps)
             return {"kubernetes.io/ingress-bandwidth": amount, "kubernetes.io/egress-bandwidth": amount}
@@ -198,29 +195,29 @@ def _probe(probe: Probe | None) -> dict[str, Any] | None:
     }
     counts = {"successThreshold": probe.success_threshold, "failureThreshold": probe.failure_threshold}
     return {
-        **_question(probe),
+        **_handler(probe),
         **{field: _seconds(text) for field, text in times.items() if text is not None},
         **{field: number for field, number in counts.items() if number is not None},
     }
 
 
-def _question(probe: Probe) -> dict[str, Any]:
+def _handler(probe: Probe) -> dict[str, Any]:
     if probe.http is not None:
-        asked: dict[str, Any] = {"path": probe.http.path or "/", "port": probe.http.port}
+        request: dict[str, Any] = {"path": probe.http.path or "/", "port": probe.http.port}
         if probe.http.scheme:
-            asked["scheme"] = probe.http.scheme
+            request["scheme"] = probe.http.scheme
         if probe.http.headers:
-            asked["httpHeaders"] = [{"name": header.name, "value": header.value} for header in probe.http.headers]
-        return {"httpGet": asked}
+            request["httpHeaders"] = [{"name": header.name, "value": header.value} for header in probe.http.headers]
+        return {"httpGet": request}
     if probe.tcp is not None:
         return {"tcpSocket": {"port": probe.tcp.port}}
     if probe.grpc is not None:
         service = {"service": probe.grpc.service} if probe.grpc.service else {}
         return {"grpc": {"port": probe.grpc.port, **service}}
-    assert probe.exec is not None, "the API admits no probe that asks nothing"
+    assert probe.exec is not None, "the API server refuses a probe without a handler"
     return {"exec": {"command": list(probe.exec.command)}}
 
 
 def _seconds(text: str) -> int:
-    """Whole seconds, which is all that Kubernetes counts in; less than one is one."""
+    """Whole seconds, rounded up, since Kubernetes takes no fractions."""
     return math.ceil(durations.parse(text).total_seconds())

@@ -15,10 +15,7 @@ from holdfast.kinds.cloudless.rollouts import Rollout
 from holdfast.meta import durations
 from holdfast.operators.rollouts import OfflinePlanner, OfflineRollout, Wire
 from holdfast.operators.workload.render import revision
-from holdfast.operators.workload.validate import rollout_spec
-
-PROGRESS_DEADLINE: Final = "10m"
-"""The default of progressDeadline."""
+from holdfast.operators.workload.validate import PROGRESS_DEADLINE, rollout_spec
 
 SETTINGS: Final = {
     "image": "spec.image",

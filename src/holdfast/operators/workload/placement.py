@@ -1,8 +1,7 @@
-"""Where replicas may and should run, in the terms of Kubernetes' scheduler.
+"""The scheduling fields of a pod, from the placement of a Workload.  Pure.
 
-Regions and zones are requirements on a node's topology labels; affinities become
-node or pod affinities; a spread is a wish and never keeps a replica from running.
-This module must not know what runs there.
+Regions and zones become node affinities, affinities become node or pod affinities, and a spread becomes a topology
+spread constraint that never prevents scheduling.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 _TOPOLOGIES: Final = {"zone": ZONE, "region": REGION, "node": HOSTNAME, "host": HOSTNAME}
-_WISHED: Final = 50
-"""The weight of a wish that names none."""
+_PREFERRED: Final = 50
+"""The default weight of a preference."""
 
 
 def scheduling(placement: Placement, replicas: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """The scheduling fields of a pod spec; `replicas` are the labels by which replicas find each other."""
+    """The scheduling fields of a pod spec; `replicas` are the labels of all replicas of the Workload."""
     if placement.node_selector:
         yield "nodeSelector", dict(placement.node_selector)
     if placement.tolerations:
@@ -68,7 +67,7 @@ def _node_affinity(placement: Placement) -> dict[str, Any]:
         for label, values in ((REGION, placement.regions), (ZONE, placement.zones))
         if values
     ]
-    wished = []
+    preferred = []
     for affinities, operator in ((placement.affinity, "In"), (placement.anti_affinity, "NotIn")):
         for affinity in affinities:
             if affinity.type is not AffinityTarget.NODE:
@@ -79,14 +78,14 @@ def _node_affinity(placement: Placement) -> dict[str, Any]:
             if affinity.required:
                 required += expressions
             else:
-                wished.append({"weight": _weight(affinity), "preference": {"matchExpressions": expressions}})
+                preferred.append({"weight": _weight(affinity), "preference": {"matchExpressions": expressions}})
     rules: dict[str, Any] = {}
     if required:
         rules["requiredDuringSchedulingIgnoredDuringExecution"] = {
             "nodeSelectorTerms": [{"matchExpressions": required}]
         }
-    if wished:
-        rules["preferredDuringSchedulingIgnoredDuringExecution"] = wished
+    if preferred:
+        rules["preferredDuringSchedulingIgnoredDuringExecution"] = preferred
     return rules
 
 
@@ -102,10 +101,10 @@ def _pod_affinity(affinities: Iterable[Affinity]) -> dict[str, Any]:
         if affinity.required:
             rules.setdefault("requiredDuringSchedulingIgnoredDuringExecution", []).append(term)
         else:
-            wish = {"weight": _weight(affinity), "podAffinityTerm": term}
-            rules.setdefault("preferredDuringSchedulingIgnoredDuringExecution", []).append(wish)
+            preference = {"weight": _weight(affinity), "podAffinityTerm": term}
+            rules.setdefault("preferredDuringSchedulingIgnoredDuringExecution", []).append(preference)
     return rules
 
 
 def _weight(affinity: Affinity) -> int:
-    return affinity.weight or _WISHED
+    return affinity.weight or _PREFERRED

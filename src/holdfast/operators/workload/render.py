@@ -1,8 +1,7 @@
-"""What the replicas of a Workload are made from, and the objects that are made for it.
+"""The objects that the controller creates for a Workload: pods, ControllerRevisions, the Service.  Pure.
 
-A `Template` is everything that makes one replica; a revision is the name of a
-template, the same for the same meaning however it was written.  All functions are
-pure.  This module must not know how many replicas there are, nor why one is started.
+A `Template` holds everything that a pod is created from.  A revision is the hash of a template: specs that differ only
+in spelling, order or defaults have the same revision.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ from holdfast.operators.workload import containers, placement
 
 WORKLOAD: Final = "cloudless.io/workload"
 REVISION: Final = "cloudless.io/revision"
-"""The labels by which replicas are found, and told apart."""
+"""The labels of the pods: the Workload, and the revision."""
 
 RESTARTED_AT: Final = "holdfast.dev/restarted-at"
-"""The annotation that makes a new revision of the same spec."""
+"""The annotation with the time of a restart; a new time makes a new revision of the same spec."""
 
 SWITCHED_FOR: Final = "holdfast.dev/switched-for"
-"""The annotation of a Service whose selector names one revision of a Workload, with the Workload's name."""
+"""The annotation of a Service whose selector names one revision of a Workload: the name of that Workload."""
 
 SIMULATION: Final = "sim.holdfast.dev/"
-"""Annotations that simulated nodes read; they go to the replicas as they are."""
+"""The prefix of annotations that simulated nodes read; the controller copies them to the pods."""
 
 _GENERATED: Final = names.LABEL_MAX - 6
-"""What a server leaves of a name before the dash and the five characters that it adds."""
+"""How long a name may be before the API server adds a dash and five characters."""
 
 _NOT_PART_OF_REVISION: Final = ("replicas", "rollout")
 
 
 class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What each replica of a revision is made from, as a ControllerRevision keeps it.
+    """What the pods of a revision are created from, as a ControllerRevision keeps it.
 
-    spec          the Workload's, without size and rollout, with the API's defaults
-    configs       fingerprints of the ConfigMaps and Secrets whose content is part of it
-    restarted_at  when a restart of the same spec was asked for
+    spec          the spec of the Workload, without replicas and rollout, with defaults
+    configs       fingerprints of the ConfigMaps and Secrets that are part of the revision
+    restarted_at  the time of the last restart; empty: none
     """
 
     spec: dict[str, Any]
@@ -59,7 +58,7 @@ class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         ).defaulted()
 
     def defaulted(self) -> Template:
-        """The same, with the defaults that the API knows now."""
+        """The same template with the defaults of this release."""
         (kind,) = KINDS
         spec = checks.defaulted(kind, {"spec": self.spec})["spec"]
         kept = {field: value for field, value in spec.items() if field not in _NOT_PART_OF_REVISION}
@@ -67,18 +66,18 @@ class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def revision(self) -> str:
-        """Its name.  What is absent is left out, so that a field that comes later renames nothing."""
+        """The hash.  Absent fields are left out, so that a field that a later release adds changes no revision."""
         extra = {"configs": self.configs, "restartedAt": self.restarted_at}
         return hashing.short_hash(self.spec | {name: value for name, value in extra.items() if value})
 
 
 def revision(workload: Workload) -> str:
-    """The name of what a Workload's replicas are made from, where no configuration is looked at."""
+    """The revision of a Workload, without ConfigMaps and Secrets."""
     return Template.of(workload).revision
 
 
 def labels(name: str, revision: str = "") -> dict[str, str]:
-    """The labels of the replicas, of one revision or of all; a name that is too long for a label is shortened."""
+    """The labels of the pods of one revision, or of all; a name that is too long for a label is shortened."""
     if len(name) > names.LABEL_MAX:
         mark = names.hash_suffix(name)
         name = f"{name[: names.LABEL_MAX - len(mark) - 1].rstrip('-.')}-{mark}"
@@ -91,12 +90,12 @@ def budget_name(name: str) -> str:
 
 
 def _prefix(name: str, revision: str) -> str:
-    """How names begin of what is made for a revision."""
+    """The prefix of the names of the objects of a revision."""
     return f"{names.make_name(name, revision, max=_GENERATED)}-"
 
 
 def pod(owner: Mapping[str, Any], template: Template) -> dict[str, Any]:
-    """One replica."""
+    """One pod."""
     metadata, revision = owner["metadata"], template.revision
     spec = msgspec.convert(template.spec, WorkloadSpec)
     annotations = {
@@ -128,13 +127,13 @@ def _pod_spec(spec: WorkloadSpec, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def controller_revision(owner: Mapping[str, Any], template: Template, *, number: int) -> dict[str, Any]:
-    """The record of a template, from which its replicas can be made again."""
+    """The ControllerRevision of a template."""
     metadata = owner["metadata"]
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
-            # What a Workload of the same name left behind must not be in the way; that there are two does no harm.
+            # A generated name does not collide with one that an earlier Workload of this name left behind.
             "generateName": _prefix(metadata["name"], template.revision),
             "namespace": metadata["namespace"],
             "labels": labels(metadata["name"], template.revision),
@@ -146,10 +145,10 @@ def controller_revision(owner: Mapping[str, Any], template: Template, *, number:
 
 
 def service(owner: Mapping[str, Any], template: Template, *, name: str, serving: str) -> dict[str, Any]:
-    """The Service of a BlueGreen Workload, which sends all traffic to one revision."""
+    """The Service of a BlueGreen Workload, which selects one revision."""
     metadata, pinned = owner["metadata"], pin(owner["metadata"]["name"], serving)
     ports = service_ports(template)
-    # A Service needs a port; without one it has no address either, and is found by its endpoints.
+    # A Service without ports must be headless.
     spec = pinned["spec"] | ({"ports": ports} if ports else {"clusterIP": "None"})
     return {
         "apiVersion": "v1",
@@ -166,7 +165,7 @@ def service(owner: Mapping[str, Any], template: Template, *, name: str, serving:
 
 
 def service_ports(template: Template) -> list[dict[str, Any]]:
-    """The container's ports as those of a Service, each under a name, which Services with several need."""
+    """The ports of the container as ports of a Service, each with a name, which several ports need."""
     made = []
     for port in msgspec.convert(template.spec, WorkloadSpec).ports:
         protocol = port.protocol or "TCP"
@@ -176,10 +175,10 @@ def service_ports(template: Template) -> list[dict[str, Any]]:
 
 
 def pin(name: str, revision: str) -> dict[str, Any]:
-    """What makes a Service send all traffic to one revision, as a patch."""
+    """The patch that makes a Service select one revision."""
     return {"metadata": {"annotations": {SWITCHED_FOR: name}}, "spec": {"selector": labels(name, revision)}}
 
 
 def unpin() -> dict[str, Any]:
-    """What makes such a Service send traffic to all revisions again, as a patch."""
+    """The patch that makes such a Service select all revisions again."""
     return {"metadata": {"annotations": {SWITCHED_FOR: None}}, "spec": {"selector": {REVISION: None}}}

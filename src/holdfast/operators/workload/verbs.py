@@ -1,7 +1,7 @@
-"""The verbs of a Workload: which annotations and fields each of them sets, or why it cannot.
+"""The verbs of a Workload: which annotations and fields each of them sets, or why it cannot.  Pure.
 
-Pure.  A revision that was undone or aborted is remembered in an annotation, so that
-whoever applies it again, by hand or by a machine, does not get it until it changes.
+A revision that was undone or aborted is kept in an annotation, so that applying the same spec again, by hand or by a
+GitOps tool, does not roll it out.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from holdfast.views.rollouts import Record, RolloutState, Standing
 from holdfast.views.trees import Pod, Tree
 
 _STAYS: Final = ("replicas", "rollout")
-"""What an undo leaves as it is: how many there are, and how they are rolled out."""
+"""The fields that an undo does not change."""
 
 _STALE: Final = Refusal(
-    "the operator has not seen the latest change of it yet, so nobody knows what is being rolled out",
-    "try again in a moment; if it stays so, see whether the operator runs",
+    "the operator has not observed its latest change yet, so its status does not show what is being rolled out",
+    "try again in a moment; if this repeats, check that the operator is running",
 )
 
 
@@ -65,17 +65,17 @@ def _status(workload: Workload) -> WorkloadStatus:
     return workload.status or WorkloadStatus()
 
 
-def _told(workload: Workload) -> RolloutStatus:
+def _rollout(workload: Workload) -> RolloutStatus:
     return _status(workload).rollout or RolloutStatus()
 
 
 def _code(workload: Workload) -> str:
-    because = _told(workload).because
+    because = _rollout(workload).because
     return because.code if because is not None else ""
 
 
 def _wanted(workload: Workload) -> str:
-    """The revision that the spec asks for, refused or not."""
+    """The revision of the spec, rejected or not."""
     status = _status(workload)
     return status.rejected_revision or status.update_revision or ""
 
@@ -109,7 +109,7 @@ def tree(observed: Observed, now: datetime) -> Tree:
 
 
 def seen(workload: Workload, records: Iterable[Record]) -> bool:
-    """Whether the status answers what annotations ask for: they do not count as a change of the spec."""
+    """Whether the status takes the annotations into account: they do not change the generation."""
     status, annotations = _status(workload), workload.metadata.annotations
     update = status.update_revision or ""
     rejected = annotations.get(REJECTED, "").partition(":")[0]
@@ -123,7 +123,7 @@ def seen(workload: Workload, records: Iterable[Record]) -> bool:
         promoted == update
         and steps.isdigit()
         and _code(workload) in _GATES
-        and (_told(workload).step or 1) <= int(steps)
+        and (_rollout(workload).step or 1) <= int(steps)
     ):
         return False
     restarted = update not in known or known[update].data.restarted_at == annotations.get(RESTARTED_AT, "")
@@ -164,8 +164,11 @@ def restart(case: Case) -> Answer:
     workload, moment = _workload(case.object), times.format(case.now)
     rejected = _status(workload).rejected_revision
     if rejected is not None:
-        message = f"the spec asks for revision {rejected}, which was rejected; a restart would roll it out after all"
-        return Refusal(message, "'retry' rolls it out again; 'undo' makes the spec what runs, which can be restarted")
+        message = f"the spec asks for revision {rejected}, which was rejected; a restart would roll it out"
+        return Refusal(
+            message,
+            "'retry' rolls it out again; 'undo' changes the spec to the running revision, which can be restarted",
+        )
     if workload.metadata.annotations.get(RESTARTED_AT) == moment:
         return Already("already restarted this second")
     annotations: dict[str, str | None] = {RESTARTED_AT: moment}
@@ -176,7 +179,7 @@ def restart(case: Case) -> Answer:
 
 
 def _remembered(case: Case, *, restarted_at: str) -> str:
-    """The refusal as it must be kept when the moment of the restart, which is part of revisions, changes."""
+    """The rejected revision with the new restart time, which is part of the revision."""
     rejected, colon, back = case.object.meta.annotations.get(REJECTED, "").partition(":")
     before = case.object.meta.annotations.get(RESTARTED_AT, "")
     for record in case.records:
@@ -187,7 +190,7 @@ def _remembered(case: Case, *, restarted_at: str) -> str:
 
 
 def _restamped(template: Template, restarted_at: str) -> str:
-    """The revision of the same template with another moment of restart."""
+    """The revision of the same template with another restart time."""
     return msgspec.structs.replace(template, restarted_at=restarted_at).revision
 
 
@@ -198,17 +201,19 @@ def _paused_note(workload: Workload) -> tuple[str, ...]:
 # --- promote
 
 _GATES: Final = frozenset({Code.APPROVAL_NEEDED.value, Code.STEP_PAUSE.value})
-"""What a promotion ends."""
+"""The waits that a promotion ends."""
 
 
 def promote(case: Case) -> Answer:
     workload = _workload(case.object)
-    status, told = _status(workload), _told(workload)
-    target, step, steps = status.update_revision or "", told.step or 1, told.steps or 1
+    status, rollout = _status(workload), _rollout(workload)
+    target, step, steps = status.update_revision or "", rollout.step or 1, rollout.steps or 1
     if not fresh(case.object) or not target:
         return _STALE
     if status.rejected_revision is not None:
-        message = f"nothing to promote: revision {status.rejected_revision} was rejected and {target} returns"
+        message = (
+            f"nothing to promote: revision {status.rejected_revision} was rejected, and {target} is rolled out again"
+        )
         return Refusal(message, "'retry' rolls the rejected revision out again")
     if status.phase == "Completed":
         return Refusal(f"nothing to promote: revision {target} is rolled out", "'history' shows the revisions")
@@ -222,15 +227,15 @@ def promote(case: Case) -> Answer:
         return Change(_annotated(**{PROMOTED: f"{target}:{steps}"}), "fully promoted", _paused_note(workload))
     if _code(workload) not in _GATES:
         return Refusal(
-            f"nothing to promote: step {step} of {steps} waits for nobody's approval{_doing(workload)}",
-            "it goes on by itself; --full approves this and all later steps at once",
+            f"nothing to promote: step {step} of {steps} needs no approval{_doing(workload)}",
+            "it continues by itself; --full approves this and all later steps",
         )
     said = f"promoted: step {step} of {steps}"
     return Change(_annotated(**{PROMOTED: f"{target}:{step}"}), said, _paused_note(workload))
 
 
 def _doing(workload: Workload) -> str:
-    because, until = _told(workload).because, _told(workload).paused_until
+    because, until = _rollout(workload).because, _rollout(workload).paused_until
     if because is None:
         return ""
     return f"; {because.message} ({because.code}{f', until {until}' if until else ''})"
@@ -254,8 +259,10 @@ def abort(case: Case) -> Answer:
             f"nothing to return to: {target} is the first revision, and it was never rolled out completely",
             "correct the spec and apply it, or delete the object",
         )
-    back = f"revision {current} returns" if current else "the revision before it returns"
-    return Change(_annotated(**{REJECTED: target}), f"aborted: revision {target} is rejected, {back}")
+    back = f"revision {current}" if current else "the revision before it"
+    return Change(
+        _annotated(**{REJECTED: target}), f"aborted: revision {target} is rejected, {back} is rolled out again"
+    )
 
 
 def retry(case: Case) -> Answer:
@@ -264,12 +271,12 @@ def retry(case: Case) -> Answer:
         state = view.standing(workload)
         message = f"nothing to retry: no revision was rejected{_doing(workload)}"
         if state.state is RolloutState.FAILED:
-            return Refusal(message, "it goes on by itself once its replicas get ready; 'restart' starts them anew")
-        return Refusal(message, "'retry' is for what was aborted, undone or rolled back")
+            return Refusal(message, "it continues by itself when its replicas are ready; 'restart' replaces them")
+        return Refusal(message, "'retry' is for a revision that was aborted, undone or rolled back")
     patch = _annotated(**{REJECTED: None})
     if rejected == _status(workload).rejected_revision:
         return Change(patch, f"retried: revision {rejected} is rolled out again", _paused_note(workload))
-    return Change(patch, f"accepted again: revision {rejected} is rolled out when somebody asks for it")
+    return Change(patch, f"accepted again: revision {rejected} is rolled out when the spec describes it")
 
 
 def undo(case: Case) -> Answer:
@@ -284,7 +291,7 @@ def undo(case: Case) -> Answer:
     template, undone = _template(chosen), asked if wanted is None else _template(wanted)
     if template.defaulted().spec == asked.spec:
         return _same(chosen, template, undone, refused=refused(case.object) == _name(chosen))
-    # Whoever applies what is undone again gets the moment of restart that is there then.
+    # The undone spec, applied again, has the restart time that the object has then.
     again = _restamped(undone, template.restarted_at)
     there = undone.configs | {name: each for name, each in template.configs.items() if name not in undone.configs}
     configs = {name: there[name] for name in template.configs}
@@ -294,7 +301,7 @@ def undo(case: Case) -> Answer:
         **_annotated(**{REJECTED: f"{again}:{back}", RESTARTED_AT: template.restarted_at or None}),
         "spec": merge.diff(spec, template.spec),
     }
-    said = f"undone: back to {_described(chosen)}; revision {_wanted(workload)} is refused until it changes"
+    said = f"undone: back to {_described(chosen)}; revision {_wanted(workload)} is refused until the spec changes"
     return Change(patch, said, (*_paused_note(workload), *_left(template, undone)))
 
 
@@ -312,32 +319,34 @@ def _chosen(case: Case, asked: Template) -> Record | Refusal:
     if earlier:
         return earlier[0]
     if others:
-        hint = f"to have it after all: --to-revision {others[0].revision}"
+        hint = f"to return to it all the same: --to-revision {others[0].revision}"
         return Refusal(f"the only other revision is {_described(others[0])}, which was rejected", hint)
     return Refusal(
         "there is no earlier revision with another spec",
-        f"the history has {_listed(ordered)}; spec.rollout.revisionHistoryLimit says how many are kept",
+        f"the history has {_listed(ordered)}; spec.rollout.revisionHistoryLimit is the number that is kept",
     )
 
 
 def _same(chosen: Record, template: Template, undone: Template, *, refused: bool) -> Answer:
-    """What is said of a revision whose spec is the one that there is."""
+    """The answer for a revision whose spec the object has already."""
     if refused:
-        return Refusal(f"the spec asks for {_described(chosen)} already, and it was rejected", "'retry' rolls it out")
+        return Refusal(f"the spec is {_described(chosen)} already, and it was rejected", "'retry' rolls it out")
     other = _left(template, undone)
     if other:
         return Refusal(f"{_described(chosen)} has the same spec as now; {other[0]}", "apply their earlier content")
-    return Already(f"{_described(chosen)} is what the spec asks for")
+    return Already(f"the spec is {_described(chosen)} already")
 
 
 def _left(template: Template, undone: Template) -> tuple[str, ...]:
-    """What an undo cannot bring back."""
+    """The ConfigMaps and Secrets whose content an undo does not restore."""
     changed = sorted(
         name
         for name in template.configs.keys() & undone.configs.keys()
         if template.configs[name] != undone.configs[name]
     )
-    return (f"the content of {', '.join(changed)} has changed since and is not undone",) if changed else ()
+    return (
+        (f"the content of {', '.join(changed)} has changed since, and an undo does not restore it",) if changed else ()
+    )
 
 
 def _described(record: Record) -> str:
@@ -345,8 +354,8 @@ def _described(record: Record) -> str:
 
 
 def _listed(records: Sequence[Record]) -> str:
-    told = [f"{record.revision} ({_name(record)}, {record.data.spec.get('image')})" for record in records]
-    return ", ".join(told) or "none yet"
+    listed = [f"{record.revision} ({_name(record)}, {record.data.spec.get('image')})" for record in records]
+    return ", ".join(listed) or "none yet"
 
 
 ROLLOUT: Final = RolloutKind(

@@ -1,7 +1,4 @@
-"""The rollout of a Workload: where it stands, and its revisions as a tree.
-
-Pure.  This module must not know how anything is laid out, nor where the objects come from.
-"""
+"""The view of a Workload: where its rollout stands, and its revisions and pods as a tree.  Pure."""
 
 from __future__ import annotations
 
@@ -39,10 +36,10 @@ from holdfast.views.rollouts import (
 )
 from holdfast.views.trees import NEW, OLD, OTHER, Branch, Pod, Tree, leaves
 
-_PASSES: Final = frozenset({Code.AT_FLOOR.value, Code.AT_CEILING.value, WorkloadReason.REQUEST_REFUSED.value})
-"""Blocked for as long as replicas come and go, or until the operator tries again; nobody has to do anything."""
-_FOR_SOMEBODY: Final = frozenset({Code.PAUSED.value, Code.APPROVAL_NEEDED.value, Code.DELETION_NEEDED.value})
-_GOING_BACK: Final = frozenset({Code.ROLLING_BACK.value, Code.ABORTING.value})
+_TRANSIENT: Final = frozenset({Code.AT_FLOOR.value, Code.AT_CEILING.value, WorkloadReason.REQUEST_REFUSED.value})
+"""Reasons of Blocked that end without any change by a person."""
+_WAITS_FOR_A_PERSON: Final = frozenset({Code.PAUSED.value, Code.APPROVAL_NEEDED.value, Code.DELETION_NEEDED.value})
+_RETURNING: Final = frozenset({Code.ROLLING_BACK.value, Code.ABORTING.value})
 
 _VERBS: Final = {
     Code.PAUSED.value: "resume",
@@ -50,23 +47,23 @@ _VERBS: Final = {
     Code.STEP_PAUSE.value: "promote",
     Code.PROGRESS_DEADLINE_EXCEEDED.value: "undo",
 }
-"""What somebody can do about a reason."""
+"""The verb that ends the wait for a reason."""
 
 
 def standing(workload: Workload, *, seen: bool = True) -> Standing:
-    """Where the rollout of a Workload stands; `seen`: its status is about what is asked for now."""
-    status, wish = workload.status or WorkloadStatus(), workload.spec.rollout or Rollout()
-    told, limits = status.rollout or RolloutStatus(), status.limits
+    """Where the rollout of a Workload stands; `seen`: its status is about the current spec."""
+    status, spec = workload.status or WorkloadStatus(), workload.spec.rollout or Rollout()
+    rollout, limits = status.rollout or RolloutStatus(), status.limits
     return Standing(
         name=workload.metadata.name or "",
-        strategy=str(wish.strategy or "RollingUpdate"),
+        strategy=str(spec.strategy or "RollingUpdate"),
         state=_state(status) if seen else RolloutState.UNSEEN,
         phase=status.phase or "New",
         because=_because(status),
         remedy=_remedy(status),
         verb=_VERBS.get(_because(status).code, ""),
-        step=told.step or 1,
-        steps=told.steps or 1,
+        step=rollout.step or 1,
+        steps=rollout.steps or 1,
         desired=_desired(workload),
         ready=status.ready_replicas or 0,
         available=status.available_replicas or 0,
@@ -76,11 +73,11 @@ def standing(workload: Workload, *, seen: bool = True) -> Standing:
         current=status.current_revision or "",
         target=status.update_revision or "",
         rejected=status.rejected_revision or "",
-        started=moment(told.started_at),
+        started=moment(rollout.started_at),
         ended=_ended(status),
-        expected=moment(told.estimated_end),
-        until=moment(told.paused_until),
-        due=_due(told, wish),
+        expected=moment(rollout.estimated_end),
+        until=moment(rollout.paused_until),
+        due=_due(rollout, spec),
         warnings=tuple(each.message for each in limits.warnings) if limits is not None else (),
     )
 
@@ -104,28 +101,28 @@ def _state(status: WorkloadStatus) -> RolloutState:
     code, blocked = _because(status).code, holds(status, "Blocked")
     if status.phase is None:
         return RolloutState.UNSEEN
-    if status.rejected_revision is not None or code in _GOING_BACK:
+    if status.rejected_revision is not None or code in _RETURNING:
         return RolloutState.REJECTED if code == WorkloadReason.REJECTED.value else RolloutState.RETURNING
     if status.phase == "Failed" or code == Code.PROGRESS_DEADLINE_EXCEEDED.value:
         return RolloutState.FAILED
-    if blocked is not None and blocked.reason not in _PASSES:
+    if blocked is not None and blocked.reason not in _TRANSIENT:
         return RolloutState.BLOCKED
-    if code in _FOR_SOMEBODY:
+    if code in _WAITS_FOR_A_PERSON:
         return RolloutState.WAITING
     return RolloutState.COMPLETED if status.phase == "Completed" else RolloutState.UNDER_WAY
 
 
 def _because(status: WorkloadStatus) -> Because:
-    """The reason; what keeps the operator from doing anything at all only a condition tells."""
-    told = status.rollout.because if status.rollout is not None else None
+    """The reason of the rollout; a request that the API server refused is only in the Blocked condition."""
+    because = status.rollout.because if status.rollout is not None else None
     blocked = holds(status, "Blocked")
-    if blocked is not None and (told is None or blocked.reason != told.code):
+    if blocked is not None and (because is None or blocked.reason != because.code):
         return said(blocked)
-    return UNSEEN if told is None else Because(told.code, told.message)
+    return UNSEEN if because is None else Because(because.code, because.message)
 
 
 def _remedy(status: WorkloadStatus) -> str:
-    """What to change: the Blocked condition says it behind the reason."""
+    """What to change: the message of the Blocked condition ends with it."""
     blocked, because = holds(status, "Blocked"), _because(status)
     return "" if blocked is None else (blocked.message or "").removeprefix(because.message).removeprefix("; ")
 
@@ -135,19 +132,19 @@ def _ended(status: WorkloadStatus) -> datetime | None:
     return None if completed is None else moment(completed.last_transition_time)
 
 
-def _due(told: RolloutStatus, wish: Rollout) -> datetime | None:
-    if told.progressed_at is None or wish.progress_deadline is None:
+def _due(rollout: RolloutStatus, spec: Rollout) -> datetime | None:
+    if rollout.progressed_at is None or spec.progress_deadline is None:
         return None
-    pause = durations.parse(wish.pause_duration) if wish.pause_duration else timedelta()
-    return times.parse(told.progressed_at) + pause + durations.parse(wish.progress_deadline)
+    pause = durations.parse(spec.pause_duration) if spec.pause_duration else timedelta()
+    return times.parse(rollout.progressed_at) + pause + durations.parse(spec.progress_deadline)
 
 
 # --- the tree
 
 
 def tree(workload: Workload, standing: Standing, records: Iterable[Record], pods: Iterable[Pod], now: datetime) -> Tree:
-    """The revisions that have replicas, and those that matter without; the one that is rolled out comes first."""
-    wish = workload.spec.rollout or Rollout()
+    """The revisions that have replicas, and the current and target ones; the target comes first."""
+    spec = workload.spec.rollout or Rollout()
     known = {record.metadata.labels.get(REVISION, ""): record for record in records}
     grouped: dict[str, list[Pod]] = {}
     for pod in pods:
@@ -156,7 +153,7 @@ def tree(workload: Workload, standing: Standing, records: Iterable[Record], pods
     numbers = {revision: record.revision for revision, record in known.items()}
     newest_first = sorted(grouped.keys() | matters, key=lambda revision: (-numbers.get(revision, 0), revision))
     newest_first.sort(key=lambda revision: revision != standing.target)
-    min_ready = timedelta(seconds=wish.min_ready_seconds or 0)
+    min_ready = timedelta(seconds=spec.min_ready_seconds or 0)
 
     def branch(revision: str) -> Branch:
         index = NEW if revision == standing.target else OLD if revision == standing.current else OTHER
@@ -189,7 +186,7 @@ def headline(wire: Wire) -> Headline:
 
 
 def _recovered(wire: Wire) -> bool:
-    """The revision was rejected, and all replicas are of the one before."""
+    """Whether the revision was rejected, and all replicas run the one before."""
     status = status_of(wire)
     whole = status.get("availableReplicas") == wire["spec"].get("replicas", 1) and not status.get("oldReplicas")
     return is_current(wire) and whole and bool(status.get("rejectedRevision"))
