@@ -3,7 +3,7 @@
 Seeded, so that a failure can be replayed by its number.  What is checked is
 written from the promises of `docs/engine.md` and shares no arithmetic with the
 engine.  In every run the world is chaotic for a while and then kind; the
-rollout must end, or say what somebody has to do.
+rollout must end, or say what the user has to do.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def any_canary_step(random: Random) -> CanaryStep:
 
 
 class World:
-    """One rollout and its fleet: it obeys, it helps, and it does what nobody planned."""
+    """One rollout and its fleet: it carries out decisions, recovers, and fails."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -157,7 +157,7 @@ class World:
     # What a rollout may count on.
 
     def help(self, decision: Decision) -> bool:
-        """One replica gets further, time passes, or somebody approves; whether anything could."""
+        """One replica gets further, time passes, or a user approves; returns whether anything changed."""
         ready = {"settling": 1} if self.settles else {"available": 1}
         moves = [
             (side, move)
@@ -186,7 +186,7 @@ class World:
             return False
         return True
 
-    # What nobody planned.
+    # What is not planned.
 
     def disturb(self) -> None:
         random, fleet = self.random, self.fleet
@@ -251,7 +251,7 @@ class World:
 
 
 def run(worlds: list[World], random: Random) -> None:
-    """Chaos, then kindness; and nobody may wait for ever without saying for what."""
+    """Failures, then recovery; no wait may last for ever without a reason."""
 
     def judge() -> list[Verdict]:
         if len(worlds) == 1:
@@ -280,8 +280,8 @@ def run(worlds: list[World], random: Random) -> None:
     else:
         pytest.fail(f"turns in circles: {verdicts}")
     said = [verdict.decision for verdict in verdicts]
-    somebody = any(isinstance(each, Blocked) or each.because.code is Code.DELETION_NEEDED for each in said)
-    assert somebody or all(isinstance(each, Done) for each in said), f"P3: {said}"
+    waits_for_a_user = any(isinstance(each, Blocked) or each.because.code is Code.DELETION_NEEDED for each in said)
+    assert waits_for_a_user or all(isinstance(each, Done) for each in said), f"P3: {said}"
     for world, verdict in zip(worlds, verdicts, strict=True):
         world.check_end(verdict)
         blocked = isinstance(verdict.decision, Blocked)

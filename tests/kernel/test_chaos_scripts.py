@@ -15,7 +15,7 @@ from holdfast.kernel.planning import RolloutStrategy, WorkloadSpec
 from holdfast.kernel.rollout import OnFailure
 from holdfast.kernel.strategies import CanaryStep, Strategy
 from holdfast.simulator.frames import Ending, Run
-from holdfast.simulator.neighbours import Neighbours
+from holdfast.simulator.replicas import Behaviour
 from holdfast.simulator.scenarios import Scenario
 from holdfast.simulator.scripts import Command, Verb
 from holdfast.simulator.simulation import simulate
@@ -40,7 +40,7 @@ def any_command(random: Random) -> Command:
 
 def any_scenario(random: Random) -> Scenario:
     replicas, strategy = random.choice([1, 2, 3, 5, 8, 12]), random.choice(list(Strategy))
-    wish = RolloutStrategy(
+    rollout = RolloutStrategy(
         strategy=strategy,
         max_surge=random.choice([None, 0, 1, 2, "50%"]),
         max_unavailable=random.choice([None, 0, 1, 2, "50%"]),
@@ -53,14 +53,14 @@ def any_scenario(random: Random) -> Scenario:
     )
     script = [any_command(random) for _ in range(random.randint(0, 6))]
     return Scenario(
-        spec=WorkloadSpec(replicas=replicas, rollout=wish),
+        spec=WorkloadSpec(replicas=replicas, rollout=rollout),
         current=random.choice([None, None, 0, replicas // 2, replicas + 3]),
         ordered=random.random() < 0.25 and strategy is not Strategy.BLUE_GREEN,
         count_terminating=random.random() < 0.3,
         min_ready=random.choice([0, 0, 10]) * SECOND,
         deadline=random.choice([None, None, 60 * SECOND, 600 * SECOND]),
         on_failure=random.choice(list(OnFailure)),
-        neighbours=Neighbours(
+        behaviour=Behaviour(
             crash=random.choice([0, 0, 0.1]),
             slow=random.choice([0, 0.1]),
             broken=frozenset(random.choice([[], [], ["v2"], ["v3"]])),
@@ -74,7 +74,7 @@ def any_scenario(random: Random) -> Scenario:
 def check(scenario: Scenario, run: Run) -> None:
     ending, last = run.outcome.ending, run.frames[-1]
     assert ending not in (Ending.SPINNING, Ending.OUT_OF_TIME), run.outcome.because
-    assert ending is not Ending.STUCK or scenario.neighbours.broken, run.outcome.because
+    assert ending is not Ending.STUCK or scenario.behaviour.broken, run.outcome.because
     if ending not in (Ending.COMPLETED, Ending.WITHDRAWN):
         return
     live = [replica for replica in last.replicas if not replica.terminating and not replica.dead]

@@ -295,7 +295,7 @@ def test_a_condition_of_an_earlier_generation_is_unknown(observed: int | None, s
     if status is Status.UNKNOWN:
         assert (seen.reason, seen.message) == (
             Common.OUTDATED,
-            "Ready speaks of generation 3; the object is at 4.",
+            "Ready describes generation 3; the object is at 4.",
         )
 
 

@@ -28,7 +28,7 @@ STRATEGIES: dict[str, tuple[Step, ...]] = {
     "Canary": canary((CanaryStep(weight=20, pause=SECOND), CanaryStep(replicas=3, approval=True))),
     "OnDelete": on_delete(),
 }
-MANNERS: tuple[dict[str, bool], ...] = ({}, {"count_terminating": True}, {"ordered": True})
+OPTIONS: tuple[dict[str, bool], ...] = ({}, {"count_terminating": True}, {"ordered": True})
 
 
 def expanded(plan: Plan) -> Iterator[tuple[str, int]]:
@@ -93,8 +93,8 @@ def test_preview_equals_execution_when_nothing_fails(strategy: str) -> None:
         for floor, pause in product(range(replicas + 1), (timedelta(), SECOND)):
             rollout = Rollout(limits=Limits(replicas, floor, floor, surge), steps=STRATEGIES[strategy], pause=pause)
             fleet = fleet_of(current, strategy)
-            for manner in MANNERS:
-                asked = msgspec.structs.replace(rollout, **manner)
+            for options in OPTIONS:
+                asked = msgspec.structs.replace(rollout, **options)
                 assert list(expanded(preview(asked, fleet))) == list(executed(asked, fleet))
 
 
@@ -105,14 +105,14 @@ def test_preview_equals_execution_when_nothing_fails(strategy: str) -> None:
     unavailable=st.integers(0, 9),
     pause=st.sampled_from([timedelta(), SECOND]),
     strategy=st.sampled_from(sorted(STRATEGIES)),
-    manner=st.sampled_from(MANNERS),
+    options=st.sampled_from(OPTIONS),
 )
 def test_strides_over_repeated_rounds_leave_nothing_out(
-    replicas: int, current: int, surge: int, unavailable: int, pause: timedelta, strategy: str, manner: dict[str, bool]
+    replicas: int, current: int, surge: int, unavailable: int, pause: timedelta, strategy: str, options: dict[str, bool]
 ) -> None:
     floor = max(0, replicas - unavailable)
     limits = Limits(replicas, floor, floor, surge)
-    rollout = Rollout(limits=limits, steps=STRATEGIES[strategy], pause=pause, **manner)
+    rollout = Rollout(limits=limits, steps=STRATEGIES[strategy], pause=pause, **options)
     fleet = fleet_of(current, strategy)
     assert list(expanded(preview(rollout, fleet))) == list(executed(rollout, fleet))
 
@@ -127,10 +127,10 @@ def test_a_plan_for_ten_thousand_replicas_is_as_short_as_one_for_ten() -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: next(iter(manner), "plain"))
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: next(iter(options), "plain"))
 @pytest.mark.parametrize("current", [0, 10_000, 25_000], ids=["grows", "stays", "shrinks"])
 def test_any_plan_takes_few_decisions_at_any_size(
-    strategy: str, manner: dict[str, bool], current: int, monkeypatch: pytest.MonkeyPatch
+    strategy: str, options: dict[str, bool], current: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -141,7 +141,7 @@ def test_any_plan_takes_few_decisions_at_any_size(
     monkeypatch.setattr("holdfast.kernel.preview.decide", counted)
     for surge, floor in product((0, 1, 3), (10_000, 9_999, 9_000, 0)):
         limits = Limits(10_000, floor, floor, surge)
-        plan = preview(Rollout(limits=limits, steps=STRATEGIES[strategy], **manner), fleet_of(current, strategy))
+        plan = preview(Rollout(limits=limits, steps=STRATEGIES[strategy], **options), fleet_of(current, strategy))
         assert len(plan.steps) < 60, limits
         assert len(asked) < 300, limits
         asked.clear()

@@ -74,7 +74,7 @@ def test_no_room_and_an_explicit_zero_surge_is_not_feasible() -> None:
     assert resolve(0, max_surge=0).feasible
 
 
-def test_a_fleet_that_cannot_surge_lowers_only_a_floor_that_nobody_asked_for() -> None:
+def test_a_fleet_that_cannot_surge_lowers_only_a_floor_that_was_not_asked_for() -> None:
     assert resolve(1, can_surge=False).floor == 0
     assert resolve(1, other_floors=[0], can_surge=False).floor == 0
     assert resolve(3, max_unavailable="25%", can_surge=False).floor == 2

@@ -163,7 +163,7 @@ def test_a_floor_that_is_lowered_is_the_floor_of_the_rollout() -> None:
     assert brief(ask(pools(Pool(available=2), Pool(unready=1)), limits=asked).decision) == ("wait", "WaitingForReady")
 
 
-def test_an_ordered_fleet_heals_from_a_superseded_broken_revision_without_anybody_deleting_pods() -> None:
+def test_an_ordered_fleet_heals_from_a_superseded_broken_revision_without_deleted_pods() -> None:
     fleet = pools(Pool(unready=1, available=2))
     decision = ask(fleet, limits=limits(3, 2, 0), ordered=True).decision
     assert brief(decision) == ("stop", "old", "unready", 1)
@@ -277,7 +277,7 @@ def test_a_first_rollout_has_nothing_to_roll_back_to() -> None:
     assert brief(ask(fleet, on_failure=OnFailure.ROLL_BACK, **LATE).decision) == ("blocked", "ProgressDeadlineExceeded")
 
 
-def test_a_pause_between_batches_that_is_longer_than_the_deadline_makes_nobody_late() -> None:
+def test_a_pause_between_batches_that_is_longer_than_the_deadline_is_no_delay() -> None:
     settled = NOW - 5 * MINUTE
     fleet = pools(Pool(available=5), Pool(available=1), settled_at=settled, progressed_at=settled)
     assert brief(ask(fleet, pause=10 * MINUTE, **LATE).decision) == ("hold", "BatchPause")
@@ -314,7 +314,7 @@ def test_a_wait_says_when_to_look_again_at_the_latest() -> None:
 CANARY = canary((CanaryStep(weight=20, pause=MINUTE), CanaryStep(weight=60, approval=True)))
 
 
-def test_nobody_is_late_while_a_gate_is_closed_or_when_it_opens() -> None:
+def test_no_rollout_is_late_while_a_gate_is_closed_or_when_it_opens() -> None:
     fleet = pools(Pool(available=2), Pool(available=3), progressed_at=NOW - 2 * MINUTE)
     asked: dict[str, Any] = {"steps": CANARY, "progress": Progress("", 1, NOW - 2 * MINUTE), **LATE}
     assert brief(ask(fleet, **asked).decision) == ("hold", "ApprovalNeeded")
@@ -344,7 +344,7 @@ def test_a_pause_that_has_passed_leads_to_the_next_part_at_once() -> None:
     assert verdict.progress == Progress("", 1, None)
 
 
-def test_a_manual_gate_opens_when_somebody_promotes_the_step() -> None:
+def test_a_manual_gate_opens_when_a_user_promotes_the_step() -> None:
     fleet, at = pools(Pool(available=2), Pool(available=3)), Progress("", 1, NOW)
     assert brief(ask(fleet, steps=CANARY, progress=at).decision) == ("hold", "ApprovalNeeded")
     assert brief(ask(fleet, steps=CANARY, progress=at, approved=2).decision) == ("start", "new", 1)
@@ -448,7 +448,7 @@ def test_blue_green_replaces_what_the_serving_set_lost_whatever_the_budget() -> 
     assert brief(decision) == ("start", "new", 1)
 
 
-def test_on_delete_replaces_only_what_somebody_deletes() -> None:
+def test_on_delete_replaces_only_what_a_user_deletes() -> None:
     assert brief(ask(pools(Pool(available=5)), steps=on_delete()).decision) == ("hold", "DeletionNeeded")
     assert brief(ask(pools(Pool(available=4)), steps=on_delete()).decision) == ("start", "new", 1)
     assert brief(ask(pools(Pool(), Pool(available=5)), steps=on_delete()).decision) == ("done",)
@@ -480,7 +480,7 @@ PHASES: dict[str, tuple[dict[str, Any], Fleet, Phase]] = {
     "a first rollout scales up": ({}, pools(Pool(), stable=False), Phase.SCALING_UP),
     "an update updates": ({}, pools(Pool(available=5)), Phase.UPDATING),
     "too many scale down": ({}, pools(Pool(available=9)), Phase.SCALING_DOWN),
-    "somebody paused it": ({"paused": True}, pools(Pool(available=5)), Phase.PAUSED),
+    "a user paused it": ({"paused": True}, pools(Pool(available=5)), Phase.PAUSED),
     "nothing left to do": ({}, pools(Pool(), Pool(available=5)), Phase.COMPLETED),
     "blocked by its floor": ({"limits": limits(3, 3, 0)}, pools(Pool(available=3)), Phase.PAUSED),
     "late": (LATE, pools(Pool(available=4), Pool(unready=2), progressed_at=NOW - 2 * MINUTE), Phase.FAILED),

@@ -1,7 +1,7 @@
 """Kubernetes' rules for the schemas of CustomResourceDefinitions, as a checker.
 
 An API server refuses a definition that breaks one of them, so they are checked
-where the definition is made.  The module judges schemas, whoever wrote them; it
+where the definition is made.  checks any schema; it
 must not know any kind, nor how schemas are generated.
 """
 

@@ -286,7 +286,7 @@ def test_every_kind_has_a_status_of_its_own(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
 def test_every_field_is_explained_by_a_sentence_unless_it_belongs_to_someone_else(kind: Kind) -> None:
-    metadata = f"{kind.name}.metadata: "  # Kubernetes explains it, and lets nobody else
+    metadata = f"{kind.name}.metadata: "  # Kubernetes documents it, and allows no other text
     assert list(_unexplained(schema_of(kind.model), kind.name)) == [metadata]
 
 

@@ -254,7 +254,7 @@ def test_transient_means_that_waiting_alone_may_help(error: StatusError, transie
     assert error.transient is transient
 
 
-def test_whoever_handles_gone_handles_expired_too() -> None:
+def test_a_handler_of_gone_handles_expired_too() -> None:
     assert issubclass(Expired, Gone)
 
 

@@ -19,7 +19,7 @@ from holdfast.kernel.planning import RolloutStrategy, WorkloadSpec
 from holdfast.kernel.rollout import OnFailure
 from holdfast.kernel.strategies import CanaryStep
 from holdfast.simulator.logs import log
-from holdfast.simulator.neighbours import Neighbours
+from holdfast.simulator.replicas import Behaviour
 from holdfast.simulator.scenarios import Scenario
 from holdfast.simulator.scripts import parse_all
 from holdfast.simulator.simulation import simulate
@@ -29,7 +29,7 @@ UPDATE = "HOLDFAST_UPDATE_GOLDEN"
 SEED = 7
 
 SECOND = timedelta(seconds=1)
-BROKEN = Neighbours(broken=frozenset({"v2"}))
+BROKEN = Behaviour(broken=frozenset({"v2"}))
 SURGE = RolloutStrategy(max_surge=2, max_unavailable=0)
 IN_PLACE = RolloutStrategy(max_surge=0, max_unavailable=1)
 CANARY = RolloutStrategy(
@@ -86,7 +86,7 @@ SCENARIOS = {
         Scenario(spec=WorkloadSpec(replicas=6, rollout=CANARY), promote_after=20 * SECOND),
     ),
     "on-delete": (
-        "OnDelete of 3 replicas: only what somebody deletes is replaced",
+        "OnDelete of 3 replicas: only what a user deletes is replaced",
         Scenario(
             spec=WorkloadSpec(replicas=3, rollout=RolloutStrategy(strategy="OnDelete")),
             script=parse_all(["at 5s delete 1; at 30s delete 2"]),
@@ -94,13 +94,13 @@ SCENARIOS = {
     ),
     "held-at-the-deadline": (
         "A revision that never becomes ready: held after a minute without progress",
-        Scenario(spec=WorkloadSpec(replicas=4, rollout=SURGE), neighbours=BROKEN, deadline=60 * SECOND),
+        Scenario(spec=WorkloadSpec(replicas=4, rollout=SURGE), behaviour=BROKEN, deadline=60 * SECOND),
     ),
     "aborted-at-the-deadline": (
         "A revision that never becomes ready: withdrawn after a minute, and what made way comes back",
         Scenario(
             spec=WorkloadSpec(replicas=4, rollout=IN_PLACE),
-            neighbours=BROKEN,
+            behaviour=BROKEN,
             deadline=60 * SECOND,
             on_failure=OnFailure.ABORT,
         ),
@@ -109,7 +109,7 @@ SCENARIOS = {
         "A canary that never becomes ready: rolled back after a minute, and rejected",
         Scenario(
             spec=WorkloadSpec(replicas=6, rollout=CANARY),
-            neighbours=BROKEN,
+            behaviour=BROKEN,
             deadline=60 * SECOND,
             on_failure=OnFailure.ROLL_BACK,
         ),
@@ -148,7 +148,7 @@ SCENARIOS = {
             spec=WorkloadSpec(replicas=6, rollout=SURGE),
             before="v1",
             target="v1",
-            neighbours=Neighbours(nodes=3),
+            behaviour=Behaviour(nodes=3),
             script=parse_all(["at 5s drain node-2"]),
         ),
     ),
@@ -156,7 +156,7 @@ SCENARIOS = {
         "BlueGreen, and a node is drained after the switch: what serves is replaced above the floor",
         Scenario(
             spec=WorkloadSpec(replicas=4, rollout=RolloutStrategy(strategy="BlueGreen", min_available=3)),
-            neighbours=Neighbours(nodes=3),
+            behaviour=Behaviour(nodes=3),
             script=parse_all(["at 100s drain node-1"]),
         ),
     ),
@@ -165,10 +165,10 @@ SCENARIOS = {
         Scenario(spec=WorkloadSpec(replicas=3, rollout=RolloutStrategy(max_surge=0, min_available=3))),
     ),
     "crashes": (
-        "RollingUpdate of 10 replicas in a bad neighbourhood: crashes, deaths, slow starts",
+        "RollingUpdate of 10 replicas in an unreliable cluster: crashes, deaths, slow starts",
         Scenario(
             spec=WorkloadSpec(replicas=10, rollout=RolloutStrategy(max_surge="20%", min_available=8)),
-            neighbours=Neighbours(crash=0.25, slow=0.15),
+            behaviour=Behaviour(crash=0.25, slow=0.15),
         ),
     ),
     "first-rollout": (

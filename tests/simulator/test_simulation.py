@@ -1,4 +1,4 @@
-"""The simulator: promises kept in every neighbourhood, an end to every wait, and the stories of known outages."""
+"""The simulator: promises kept however replicas behave, an end to every wait, and the stories of known outages."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from holdfast.kernel.rollout import Blocked, Decision, Kind, OnFailure, Start, S
 from holdfast.kernel.strategies import CanaryStep
 from holdfast.simulator.frames import Actor, Ending, Frame, InvariantBroken, Run
 from holdfast.simulator.logs import log, samples
-from holdfast.simulator.neighbours import Neighbours, fate
+from holdfast.simulator.replicas import Behaviour, fate
 from holdfast.simulator.scenarios import Scenario
 from holdfast.simulator.scripts import Command, ScriptError, Verb, parse, parse_all
 from holdfast.simulator.simulation import Simulation, simulate
 
 SECOND = timedelta(seconds=1)
 CANARY = (CanaryStep(replicas=1, approval=True), CanaryStep(weight=40, pause=30 * SECOND))
-BAD_NEIGHBOURHOOD = Neighbours(crash=0.15, slow=0.1)
+UNRELIABLE = Behaviour(crash=0.15, slow=0.1)
 
 
-def scenario(replicas: int = 5, *, script: str = "", wish: dict[str, Any] | None = None, **fields: Any) -> Scenario:
-    spec = WorkloadSpec(replicas=replicas, rollout=RolloutStrategy(**(wish or {})))
+def scenario(replicas: int = 5, *, script: str = "", rollout: dict[str, Any] | None = None, **fields: Any) -> Scenario:
+    spec = WorkloadSpec(replicas=replicas, rollout=RolloutStrategy(**(rollout or {})))
     return Scenario(spec=spec, script=parse_all([script]), **fields)
 
 
@@ -42,23 +42,23 @@ def unguarded(decision: Decision, *_: object, **__: object) -> Decision:
 # Rollouts of every kind.
 
 STRATEGIES: dict[str, dict[str, Any]] = {
-    "rolling": {"wish": {"max_surge": "25%", "max_unavailable": "25%"}},
-    "in place": {"wish": {"max_surge": 0, "max_unavailable": 1}},
-    "in batches": {"wish": {"max_unavailable": 2, "pause_duration": 10 * SECOND}},
-    "settling": {"wish": {"max_surge": 1}, "min_ready": 5 * SECOND},
-    "one place each": {"wish": {"max_surge": 1}, "count_terminating": True},
+    "rolling": {"rollout": {"max_surge": "25%", "max_unavailable": "25%"}},
+    "in place": {"rollout": {"max_surge": 0, "max_unavailable": 1}},
+    "in batches": {"rollout": {"max_unavailable": 2, "pause_duration": 10 * SECOND}},
+    "settling": {"rollout": {"max_surge": 1}, "min_ready": 5 * SECOND},
+    "one place each": {"rollout": {"max_surge": 1}, "count_terminating": True},
     "ordered": {"ordered": True},
-    "recreate": {"wish": {"strategy": "Recreate"}},
-    "blue and green": {"wish": {"strategy": "BlueGreen", "approval": True}, "promote_after": 5 * SECOND},
-    "canary": {"wish": {"strategy": "Canary", "max_surge": 1, "canary_steps": CANARY}, "promote_after": 5 * SECOND},
-    "on delete": {"wish": {"strategy": "OnDelete"}, "script": "at 10s delete 3; at 40s delete 100"},
+    "recreate": {"rollout": {"strategy": "Recreate"}},
+    "blue and green": {"rollout": {"strategy": "BlueGreen", "approval": True}, "promote_after": 5 * SECOND},
+    "canary": {"rollout": {"strategy": "Canary", "max_surge": 1, "canary_steps": CANARY}, "promote_after": 5 * SECOND},
+    "on delete": {"rollout": {"strategy": "OnDelete"}, "script": "at 10s delete 3; at 40s delete 100"},
 }
 
 
 @pytest.mark.parametrize("kind", STRATEGIES)
-def test_every_strategy_completes_and_keeps_its_promises_in_a_bad_neighbourhood(kind: str) -> None:
+def test_every_strategy_completes_and_keeps_its_promises_in_a_unreliable_cluster(kind: str) -> None:
     for seed in range(20):
-        ended = run(6, seed=seed, neighbours=BAD_NEIGHBOURHOOD, **STRATEGIES[kind])
+        ended = run(6, seed=seed, behaviour=UNRELIABLE, **STRATEGIES[kind])
         assert ended.outcome.ending is Ending.COMPLETED, f"seed {seed}"
         assert ended.frames[-1].fleet.new.available == 6, f"seed {seed}"
 
@@ -77,15 +77,15 @@ INTERRUPTIONS = (
 @pytest.mark.parametrize("kind", [kind for kind in STRATEGIES if kind != "on delete"])
 def test_whatever_is_asked_for_midway_the_promises_hold_and_there_is_an_end(kind: str, script: str) -> None:
     for seed in range(3):
-        ended = run(5, seed=seed, neighbours=BAD_NEIGHBOURHOOD, script=script, **STRATEGIES[kind])
+        ended = run(5, seed=seed, behaviour=UNRELIABLE, script=script, **STRATEGIES[kind])
         assert ended.outcome.good, f"seed {seed}: {ended.outcome}"
 
 
-def test_without_neighbours_who_fail_the_floor_is_never_left() -> None:
+def test_while_no_replica_fails_the_floor_is_never_left() -> None:
     for replicas in range(1, 9):
         for surge in (0, 1, 3):
             for missing in (0, 1, 3):
-                ended = run(replicas, wish={"max_surge": surge, "max_unavailable": missing})
+                ended = run(replicas, rollout={"max_surge": surge, "max_unavailable": missing})
                 if isinstance(ended.frames[-1].decision, Blocked):
                     assert ended.outcome.because.code is Code.NO_DISRUPTION_BUDGET
                     continue
@@ -94,8 +94,8 @@ def test_without_neighbours_who_fail_the_floor_is_never_left() -> None:
                 assert ended.outcome.dips == 0
 
 
-def test_a_thousand_replicas_are_rolled_out_in_a_bad_neighbourhood() -> None:
-    ended = run(1_000, wish={"max_surge": "10%", "max_unavailable": "5%"}, neighbours=BAD_NEIGHBOURHOOD)
+def test_a_thousand_replicas_are_rolled_out_in_a_unreliable_cluster() -> None:
+    ended = run(1_000, rollout={"max_surge": "10%", "max_unavailable": "5%"}, behaviour=UNRELIABLE)
     assert ended.outcome.ending is Ending.COMPLETED
     assert ended.outcome.final_ready == 1_000
     assert ended.outcome.most_live <= 1_100
@@ -106,19 +106,19 @@ def test_a_thousand_replicas_are_rolled_out_in_a_bad_neighbourhood() -> None:
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another_one() -> None:
-    fields: dict[str, Any] = {"neighbours": BAD_NEIGHBOURHOOD}
+    fields: dict[str, Any] = {"behaviour": UNRELIABLE}
     assert run(seed=3, **fields) == run(seed=3, **fields)
     assert run(seed=3, **fields).frames != run(seed=4, **fields).frames
 
 
 def test_the_fate_of_a_replica_depends_on_its_own_name_alone() -> None:
-    drawn = [fate(BAD_NEIGHBOURHOOD, f"v2-{number}", seed=7, attempt=0) for number in range(50)]
-    assert drawn == [fate(BAD_NEIGHBOURHOOD, f"v2-{number}", seed=7, attempt=0) for number in range(50)]
+    drawn = [fate(UNRELIABLE, f"v2-{number}", seed=7, attempt=0) for number in range(50)]
+    assert drawn == [fate(UNRELIABLE, f"v2-{number}", seed=7, attempt=0) for number in range(50)]
     assert len({each.ready_after for each in drawn}) > 3
 
 
 def test_every_frame_says_what_happened_and_why() -> None:
-    frames = run(neighbours=BAD_NEIGHBOURHOOD).frames
+    frames = run(behaviour=UNRELIABLE).frames
     assert all(frame.what and frame.decision.because.message for frame in frames)
     assert [frame.at for frame in frames] == sorted(frame.at for frame in frames)
     assert {frame.actor for frame in frames} == set(Actor)
@@ -133,10 +133,10 @@ def test_a_rule_that_stops_too_much_is_caught_with_the_log_that_led_to_it() -> N
         return verdict
 
     with pytest.raises(InvariantBroken, match=r"P1: .* at least 4 must be") as caught:
-        simulate(scenario(5, wish={"max_surge": 1}), seed=7, decide=greedy, guard=unguarded)
+        simulate(scenario(5, rollout={"max_surge": 1}), seed=7, decide=greedy, guard=unguarded)
     assert "start 1 new" in str(caught.value)
     assert caught.value.frames[-1].what.startswith("stop")
-    guarded = simulate(scenario(5, wish={"max_surge": 1}), seed=7, decide=greedy, guard=guard)
+    guarded = simulate(scenario(5, rollout={"max_surge": 1}), seed=7, decide=greedy, guard=guard)
     assert guarded.outcome.lowest_ready >= 4, "the guard stands between a wrong rule and the fleet"
 
 
@@ -149,7 +149,7 @@ def test_a_rule_that_starts_too_much_is_caught() -> None:
         return verdict
 
     with pytest.raises(InvariantBroken, match=r"P2: .* at most 6 may be"):
-        simulate(scenario(5, wish={"max_surge": 1}), seed=7, decide=eager, guard=unguarded)
+        simulate(scenario(5, rollout={"max_surge": 1}), seed=7, decide=eager, guard=unguarded)
 
 
 def test_an_engine_that_turns_in_circles_is_stopped_and_named() -> None:
@@ -163,7 +163,7 @@ def test_an_engine_that_turns_in_circles_is_stopped_and_named() -> None:
         )
         return msgspec.structs.replace(verdict, decision=again)
 
-    ended = simulate(scenario(3, wish={"max_surge": 1}), seed=7, decide=restless)
+    ended = simulate(scenario(3, rollout={"max_surge": 1}), seed=7, decide=restless)
     assert ended.outcome.ending is Ending.SPINNING
 
 
@@ -176,21 +176,21 @@ def test_an_engine_that_waits_for_nothing_is_called_stuck() -> None:
 
 
 def test_a_wait_without_end_is_out_of_time() -> None:
-    ended = run(3, wish={"max_surge": 1, "min_available": 3}, script="at 0s quota 3", limit=timedelta(hours=2))
+    ended = run(3, rollout={"max_surge": 1, "min_available": 3}, script="at 0s quota 3", limit=timedelta(hours=2))
     assert ended.outcome.ending is Ending.OUT_OF_TIME
     assert ended.outcome.because.code is Code.AT_CEILING
 
 
-def test_a_step_that_nobody_promotes_ends_as_waiting_for_somebody() -> None:
-    ended = run(5, wish={"strategy": "Canary", "max_surge": 1, "canary_steps": CANARY})
+def test_a_step_that_is_not_promoted_ends_as_waiting_for_a_user() -> None:
+    ended = run(5, rollout={"strategy": "Canary", "max_surge": 1, "canary_steps": CANARY})
     assert ended.outcome.ending is Ending.WAITING
     assert ended.outcome.because.code is Code.APPROVAL_NEEDED
 
 
-def test_nobody_is_late_while_a_step_waits_for_approval() -> None:
+def test_a_rollout_is_not_late_while_a_step_waits_for_approval() -> None:
     ended = run(
         5,
-        wish={"strategy": "Canary", "max_surge": 1, "canary_steps": CANARY},
+        rollout={"strategy": "Canary", "max_surge": 1, "canary_steps": CANARY},
         promote_after=timedelta(hours=1),
         deadline=60 * SECOND,
         on_failure=OnFailure.ROLL_BACK,
@@ -199,15 +199,15 @@ def test_nobody_is_late_while_a_step_waits_for_approval() -> None:
 
 
 def test_crashes_below_the_floor_are_told_apart_from_what_the_engine_did() -> None:
-    ended = run(5, wish={"max_surge": 1, "max_unavailable": 0}, script="at 5s crash 2")
+    ended = run(5, rollout={"max_surge": 1, "max_unavailable": 0}, script="at 5s crash 2")
     assert ended.outcome.dips == 1
     assert ended.outcome.below > timedelta()
     assert ended.outcome.lowest_ready == 3
     assert any("crashes or deletions took it below once" in line for line in log(ended, title="crashes"))
 
 
-def test_what_somebody_orders_while_it_runs_is_done() -> None:
-    simulation = Simulation(scenario(4, wish={"max_surge": 1}), seed=7)
+def test_a_command_that_is_added_while_it_runs_is_carried_out() -> None:
+    simulation = Simulation(scenario(4, rollout={"max_surge": 1}), seed=7)
     for frame in simulation.frames():
         if frame.fleet.new.available == 2 and frame.target == "v2":
             simulation.order(Command(frame.at, Verb.ABORT))
@@ -221,7 +221,7 @@ def test_an_outcome_is_only_given_at_the_end() -> None:
 
 
 def test_samples_of_a_switched_rollout_count_only_the_revision_that_serves() -> None:
-    ended = run(4, wish={"strategy": "BlueGreen"})
+    ended = run(4, rollout={"strategy": "BlueGreen"})
     assert {sample.total for sample in samples(ended.frames)} == {4}
 
 
@@ -274,7 +274,7 @@ def test_several_commands_may_stand_on_a_line_and_are_sorted_by_time() -> None:
 
 
 def test_kubernetes_67250_an_ordered_fleet_recovers_from_a_broken_revision_without_manual_deletes() -> None:
-    ended = run(4, ordered=True, neighbours=Neighbours(broken=frozenset({"v2"})), script="at 60s revision v3", seed=1)
+    ended = run(4, ordered=True, behaviour=Behaviour(broken=frozenset({"v2"})), script="at 60s revision v3", seed=1)
     assert ended.outcome.ending is Ending.COMPLETED
     assert ended.outcome.lowest_ready >= 3
     assert {replica.revision for replica in ended.frames[-1].replicas} == {"v3"}
@@ -286,7 +286,7 @@ def test_argo_777_an_abort_never_stops_the_replicas_that_serve() -> None:
         for moment in range(1, 60, 4):
             ended = run(
                 5,
-                wish={"strategy": strategy, "max_surge": 1, "max_unavailable": 1, "canary_steps": CANARY},
+                rollout={"strategy": strategy, "max_surge": 1, "max_unavailable": 1, "canary_steps": CANARY},
                 promote_after=5 * SECOND,
                 script=f"at {moment}s abort",
             )
@@ -304,7 +304,7 @@ def test_argo_3284_surge_and_floor_hold_in_every_mode_and_not_only_in_the_usual_
 
 def test_kubernetes_72775_an_autoscaler_that_reads_our_count_does_not_run_away_with_the_surge() -> None:
     """An autoscaler that multiplies what it reads by one must not grow a fleet of 383 to 664."""
-    simulation = Simulation(scenario(383, wish={"max_surge": "25%", "max_unavailable": 0}), seed=7)
+    simulation = Simulation(scenario(383, rollout={"max_surge": "25%", "max_unavailable": 0}), seed=7)
     asked, last = [383], timedelta()
     for frame in simulation.frames():
         if frame.at >= last + 5 * SECOND:
@@ -324,21 +324,23 @@ def published_replicas(frame: Frame) -> int:
 @pytest.mark.parametrize("unready", [1, 2, 3, 4, 5])
 def test_lws_488_and_568_unready_old_replicas_neither_cause_downtime_nor_block(unready: int) -> None:
     for surge in (0, 1):
-        ended = run(5, unready=unready, wish={"max_surge": surge, "max_unavailable": 1})
+        ended = run(5, unready=unready, rollout={"max_surge": surge, "max_unavailable": 1})
         assert ended.outcome.ending is Ending.COMPLETED
         assert ended.outcome.lowest_ready >= min(4, 5 - unready)
 
 
-@pytest.mark.parametrize("wish", [{"max_surge": 1}, {}, {"max_surge": 1, "max_unavailable": 0}, {"min_available": 1}])
-def test_lws_779_a_single_replica_with_a_surge_of_one_is_replaced_without_a_gap(wish: dict[str, Any]) -> None:
-    ended = run(1, wish=wish)
+@pytest.mark.parametrize(
+    "rollout", [{"max_surge": 1}, {}, {"max_surge": 1, "max_unavailable": 0}, {"min_available": 1}]
+)
+def test_lws_779_a_single_replica_with_a_surge_of_one_is_replaced_without_a_gap(rollout: dict[str, Any]) -> None:
+    ended = run(1, rollout=rollout)
     assert ended.outcome.ending is Ending.COMPLETED
     assert ended.outcome.lowest_ready == 1
     assert ended.outcome.most_live == 2
 
 
 def test_kubernetes_98656_a_rollout_goes_on_when_the_quota_is_raised_and_not_when_a_backoff_ends() -> None:
-    ended = run(4, wish={"max_surge": 1, "max_unavailable": 0}, script="at 0s quota 4; at 20m quota 10")
+    ended = run(4, rollout={"max_surge": 1, "max_unavailable": 0}, script="at 0s quota 4; at 20m quota 10")
     assert ended.outcome.ending is Ending.COMPLETED
     raised = next(index for index, frame in enumerate(ended.frames) if frame.what == "quota 10")
     after = ended.frames[raised + 1]

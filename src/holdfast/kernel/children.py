@@ -2,13 +2,14 @@
 
 `diff` decides; something else writes.  Three rules keep it safe:
 
-- An object is ours only if its controller reference has our owner's UID.  A
-  name is no proof: what belongs to somebody else is reported and not touched.
-- An object that is being deleted is waited for.  Its successor is created when
-  it is gone, also where we deleted it ourselves to replace it.
-- An object is applied when what is wanted differs from what was last applied
-  (by hash), or when the object no longer contains what is wanted (by
-  comparison).  Fields that the server or others added are left in peace.
+- An object is a child only if its controller reference has the UID of the
+  owner.  An object of the same name with another owner is reported as a
+  conflict and not touched.
+- While an object is being deleted, the plan waits.  Its successor is created
+  when it is gone, also if the plan itself deleted it to replace it.
+- An object is applied when the desired manifest differs from what was last
+  applied (by hash), or when the object no longer contains the manifest (by
+  comparison).  Fields that the server or other writers added are kept.
 
 The module must not know the API, field managers, or any operator's children.
 
@@ -43,14 +44,14 @@ class Why(Reason):
 
     MISSING = "Missing", "The object is wanted and does not exist."
     CHANGED = "Changed", "What is wanted differs from what was last applied."
-    DRIFTED = "Drifted", "Somebody changed or removed fields that were applied."
-    REPLACED = "Replaced", "The object cannot be changed in place, so it makes way for a new one."
-    NOT_WANTED = "NotWanted", "The object is ours and no longer wanted."
+    DRIFTED = "Drifted", "Another writer changed or removed fields that were applied."
+    REPLACED = "Replaced", "The object cannot be changed in place, so it is deleted and created again."
+    NOT_WANTED = "NotWanted", "The object is a child of the owner and no longer desired."
     UP_TO_DATE = "UpToDate", "The object is as it was applied."
     PROTECTED = "Protected", "The object is no longer wanted, but protected from being pruned."
-    BEING_DELETED = "BeingDeleted", "The object is on its way out and must be gone first."
+    BEING_DELETED = "BeingDeleted", "The object is being deleted and must be gone first."
     PREVIOUS_OWNER = "PreviousOwner", "The object belonged to an earlier owner of the same name and will be collected."
-    FOREIGN = "Foreign", "An object of this name exists and belongs to somebody else."
+    FOREIGN = "Foreign", "An object of this name exists and has another owner, or none."
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class Wait(_Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict(_Step):
-    """Nothing may be done; the message says what somebody can do."""
+    """The object must not be touched; the message says what the user can do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +164,7 @@ _RANK: Final[Mapping[type[Step], int]] = {
 
 
 def diff(desired: Iterable[Desired], observed: Iterable[Observed], *, owner: Mapping[str, Any]) -> tuple[Step, ...]:
-    """One step for every wanted child and for every surplus one; foreign objects that nobody wants are no matter.
+    """One step for every desired child and for every surplus one; objects of other owners are ignored otherwise.
 
     Wanted children come by wave, then creates before applies before deletes,
     then by name; surplus ones are last.  Equal inputs give equal plans.
@@ -235,7 +236,7 @@ def _update(want: Desired, have: Observed, *, wanted: dict[str, Any]) -> Step:
         message = f"{ref} is to change in {drift}." if drift else f"{ref} is to lose fields that were applied before."
         return Apply(ref=ref, reason=Why.CHANGED, message=message, manifest=_hashed(wanted), uid=have.uid)
     if drift or recorded is None:
-        message = f"{ref} was changed by somebody else in {drift or APPLIED_HASH}; it is set back."
+        message = f"{ref} was changed by another writer in {drift or APPLIED_HASH}; it is applied again."
         return Apply(ref=ref, reason=Why.DRIFTED, message=message, manifest=_hashed(wanted), uid=have.uid)
     return Keep(ref=ref, reason=Why.UP_TO_DATE, message=f"{ref} is as it was applied.")
 
@@ -252,7 +253,7 @@ def _clear(have: Observed) -> Step:
 
 
 def _respect(have: Observed, *, reference: Mapping[str, Any]) -> Step:
-    """The step for a wanted name that somebody else's object has."""
+    """The step for a desired child whose name an object of another owner has."""
     ref, controller = have.ref, controller_of(have.wire)
     if controller is None:
         message = (
@@ -321,7 +322,7 @@ _LIST_KEYS: Final = ("uid", "name", "containerPort", "port", "mountPath", "devic
 """Fields by which Kubernetes tells items of a list apart, in the order they are tried."""
 
 _OPEN_LISTS: Final = frozenset({"finalizers", "tolerations"})
-"""Lists without a key to which the server and others add items as a matter of course."""
+"""Lists without a key to which the server and other writers add items."""
 
 
 def differences(observed: Any, wanted: Any, *, at: str = "") -> Iterator[str]:

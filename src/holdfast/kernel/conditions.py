@@ -2,7 +2,7 @@
 
 Checks give a `Verdict` for each condition type; `merge` turns the verdicts and
 the conditions of the last pass into the conditions to write.  `mirror`,
-`summary` and `aggregate` make one verdict out of conditions that others wrote.
+`summary` and `aggregate` make one verdict of the conditions of other objects.
 A condition that is missing is Unknown, never assumed.
 
 The module must not know a clock (`now` is an argument), any operator's
@@ -51,15 +51,15 @@ class Common(Reason):
     """Reasons that the algebra itself gives."""
 
     NOT_REPORTED = "NotReported", "The condition is missing, so nothing is known about it."
-    OUTDATED = "Outdated", "The condition speaks of an earlier generation of its object."
-    UNEXPLAINED = "Unexplained", "Whoever wrote the condition gave no reason, or none that can be passed on."
-    ALL_MET = "AllMet", "Every condition or object that was asked is as it should be."
+    OUTDATED = "Outdated", "The condition describes an earlier generation of its object."
+    UNEXPLAINED = "Unexplained", "The condition has no reason, or one that the API does not accept."
+    ALL_MET = "AllMet", "Every condition is as it should be."
     SEVERAL_NOT_MET = (
         "SeveralNotMet",
         "Several are not as they should be, for different reasons; the message lists them.",
     )
     SEVERAL_NOT_KNOWN = "SeveralNotKnown", "Several are not known, for different reasons; the message lists them."
-    NONE_EXIST = "NoneExist", "There is no object that could be asked."
+    NONE_EXIST = "NoneExist", "There is no object to aggregate conditions of."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One entry of ``status.conditions``.  Those that others wrote may lack everything but type and status."""
+    """One entry of ``status.conditions``.  Other controllers may leave out everything but type and status."""
 
     type: str
     status: Status
@@ -128,11 +128,11 @@ def find(conditions: Iterable[Condition], type: str) -> Condition | None:
 # --- from a world to verdicts
 
 Check: TypeAlias = Callable[[World], Verdict | None]
-"""Looks at one thing and objects with a verdict, or has nothing to say."""
+"""Checks one aspect of the world; returns a verdict if it fails, None if not."""
 
 
 def evaluate(checks: Iterable[Check[World]], world: World, *, otherwise: Verdict) -> Verdict:
-    """The first objection in order of the checks, or `otherwise` when none objects."""
+    """The verdict of the first check that fails, or `otherwise` if none does."""
     return next((verdict for check in checks if (verdict := check(world)) is not None), otherwise)
 
 
@@ -195,7 +195,7 @@ class Transition:
 def changed(old: Iterable[Condition], new: Iterable[Condition]) -> tuple[Transition, ...]:
     """What is worth an event: changes of (type, status, reason), in the order of `new`, then what went.
 
-    A message that counts down changes on every pass; it is news to nobody.
+    A message that counts down changes with every reconcile and is no event.
     """
     before = {condition.type: condition for condition in old}
     after = {condition.type: condition for condition in new}
@@ -213,7 +213,7 @@ def _said(condition: Condition | None) -> tuple[str, str] | None:
 
 
 def current(conditions: Iterable[Condition], *, generation: int) -> tuple[Condition, ...]:
-    """The conditions as of `generation`: one that speaks of an earlier generation is Unknown.
+    """The conditions as of `generation`: one that describes an earlier generation is Unknown.
 
     Without this, a child that was just changed would still pass for Ready.
     """
@@ -222,14 +222,14 @@ def current(conditions: Iterable[Condition], *, generation: int) -> tuple[Condit
         observed = condition.observed_generation
         if observed is None or observed >= generation:
             return condition
-        message = f"{condition.type} speaks of generation {observed}; the object is at {generation}."
+        message = f"{condition.type} describes generation {observed}; the object is at {generation}."
         return replace(condition, status=Status.UNKNOWN, reason=Common.OUTDATED, message=message)
 
     return tuple(aged(condition) for condition in conditions)
 
 
 def mirror(conditions: Iterable[Condition], type: str, *, source: str) -> Verdict:
-    """Another object's condition as a verdict of ours; `source` names that object in the sentence if it is silent."""
+    """The condition of another object as a verdict; `source` names that object where the condition is missing."""
     condition = find(conditions, type)
     if condition is None:
         return Verdict.unknown(Common.NOT_REPORTED, f"{source} does not report {type} yet.")

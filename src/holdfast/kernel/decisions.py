@@ -1,7 +1,7 @@
-"""Decisions: everything that the engine can answer, as a closed union of frozen values.
+"""Decisions of the engine, as a closed union of frozen values.
 
-Each has only its own data and says why; none is ever missing.  The module must
-not know how a decision is reached (`rollout`) or carried out.
+Each has its own data and a reason.  The module must not know how a decision is
+made (`rollout`) or carried out.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Switch(msgspec.Struct, frozen=True, tag=True):
 
 
 class Hold(msgspec.Struct, frozen=True, tag=True):
-    """Nothing until then; None: until somebody acts."""
+    """Do nothing until then; None: until a user acts."""
 
     until: datetime | None
     because: Because

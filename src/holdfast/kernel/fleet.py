@@ -1,12 +1,12 @@
 """The fleet as a decision sees it: two pools of replicas, counted by state.
 
-`observe` folds replicas into a `Fleet`, and `choose` unfolds a decision's count
-into the replicas that it means.  Between them the engine works on numbers
-alone, which is what makes its state space small enough to be walked whole.
+`observe` counts replicas into a `Fleet`, and `choose` names the replicas that a
+decision stops.  Between the two the engine works on numbers alone, so its state
+space is small enough to be walked completely.
 
-*New* is the revision that is wanted; *old* is everything that must make way:
-earlier revisions, revisions that arrived midway and were superseded, replicas
-on nodes that are being drained.
+*New* is the target revision; *old* is everything that must be replaced: earlier
+revisions, revisions that were superseded before they were complete, replicas on
+nodes that are being drained.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import msgspec
 
 
 class Side(StrEnum):
-    """Whose replicas: of the wanted revision, or of those that make way."""
+    """Replicas of the target revision, or those that it replaces."""
 
     OLD = "old"
     NEW = "new"
 
 
 class State(StrEnum):
-    """What a replica is, from worst to best."""
+    """The state of a replica, from worst to best."""
 
     DEAD = "dead"
     UNREADY = "unready"
@@ -61,7 +61,7 @@ class Pool(msgspec.Struct, frozen=True):
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """Everything a decision may know of the world.
+    """Everything that a decision depends on.
 
     stable         an old revision is known that replicas can be started from
     traffic        percentage of traffic that goes to the new side; None: every
@@ -69,8 +69,8 @@ class Fleet(msgspec.Struct, frozen=True):
     gaps           ordered fleets: ordinals missing below the highest one
     settled_at     when the last new replica became available
     settles_at     when the next settling replica will become available
-    progressed_at  when the rollout last got further (a new replica available, an
-                   old one gone, a step passed) or was resumed; None: none is under way
+    progressed_at  when the rollout last made progress (a new replica available, an
+                   old one gone, a step passed) or was resumed; None: no rollout
     """
 
     old: Pool = Pool()
@@ -107,7 +107,7 @@ class Fleet(msgspec.Struct, frozen=True):
 
     @property
     def initial(self) -> bool:
-        """Nothing ran before: there is nothing to protect and nowhere to return to."""
+        """Nothing ran before: no replica to protect and no revision to return to."""
         return not self.stable and self.old.live == 0
 
     def pool(self, side: Side) -> Pool:
@@ -173,8 +173,8 @@ def observe(
 
     `serving` is the revision that receives the traffic, where only one does.
     While that is not the target, other ready replicas on the old side (of a
-    third revision, or of the target but leaving) serve nobody and count as
-    unready: removing them costs nothing.  When replicas of the target that
+    third revision, or of the target but leaving) receive no traffic and count
+    as unready: removing them costs nothing.  When replicas of the target that
     serve are leaving, both sides serve, and whatever else is left of older
     revisions counts as unready likewise.
     """
@@ -223,12 +223,12 @@ def choose(
     stable: str | None = None,
     serving: str | None = None,
 ) -> tuple[str, ...]:
-    """Name the `count` replicas of `side` in one of `states` that go first, as `observe` counts them.
+    """The `count` replicas of `side` in one of `states` that are stopped first, by id.
 
-    Those that must leave whatever their revision go first.  Replicas of
-    revisions that were superseded midway go before those of the stable one, so
-    that the fleet is soonest of two revisions only; then the worse before the
-    better, the cheaper, the higher ordinal, the younger, the more crowded.
+    Those that must leave whatever their revision come first.  Replicas of
+    superseded revisions come before those of the stable one, so that soon only
+    two revisions are left; then the worse state, the lower cost, the higher
+    ordinal, the younger one, the one that shares its node with more.
     """
 
     def rank(counted: tuple[Replica, Side, State]) -> tuple[bool, bool, int, int, int, float, int, str]:
@@ -259,7 +259,7 @@ def _counted(
     serving: str | None,
 ) -> Iterator[tuple[Replica, Side, State]]:
     """Each replica with the side and the state that it counts for."""
-    # Where only one side serves, `Fleet.active` says which; what is idle on a side that serves must be told apart.
+    # Where only one side serves, `Fleet.active` says which; on a side that serves, idle replicas count as unready.
     mixed = serving is not None and (serving != target or _both_serve(replicas, target, serving, size))
     for replica in replicas:
         side, state = replica.side(target, size=size), replica.state(min_ready=min_ready, now=now)

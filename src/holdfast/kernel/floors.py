@@ -1,9 +1,9 @@
 """Floors: how many replicas must be available, how many are, and whether there were ever fewer.
 
-A floor is broken by a loss, whoever caused it; a fleet that has not grown to its floor
-yet has lost nothing.  The difference cannot be seen in one moment, so the most and the
-fewest that were available are kept with the object.  The module must not know what a
-replica is, nor who keeps the floor.
+A floor is broken when replicas are lost, whatever the cause; a fleet that still grows to
+its floor has lost none.  One observation cannot tell the two apart, so the operator keeps
+the most and the fewest that were available in the status of the object.  The module must
+not know what a replica is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Groups: several roles rolled out in lockstep, each above its own floor.
 
-The same rule, once per role, with one thing added: a role may run ahead of the
-slowest one by a single batch.  What a role may not do is decided by a cap on
-its new replicas, so every other promise is the single rollout's own.
+The same rule, once for each role, and one addition: a role may be ahead of the
+slowest one by a single batch.  A cap on the new replicas of each role does that,
+so every other promise is that of a single rollout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.kernel.rollout import Blocked, Done, Hold, Progress, RollBack, Rol
 
 
 class Role(msgspec.Struct, frozen=True):
-    """One role of a group: what is asked for, what is seen, how far it is."""
+    """One role of a group: its rollout, its fleet and its progress."""
 
     rollout: Rollout
     fleet: Fleet
@@ -65,7 +65,7 @@ def _cap(role: Role, pace: Fraction) -> int:
 
 
 def _paced(roles: Mapping[str, Role]) -> dict[str, Role]:
-    """The roles with their caps, and with the progress of the group: who waits for a slower role is not late."""
+    """The roles with their caps, and with the progress of the group: a role that waits for a slower one is not late."""
     caps = lockstep(roles)
     latest = max((at for role in roles.values() if (at := role.fleet.progressed_at) is not None), default=None)
     return {

@@ -1,9 +1,10 @@
-"""The last mile: re-check a decision against the world just before it is carried out.
+"""The guard: a second check of a decision, just before it is carried out.
 
-`decide` already keeps floor and ceiling.  Between deciding and acting the world
-moves (a replica crashed, a disruption budget appeared), so whoever acts asks
-once more, with the freshest fleet.  The arithmetic is written down again on
-purpose and from the promises alone: a mistake in the rule cannot hide here.
+`decide` already keeps floor and ceiling.  Between the decision and the action
+the fleet may change (a replica crashes, a disruption budget appears), so the
+operator checks again with the latest fleet.  The arithmetic is written a second
+time on purpose, from the promises alone, so that a mistake in the rule of
+`rollout` does not pass here as well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def guard(decision: Decision, fleet: Fleet, *, shape: Shape) -> Decision:
             if allowed > 0:
                 return decision if allowed == wanted else msgspec.structs.replace(decision, count=allowed)
             message = f"{fleet.available:,} available now and the floor needs {shape.floor:,}; nothing is stopped"
-            return Blocked(Because(Code.AT_FLOOR, message), "wait: it goes on when more replicas are available")
+            return Blocked(Because(Code.AT_FLOOR, message), "wait until more replicas are available")
         case Start(count=wanted):
             occupied = fleet.live
             if shape.count_terminating:
@@ -32,9 +33,9 @@ def guard(decision: Decision, fleet: Fleet, *, shape: Shape) -> Decision:
             if allowed > 0:
                 return decision if allowed == wanted else msgspec.structs.replace(decision, count=allowed)
             message = f"{occupied:,} live now and at most {shape.ceiling:,} may be; nothing is started"
-            return Blocked(Because(Code.AT_CEILING, message), "wait: it goes on when replicas have gone")
+            return Blocked(Because(Code.AT_CEILING, message), "wait until replicas are gone")
         case Switch() if fleet.new.available < min(shape.floor, fleet.available):
             message = f"{fleet.new.available:,} available now and the floor needs {shape.floor:,}; traffic stays"
-            return Blocked(Because(Code.AT_FLOOR, message), "wait: it goes on when more replicas are available")
+            return Blocked(Because(Code.AT_FLOOR, message), "wait until more replicas are available")
         case _:
             return decision

@@ -1,8 +1,8 @@
 """Limits: how many replicas must serve, and how many may exist.
 
 The only place where percentages are rounded, defaults chosen and values
-clamped; everything else works with whole numbers.  What was changed about the
-user's request is said in `Limits.warnings`.
+clamped; everything else works with whole numbers.  `Limits.warnings` says where
+the limits differ from what the user wrote.
 
     >>> resolve(5, max_unavailable="40%").floor
     3
@@ -44,8 +44,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     replicas       how many are desired
     min_available  what was asked for or derived, within [0, replicas]
-    floor          never fewer available than this by our hand
-    surge          how many more than `replicas` may live
+    floor          no action may leave fewer available than this
+    surge          how many replicas more than `replicas` may run
     can_surge      whether more could be allowed at all
     """
 

@@ -1,14 +1,14 @@
-"""Outcomes: what the end of a pass asks for.
+"""Outcomes: how a reconcile ends, and when the next one is due.
 
-A pass that ends well returns an `Outcome`: `Done` or `Again`.  A pass that
+A reconcile that succeeds returns an `Outcome`: `Done` or `Again`.  One that
 fails raises, and the type says whether trying again can help:
 
     Failure
-    ├── Retry      the world may get better by itself: back off, say so, try again
-    └── Permanent  it will not: say what to change, and wait for that change
+    ├── Retry      the cause may go away by itself: back off, report it, try again
+    └── Permanent  it will not: report what to change, and wait for that change
 
-This module must not know the queue, the log or the events that one switch in
-the runtime derives from these values.
+The runtime turns these values into queue entries, log lines and Events; this
+module must not know them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Look again after a while, because no event will announce what is awaited."""
+    """Reconcile again after a while, because no watch event will announce what is waited for."""
 
     after: timedelta
     because: str
@@ -60,7 +60,7 @@ def soonest(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 class Failure(Exception):
-    """A pass could not do its work: a code for machines and a sentence for people.
+    """A reconcile failed: a code for machines and a message for people.
 
     Raise one of its two kinds; catch this one to handle both.
     """
@@ -72,7 +72,7 @@ class Failure(Exception):
 
 
 class Retry(Failure):
-    """Transient: something else must come back.  `after` overrides the usual backoff, as a server's hint does."""
+    """Transient: trying again may help.  `after` overrides the usual backoff, as a Retry-After header does."""
 
     def __init__(self, reason: str, message: str, *, after: timedelta | None = None) -> None:
         if after is not None and after < timedelta(0):
@@ -82,4 +82,4 @@ class Retry(Failure):
 
 
 class Permanent(Failure):
-    """Trying again cannot help; `message` says what somebody has to change."""
+    """Trying again cannot help; `message` says what the user has to change."""

@@ -1,10 +1,10 @@
-"""Preview: the plan that will run, because the engine itself makes it.
+"""Preview: the plan of a rollout, made by the engine that will run it.
 
-`preview` lets `decide` act on a simulated fleet in which every start succeeds
-and every wait ends well, and writes down what happens.  Rounds that repeat are
-counted instead of listed, so that ten thousand replicas make as short a plan as
-ten, and as quick a one: once two rounds are alike, the ones that must follow
-alike are skipped in one stride.
+`preview` applies the decisions of `decide` to a simulated fleet in which every
+start succeeds and every wait ends, and records the steps.  Rounds that repeat
+are counted instead of listed, so that the plan for ten thousand replicas is as
+short as the plan for ten.  It is also as quick: once the rounds repeat, those
+that must be equal are skipped at once (`_stride`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Phase(StrEnum):
-    """Where a rollout is, in one word."""
+    """The phase of a rollout, in one word."""
 
     INITIALIZING = "Initializing"
     SCALING_UP = "ScalingUp"
@@ -110,15 +110,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def preview(rollout: Rollout, fleet: Fleet, *, progress: Progress | None = None, approve: bool = True) -> Plan:
     """The plan from `fleet` to the end of `rollout`.
 
-    `approve` assumes that somebody promotes every step that waits for it; the
-    wait is in the plan all the same.  A paused rollout plans nothing but what
-    its losses and its size ask for.
+    `approve` assumes that a user promotes every step that waits for approval;
+    the wait is in the plan all the same.  The plan of a paused rollout only
+    replaces lost replicas and scales.
     """
     return _Preview(rollout, fleet, progress or Progress(rollout.target), approve).run()
 
 
 class _Round:
-    """Steps up to a wait, how often they were done in a row, and what there was after the last few times."""
+    """Steps up to a wait, how often they were done in a row, and the fleet after the last few times."""
 
     def __init__(self, steps: list[PlanStep], *ends: tuple[Fleet, int, datetime]) -> None:
         self.steps = steps
@@ -130,7 +130,7 @@ class _Round:
 
 
 class _Preview:
-    """The simulated world of one preview: it obeys, it settles, it remembers."""
+    """The simulated fleet of one preview, and the steps so far."""
 
     def __init__(self, rollout: Rollout, fleet: Fleet, progress: Progress, approve: bool) -> None:
         self.rollout = rollout
@@ -204,7 +204,7 @@ class _Preview:
         return False
 
     def _settle(self) -> None:
-        """Every wait ends well: what started is available, what stopped is gone."""
+        """End a wait: replicas that were started are available, those that were stopped are gone."""
         fleet = self.fleet
         self.growing = fleet.live < self.rollout.limits.replicas
         self.fleet = msgspec.structs.replace(
@@ -228,14 +228,14 @@ class _Preview:
         self.open.append(PlanStep(phase=phase, action=action, count=number, because=because, side=side, wait=wait))
 
     def _close_round(self, shape: Shape) -> None:
-        """File the steps up to this wait as a round, and stride over those that repeat it."""
+        """Record the steps up to this wait as a round, and skip the rounds that repeat it."""
         self.rounds.append(_Round(self.open, (self.fleet, self.progress.step, self.now)))
         self.open, self.made_room = [], False
         if self._fold(1) or self._fold(2):
             self._stride(shape)
 
     def _fold(self, size: int) -> bool:
-        """Count the last `size` rounds as a repetition of what was done before them, if they are."""
+        """Count the last `size` rounds as a repetition of those before them, if they are equal."""
         earlier, latest = self.rounds[-2 * size : -size], self.rounds[-size:]
         steps, ends = _joined(latest), latest[-1].ends
         if not earlier or any(each.times > 1 for each in latest):
@@ -254,11 +254,11 @@ class _Preview:
         return False
 
     def _stride(self, shape: Shape) -> None:
-        """Skip rounds that must be like the last two.
+        """Skip rounds that must be equal to the last two.
 
-        Three ends with equal distances mean that the numbers move evenly.  They
-        go on so while every number that moves is far from the next one that the
-        rule compares it with.
+        Three rounds that change the counts by the same amounts are followed by
+        equal ones, as long as no count comes near a number that the rule
+        compares it with.
         """
         last = self.rounds[-1]
         if len(last.ends) < 3:
@@ -313,7 +313,7 @@ class _Preview:
 
 
 def phase_of(verdict: Verdict, fleet: Fleet, *, rollout: Rollout, growing: bool = False) -> Phase:
-    """The word for what a verdict does.  `growing`: the fleet has not reached its new size yet."""
+    """The phase that a verdict puts the rollout in.  `growing`: the fleet has not reached its new size yet."""
     match verdict.decision:
         case Done():
             return Phase.COMPLETED
@@ -346,7 +346,7 @@ def _with(fleet: Fleet, side: Side, **counts: int) -> Fleet:
 
 
 def _stopped(fleet: Fleet, side: Side, kind: Kind, number: int) -> Fleet:
-    """What was stopped is going until the next wait ends; the dead are gone at once."""
+    """The fleet after a stop: replicas terminate until the next wait ends; dead ones are gone at once."""
     pool = fleet.pool(side)
     if kind is Kind.DEAD:
         return _with(fleet, side, dead=pool.dead - number)

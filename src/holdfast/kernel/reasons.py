@@ -1,10 +1,9 @@
-"""Why: families of reasons, and those that the engine gives.
+"""Reasons: codes for machines with sentences for people, and those that the engine gives.
 
-A code is for machines and never changes its meaning; the sentence beside it is
-for people and may.  Every member carries what it means, and the documentation
-has an entry for each of the engine's (a test compares them).  The module must
-not know what a reason is given for: decisions, conditions and children build
-on it.
+A code never changes its meaning; the message beside it may change.  Every code
+carries a sentence that documents it, and a test compares the documentation of
+the engine with them.  Decisions, conditions and children use reasons; this
+module must not know them.
 """
 
 from __future__ import annotations
@@ -50,40 +49,46 @@ class Reason(StrEnum):
 class Code(Reason):
     """A machine-readable reason of the engine; ``Code.X.meaning`` explains it in a sentence."""
 
-    # What is being done.
+    # What the engine does.
     REPLACING_DEAD = (
         "ReplacingDead",
         "A replica failed for good, or is outdated and was never scheduled; removing it costs no budget.",
     )
-    REMOVING_UNREADY = "RemovingUnready", "A replica that is not wanted is not ready either; removing it costs nothing."
+    REMOVING_UNREADY = "RemovingUnready", "A surplus replica is not ready; removing it costs nothing."
     STARTING_UPDATED = "StartingUpdated", "There is room for replicas of the new revision."
-    STARTING_STABLE = "StartingStable", "Replicas of the stable revision are missing and are replaced as they were."
-    STOPPING_OLD = "StoppingOld", "More replicas are available than the floor needs, so old ones make way."
+    STARTING_STABLE = (
+        "StartingStable",
+        "Replicas of the stable revision are missing and are started again.",
+    )
+    STOPPING_OLD = "StoppingOld", "More replicas are available than the floor needs, so old ones are stopped."
     SCALING_DOWN = "ScalingDown", "More replicas run than are desired."
     DRAINING = "Draining", "Replicas that receive no traffic are removed."
-    SWITCHING_TRAFFIC = "SwitchingTraffic", "The other revision is ready to serve, so traffic moves."
-    ROLLING_BACK = "RollingBack", "The new revision failed, so the stable one takes its place again."
-    ABORTING = "Aborting", "The new revision failed; its replicas are withdrawn and the stable ones return."
+    SWITCHING_TRAFFIC = "SwitchingTraffic", "The new revision is ready to serve, so it receives the traffic."
+    ROLLING_BACK = "RollingBack", "The new revision failed, so the stable one is rolled out again."
+    ABORTING = "Aborting", "The new revision failed, so its replicas are replaced by those of the stable one."
     COMPLETED = "Completed", "All replicas that should run the desired revision do, and are available."
 
-    # What is waited for.
+    # What it waits for.
     WAITING_FOR_READY = "WaitingForReady", "Replicas were started and are not ready yet."
     WAITING_FOR_AVAILABLE = "WaitingForAvailable", "Replicas are ready, but not yet for minReadySeconds."
-    WAITING_FOR_TERMINATION = "WaitingForTermination", "Replicas were stopped and have not gone yet."
-    WAITING_FOR_ROLES = "WaitingForRoles", "This role waits for roles of its group that are slower, or cannot go on."
+    WAITING_FOR_TERMINATION = "WaitingForTermination", "Replicas were stopped and still terminate."
+    WAITING_FOR_ROLES = "WaitingForRoles", "The role waits for roles of its group that are slower or cannot go on."
     AT_FLOOR = "AtFloor", "No more replicas are available than the floor needs."
-    AT_CEILING = "AtCeiling", "As many replicas live as the surge allows."
+    AT_CEILING = "AtCeiling", "As many replicas run as the surge allows."
     BATCH_PAUSE = "BatchPause", "The pause between two batches has not passed."
     STEP_PAUSE = "StepPause", "The pause of this step has not passed."
-    APPROVAL_NEEDED = "ApprovalNeeded", "This step goes on when somebody promotes it."
-    DELETION_NEEDED = "DeletionNeeded", "With OnDelete, old replicas are replaced when somebody deletes them."
-    PAUSED = "Paused", "Somebody paused the rollout."
+    APPROVAL_NEEDED = "ApprovalNeeded", "The step waits until a user promotes the rollout."
+    DELETION_NEEDED = "DeletionNeeded", "With OnDelete, an old replica is replaced when a user deletes it."
+    PAUSED = "Paused", "A user paused the rollout."
 
-    # Why nothing can be done.
+    # Why it can do nothing.
     NO_DISRUPTION_BUDGET = "NoDisruptionBudget", "The floor equals the replicas and no surge is allowed."
-    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", "Nothing got better for longer than the progress deadline."
+    PROGRESS_DEADLINE_EXCEEDED = (
+        "ProgressDeadlineExceeded",
+        "No progress for longer than the progress deadline.",
+    )
 
-    # What was changed about the limits that were asked for.
+    # How the limits differ from what the user wrote.
     MIN_AVAILABLE_CLAMPED = "MinAvailableClamped", "minAvailable is more than the replicas, so it counts as all."
     MAX_UNAVAILABLE_CLAMPED = "MaxUnavailableClamped", "maxUnavailable is more than the replicas, so it counts as all."
     SURGE_DERIVED = "SurgeDerived", "The floor leaves no room and maxSurge is unset, so one replica of surge is used."
@@ -96,7 +101,7 @@ class Code(Reason):
 
 
 class Because(msgspec.Struct, frozen=True):
-    """A reason: a code for machines, of the engine's or of whoever holds it, and a sentence for people."""
+    """Why a decision was made: a code for machines, and a message for people with the numbers."""
 
     code: Reason
     message: str

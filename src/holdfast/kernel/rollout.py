@@ -2,14 +2,14 @@
 
 One rule serves every strategy, scale, drain and abort.  In this order:
 
-1. remove the dead, and the unready that are not wanted: it costs nothing;
-2. start what is missing, as far as the ceiling leaves room;
-3. stop what is too much, at most `available - floor`;
-4. otherwise wait, and say for whom.
+1. remove dead replicas, and unready ones that are surplus: it costs nothing;
+2. start missing replicas, as far as the ceiling leaves room;
+3. stop surplus replicas, at most `available - floor`;
+4. otherwise wait, and name the replicas that are waited for.
 
 A strategy is a list of steps (`strategies`), each a shape for this rule and a
-gate.  `decide` never returns None and never changes anything: it must not know
-clocks, objects or APIs.  The same function drives operators, previews,
+gate.  `decide` always returns a decision and never changes anything; it must
+not know clocks, objects or APIs.  The same function drives operators, previews,
 simulations and the proof.
 """
 
@@ -69,14 +69,14 @@ class OnFailure(StrEnum):
 
 
 class Rollout(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for: limits, steps and manners.
+    """What is asked for: limits, steps and options.
 
-    target             the wanted revision; progress made towards another is void
+    target             the desired revision; progress towards another one does not count
     pause              between batches, after the last replica became available
     ordered            one replica after another, by ordinal
-    count_terminating  replicas that are going still occupy a place
-    deadline           how long nothing may get further; closed gates and pauses do not count
-    approved           how many steps somebody has promoted, of this target
+    count_terminating  terminating replicas count towards the ceiling
+    deadline           how long the rollout may make no progress; closed gates and pauses do not count
+    approved           how many steps of this target a user has promoted
     at_most            cap on new replicas, set by a group in lockstep
     unready_at_a_time  how many old replicas that are not ready are replaced at a time; None: all of them at once
     """
@@ -96,9 +96,9 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The facts of a rollout that the world does not show: keep them with the object.
+    """The facts of a rollout that cannot be observed: the operator keeps them in the status of the object.
 
-    target      the revision towards which it was made
+    target      the revision that the rollout was going to
     step        index of the current step; earlier ones are never revisited
     reached_at  when its shape was first reached, while its gate is closed
     """
@@ -109,9 +109,9 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A step in numbers: what is wanted of each side, and the bounds that hold meanwhile.
+    """A step in numbers: the desired replicas of each side, and the bounds that hold meanwhile.
 
-    count_terminating  replicas that are going count towards the ceiling
+    count_terminating  terminating replicas count towards the ceiling
     """
 
     new: int
@@ -121,15 +121,15 @@ class Shape(msgspec.Struct, frozen=True):
     count_terminating: bool = False
 
     def occupied(self, fleet: Fleet) -> int:
-        """How many places below the ceiling are taken."""
+        """How many replicas count towards the ceiling."""
         going = fleet.old.terminating + fleet.new.terminating if self.count_terminating else 0
         return fleet.live + going
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """A decision, the facts to keep, and the bounds it was made under.
+    """A decision, the facts to keep, and the bounds that hold for it.
 
-    refusal  why the rollout must not go on; losses and scaling are answered meanwhile
+    refusal  why the rollout must not go on; meanwhile only lost replicas are replaced, and the fleet is scaled
     """
 
     decision: Decision
@@ -168,16 +168,16 @@ def decide(rollout: Rollout, fleet: Fleet, *, progress: Progress, now: datetime)
 
 
 def hold(rollout: Rollout, fleet: Fleet, refusal: Refusal, *, progress: Progress, now: datetime) -> Verdict:
-    """The verdict on a rollout that must not go on for a reason that is not its own."""
+    """The verdict on a rollout that an operator or a group refuses to continue."""
     return _held(rollout, fleet, refusal, _resumed(rollout, fleet, progress), now)
 
 
 def _resumed(rollout: Rollout, fleet: Fleet, progress: Progress) -> Progress:
-    """The facts to go on from.
+    """The facts to continue from.
 
-    The steps may be others than those the facts were made with.  A pause or an
-    approval that was passed stays passed; but whether traffic was switched is
-    for the world to say, or the old replicas would go while they serve.
+    The steps may have changed since the facts were written.  A pause or an
+    approval that was passed stays passed.  Whether traffic was switched is read
+    from the fleet, so that old replicas are not stopped while they serve.
     """
     if progress.target != rollout.target:
         return Progress(rollout.target)
@@ -195,7 +195,7 @@ def _shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
     wanted = replicas if fleet.initial else step.new(replicas)
     if rollout.at_most is not None and step.old in _PACED and not fleet.initial:
         wanted = min(wanted, rollout.at_most)
-    # New replicas are never turned back into old ones: a step wants at least its number.
+    # New replicas are never replaced by old ones, also where a step desires fewer new ones than there are.
     wanted = max(wanted, min(new.live, replicas))
     floor = limits.floor if step.floor else 0
     match step.old:
@@ -216,7 +216,7 @@ def _shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
 
 
 def _held_shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
-    """The shape that keeps what there is: only losses and scaling are answered."""
+    """The shape that keeps the fleet as it is: only lost replicas are replaced, and the fleet is scaled."""
     limits, new, old = rollout.limits, fleet.new, fleet.old
     replicas = limits.replicas
     keep = min(new.live, replicas)
@@ -226,7 +226,7 @@ def _held_shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
         rest = min(old.live, replicas)
         wanted = (replicas, rest) if fleet.active is Side.NEW else (keep, max(rest, limits.floor))
     elif step.old is Old.NONE and step.floor:
-        # The old revision is past: what is missing comes back new.
+        # No old replica is started any more: missing replicas are started from the new revision.
         rest = min(old.live, replicas)
         wanted = (max(keep, replicas - rest), rest)
     else:
@@ -235,18 +235,18 @@ def _held_shape(rollout: Rollout, fleet: Fleet, step: Step) -> Shape:
 
 
 def _bounded(rollout: Rollout, fleet: Fleet, step: Step, floor: int, new: int, old: int) -> Shape:
-    """The shape of `new` and `old` replicas, as far as it can be had, with its bounds."""
+    """The shape of `new` and `old` replicas with its bounds, as far as old replicas can be started at all."""
     replicas = rollout.limits.replicas
     if old > fleet.old.live and not fleet.stable:
-        # There is no revision to bring old replicas back from: what is missing comes new.
+        # Without a stable revision no old replica can be started: missing ones are started new.
         new, old = min(replicas, new + old - fleet.old.live), fleet.old.live
     ceiling = 2 * replicas if step.old is Old.SERVE else rollout.limits.ceiling
-    # An ordinal is taken until its replica has gone.
+    # An ordinal is in use until its replica is gone.
     return Shape(new, old, floor, ceiling, rollout.count_terminating or rollout.ordered)
 
 
 def _held(rollout: Rollout, fleet: Fleet, refusal: Refusal, progress: Progress, now: datetime) -> Verdict:
-    """The verdict on a rollout that must not go on: what is lost comes back, and its size is followed."""
+    """The verdict on a rollout that must not go on: lost replicas are replaced, and the fleet is scaled."""
     shape = _held_shape(rollout, fleet, rollout.steps[progress.step])
     action = None if isinstance(refusal, RollBack) else _converge(rollout, fleet, shape, now)
     return Verdict(action if isinstance(action, Start | Stop) else refusal, progress, shape, refusal)
@@ -283,10 +283,10 @@ def _overdue(rollout: Rollout, fleet: Fleet, decision: Decision, now: datetime) 
     if rollout.deadline is None or due is None or now < due:
         return None
     if isinstance(decision, Hold | Switch) or decision.because.code is Code.WAITING_FOR_ROLES:
-        # A closed gate, a switch that is just to happen, slower roles: nobody is late.
+        # A closed gate, a switch that happens now and slower roles are no delay of this rollout.
         return None
     seconds = int(rollout.deadline.total_seconds())
-    late = f"nothing got further for {count(seconds, 'second')}; {_situation(fleet)}"
+    late = f"no progress for {count(seconds, 'second')}; {_situation(fleet)}"
     if rollout.on_failure is OnFailure.HOLD or not fleet.stable:
         return Blocked(
             Because(Code.PROGRESS_DEADLINE_EXCEEDED, late),
@@ -297,7 +297,7 @@ def _overdue(rollout: Rollout, fleet: Fleet, decision: Decision, now: datetime) 
 
 
 def _converge(rollout: Rollout, fleet: Fleet, shape: Shape, now: datetime) -> Decision | None:
-    """The rule: the next action or wait on the way to `shape`; None once it is reached."""
+    """The rule: the next action or wait on the way to `shape`; None when the fleet has that shape."""
     return (
         _remove_useless(rollout, fleet, shape)
         or _start_missing(rollout, fleet, shape)
@@ -307,28 +307,28 @@ def _converge(rollout: Rollout, fleet: Fleet, shape: Shape, now: datetime) -> De
 
 
 def _remove_useless(rollout: Rollout, fleet: Fleet, shape: Shape) -> Stop | None:
-    """Remove what gives nothing: the dead, and the unready beyond what is wanted."""
+    """Remove dead replicas, and unready ones beyond the desired number."""
     for side, pool, wanted in ((Side.OLD, fleet.old, shape.old), (Side.NEW, fleet.new, shape.new)):
         if pool.dead:
-            message = f"{count(pool.dead)} failed for good, or never scheduled"
+            message = f"{count(pool.dead)} failed for good or never scheduled"
             return Stop(side, Kind.DEAD, pool.dead, Because(Code.REPLACING_DEAD, message))
         useless = min(pool.unready, pool.live - wanted)
         if side is Side.OLD and rollout.unready_at_a_time is not None:
-            # A replica is under replacement until its successor is ready: while it goes, and while its place is empty.
+            # A replica is being replaced until its successor is ready: while it terminates, and while it is missing.
             empty = shape.new + shape.old - fleet.live
             replacing = fleet.new.unready + max(fleet.old.terminating + fleet.new.terminating, empty)
             useless = min(useless, rollout.unready_at_a_time - replacing)
         if useless > 0:
-            message = f"{count(useless)} of the {side} revision neither wanted nor ready"
+            message = f"{count(useless)} of the {side} revision surplus and not ready"
             return Stop(side, Kind.UNREADY, useless, Because(Code.REMOVING_UNREADY, message))
     return None
 
 
 def _start_missing(rollout: Rollout, fleet: Fleet, shape: Shape) -> Start | None:
-    """Start what is missing, new before old, as far as the ceiling leaves room."""
+    """Start missing replicas, new before old, as far as the ceiling leaves room."""
     room = shape.ceiling - shape.occupied(fleet)
     if rollout.ordered:
-        # An old replica that never gets ready must not keep the new ones from starting.
+        # An old replica that never becomes ready must not keep the new ones from starting.
         moving = fleet.new.unready + fleet.new.settling
         room = min(room, fleet.gaps + (0 if moving else 1))
     if room <= 0:
@@ -345,7 +345,7 @@ def _start_missing(rollout: Rollout, fleet: Fleet, shape: Shape) -> Start | None
 
 
 def _stop_surplus(rollout: Rollout, fleet: Fleet, shape: Shape, now: datetime) -> Stop | Hold | None:
-    """Stop ready replicas beyond what is wanted, at most `available - floor` of those that serve."""
+    """Stop ready replicas beyond the desired number, at most `available - floor` of those that serve."""
     active, budget = fleet.active, fleet.available - shape.floor
     for side, pool, wanted in ((Side.OLD, fleet.old, shape.old), (Side.NEW, fleet.new, shape.new)):
         surplus = min(pool.ready, pool.live - wanted)
@@ -370,7 +370,7 @@ def _stop_surplus(rollout: Rollout, fleet: Fleet, shape: Shape, now: datetime) -
         hold = _batch_pause(rollout, fleet, now)
         if hold is not None:
             return hold
-        # The largest batch is what may be down, or what surged.
+        # A batch is at most as large as maxUnavailable or the surge.
         allowed = min(allowed, max(1, replicas - shape.floor, rollout.limits.surge))
         message = f"{fleet.available:,} available, the floor needs {shape.floor:,}"
         return Stop(side, Kind.READY, allowed, Because(Code.STOPPING_OLD, message))
@@ -390,7 +390,7 @@ def _wait(rollout: Rollout, fleet: Fleet, shape: Shape) -> Wait | None:
     going = old.terminating + new.terminating if counted else 0
     if going and (short or (rollout.ordered and (old.live > shape.old or new.live > shape.new))):
         message = (
-            f"{count(going)} still terminating, and {'no room for another' if short else 'none is stopped'} before"
+            f"{count(going)} still terminating; {'no other is started' if short else 'no other is stopped'} before"
         )
         return _waiting(rollout, fleet, Side.OLD, going, Because(Code.WAITING_FOR_TERMINATION, message))
     if short:
@@ -408,7 +408,7 @@ def _waiting(rollout: Rollout, fleet: Fleet, side: Side, number: int, because: B
 
 
 def _due(rollout: Rollout, fleet: Fleet) -> datetime | None:
-    """When the rollout is late, if it does not get further; the pause between batches is no delay."""
+    """When the progress deadline is missed; the pause between batches does not count."""
     if rollout.deadline is None or fleet.progressed_at is None:
         return None
     return fleet.progressed_at + rollout.pause + rollout.deadline
@@ -422,7 +422,7 @@ def _at_floor(fleet: Fleet, shape: Shape) -> Because:
 
 
 def _settling(rollout: Rollout, fleet: Fleet) -> bool:
-    """Whether something that was begun must finish before the next stop."""
+    """Whether new replicas must become available before the next stop."""
     return (rollout.ordered or bool(rollout.pause)) and bool(fleet.new.unready or fleet.new.settling)
 
 
@@ -437,7 +437,7 @@ def _batch_pause(rollout: Rollout, fleet: Fleet, now: datetime) -> Hold | None:
 
 
 def _behind(rollout: Rollout, step: Step, shape: Shape) -> Wait | None:
-    """What a role says whose group does not let it reach its step yet."""
+    """The wait of a role whose group does not let it reach its step yet."""
     if step.old not in _PACED or shape.new >= step.new(rollout.limits.replicas):
         return None
     message = f"{shape.new:,} of the new revision available; the group's other roles have to catch up"
@@ -478,7 +478,7 @@ def _gate(
         case Approval():
             if approved:
                 return None
-            message = f"step {index + 1} of {len(rollout.steps)} waits for somebody to promote it"
+            message = f"step {index + 1} of {len(rollout.steps)} waits for approval; promote the rollout to go on"
             return Hold(None, Because(Code.APPROVAL_NEEDED, message))
 
 
@@ -498,4 +498,4 @@ def _brief(pool: Pool) -> str:
 
 
 _PACED = (Old.REST, Old.SERVE)
-"""Where a group's cap on new replicas binds: elsewhere no old one stands in for what it would withhold."""
+"""Where a group's cap on new replicas applies: only here an old replica runs in place of the one it holds back."""

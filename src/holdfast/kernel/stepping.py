@@ -1,11 +1,11 @@
-"""One step of a rollout: from the replicas that there are to those that are started and stopped.
+"""One step of a rollout: from the observed replicas to those that are started and stopped.
 
     replicas -> fleet -> decide -> guard -> choose
 
-The one bridge between operators and the engine.  An operator says what is asked for
-and which replicas it sees (`Situation`), and carries out the `Step` that it gets; the
-floor, the ceiling and the choice of replicas are nobody else's decision.  The module
-must not know what a replica is made of, nor how one is started or stopped.
+Every operator uses the engine through this module.  It describes the rollout and the
+replicas that it sees (`Situation`), and carries out the `Step` that it gets; floor,
+ceiling and the choice of replicas are decided here alone.  The module must not know
+what a replica is made of, nor how one is started or stopped.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _STATES: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """What is asked for, and the replicas that there are.
+    """What is asked for, and the observed replicas.
 
     progress       the facts of the rollout that are kept with the object
-    progressed_at  when the rollout last got further (`progressed`); None: none is under way
+    progressed_at  when the rollout last made progress (`progressed`); None: no rollout
     min_ready      how long a replica must be ready to be available
     size           of an ordered fleet: ordinals from this one on must leave
     stable         the revision from which old replicas can be started again, if one is known
@@ -79,7 +79,7 @@ class Situation:
         )
 
     def since(self, progressed_at: datetime | None) -> Situation:
-        """The same situation, with the time when its rollout last got further."""
+        """The same situation, with the time when its rollout last made progress."""
         return replace(self, progressed_at=progressed_at)
 
     def chosen(self, stop: Stop) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ class Step:
 
 
 def step(situation: Situation, *, refusal: Refusal | None = None) -> Step:
-    """The next step; with a `refusal` of the operator's own, the rollout holds and only losses are answered."""
+    """The next step; with a `refusal` of the operator, the rollout holds and only lost replicas are replaced."""
     rollout, fleet = situation.rollout, situation.fleet
     if refusal is None:
         verdict = engine.decide(rollout, fleet, progress=situation.progress, now=situation.now)
@@ -181,11 +181,11 @@ def _guarded(situation: Situation, verdict: Verdict) -> Step:
 
 
 def progressed(situation: Situation, *, before: datetime | None, old_before: int | None) -> datetime:
-    """When a rollout last got further: it began, an old replica went, a new one became available.
+    """When a rollout last made progress: it began, an old replica is gone, a new one became available.
 
-    `before` is when it had last got further as of the status, and `old_before` how many old replicas lived then.
-    A replica that is available again after a restart is no progress: otherwise one that crashes for ever would
-    never be late.
+    `before` is the last progress that the status knows, and `old_before` how many old replicas there were then.
+    A replica that is available again after a restart is no progress: otherwise a replica that crashes again and
+    again would keep the deadline from ever being missed.
     """
     if before is None or (old_before is not None and situation.fleet.old.live < old_before):
         return situation.now
@@ -199,10 +199,10 @@ def progressed(situation: Situation, *, before: datetime | None, old_before: int
 
 
 def indexed(replicas: Iterable[Replica], target: str, *, size: int) -> tuple[Replica, ...]:
-    """Replicas with indices of which surge takes those from `size` on.
+    """Replicas with indices, where replicas of the surge have the indices from `size` on.
 
-    While an old replica is left, an index is no reason to leave; after that, what stands beyond makes way, so that
-    in the end the indices are the first ones again.
+    While an old replica is left, no replica must leave for its index.  After that, those from `size` on leave, so
+    that in the end the indices are 0 to `size - 1` again.
     """
     replicas = tuple(replicas)
     outdated = any(each.revision != target and not each.terminating and not each.dead for each in replicas)

@@ -1,14 +1,14 @@
 """Strategies: lists of steps over the one rule in `rollout`.
 
-A step says what shape the fleet should have and what must pass before the next
-one.  Nothing here looks at a fleet; that a strategy is only a list is what lets
-pause, abort, scale and new revisions work the same in all of them.
+A step is a shape that the fleet should have, and a gate before the next step.
+Because a strategy is only a list of steps, pause, abort, scale and a new
+revision work the same in all of them.  The module must not know fleets.
 
     RollingUpdate  replace all
     Recreate       empty, until none is alive; then start all
     BlueGreen      start a second set; pause or approval; switch; delay; drain
     Canary         replace a part; pause or approval; ...; replace all
-    OnDelete       fill what is missing; replace what somebody deletes
+    OnDelete       start missing replicas; replace those that a user deletes
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Strategy(StrEnum):
 
 
 class Old(Enum):
-    """What a step wants of the old replicas."""
+    """What a step does with the old replicas."""
 
     REST = "as many as the new ones leave of the desired number"
     NONE = "gone"
     SERVE = "all that serve, beside a full new set"
-    LIVING = "all that are alive; nobody is stopped for the update"
+    LIVING = "all that are alive; none is stopped for the update"
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Approval(msgspec.Struct, frozen=True):
-    """The next step begins when somebody promotes this one."""
+    """The next step begins when a user promotes this one."""
 
 
 class NoneAlive(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Switched(msgspec.Struct, frozen=True):
 
 
 class Deletions(msgspec.Struct, frozen=True):
-    """The rollout goes on whenever somebody deletes an old replica."""
+    """The rollout goes on whenever a user deletes an old replica."""
 
 
 Gate = Pause | Approval | NoneAlive | Switched | Deletions
@@ -144,7 +144,7 @@ def steps_of(
     approval: bool = False,
     delay: timedelta = timedelta(),
 ) -> tuple[Step, ...]:
-    """The steps of a strategy; what it has no use for is ignored.
+    """The steps of a strategy; options of other strategies are ignored.
 
     `pause` stands between the second set and the switch of a BlueGreen rollout;
     a RollingUpdate pauses between batches instead, which is not a step.

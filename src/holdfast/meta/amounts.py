@@ -5,7 +5,7 @@ The rules, which are Kubernetes':
 - A number is an integer, not negative; a percentage is digits and ``%``, so whole and not negative.
 - ``"3"``, a number in quotes, is refused, not guessed: Kubernetes refuses it, and the same manifest must mean
   the same everywhere. So are booleans, which Python takes for integers.
-- More than ``100%`` is allowed: a surge may double a fleet. Whoever resolves decides what to do with it.
+- More than ``100%`` is allowed: a surge may double a fleet. The caller decides what to do with it.
 - Resolving is exact; which way to round is the caller's to say, since it differs by field.
 """
 

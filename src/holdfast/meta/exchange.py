@@ -1,4 +1,4 @@
-"""Requests and responses as values: what the core takes and gives, whoever carries it.
+"""Requests and responses as values, independent of the transport.
 
 The API server answers these values; the client asks with them, over a socket or in the same process.  Nothing here
 knows HTTP libraries, sockets, or what a request means.

@@ -1,6 +1,6 @@
-"""What a simulation shows: a frame for every change, and an outcome in numbers.
+"""The result of a simulation: a frame for every change, and an outcome in numbers.
 
-Values only, and the one place that counts: nothing here decides, draws or prints.
+Values, and the tally that counts them; nothing here decides or prints.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from holdfast.kernel.fleet import Fleet, Replica
 from holdfast.kernel.preview import Phase
 from holdfast.kernel.reasons import Because, Reason
 from holdfast.kernel.rollout import Blocked, Decision, Done, Hold, Shape, Start, Stop, Wait
-from holdfast.simulator.neighbours import Event, Happening
+from holdfast.simulator.replicas import Event, Happening
 
 BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
 """When every simulation begins; its times are only ever compared with each other."""
 
 
 class Actor(StrEnum):
-    """Whose doing a change is."""
+    """What caused a change: a decision of the engine, an event in the cluster, or a user."""
 
     ENGINE = "engine"
-    WORLD = "world"
-    SOMEBODY = "somebody"
+    CLUSTER = "cluster"
+    USER = "user"
 
     def __str__(self) -> str:
         return self.value
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """The fleet after one change, and what the engine makes of it.
+    """The fleet after one change, and the engine's last decision.
 
     what       the change in a few words: ``start 2 v2``, ``1 ready``, ``scale 8``
-    decision   the last decision: why something is, or is not, going on
-    revisions  all that were ever wanted, oldest first
+    decision   the last decision, with its reason
+    revisions  every revision that was a target, oldest first
     serving    the one that gets the traffic, where only one does
     """
 
@@ -66,7 +66,7 @@ class Ending(StrEnum):
     COMPLETED = "completed"
     WITHDRAWN = "withdrawn"
     BLOCKED = "blocked"
-    WAITING = "waiting for somebody"
+    WAITING = "waiting for a user"
     STUCK = "stuck"
     OUT_OF_TIME = "out of time"
     SPINNING = "spinning"
@@ -119,7 +119,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def good(self) -> bool:
-        """Whether the rollout came to an end that needs nobody."""
+        """Whether the rollout ended and needs no action of a user."""
         return self.ending in (Ending.COMPLETED, Ending.WITHDRAWN)
 
 
@@ -180,7 +180,7 @@ class Tally:
             self._waits[known.code] = msgspec.structs.replace(known, time=known.time + time)
 
     def happened(self, happenings: Iterable[Happening], *, before: Fleet, after: Fleet, floor: int) -> None:
-        """Count what others did to the fleet; whatever takes it below the floor here was not the engine."""
+        """Count events that the engine did not cause; a dip below the floor here is not its doing."""
         events = [happening.event for happening in happenings]
         crashes, deaths = events.count(Event.CRASHED), events.count(Event.DIED)
         self.crashes += crashes + deaths

@@ -1,7 +1,7 @@
 """The readable log of a simulation: one line for each change, then a summary.
 
-What golden files hold and what `holdfast simulate` prints when nobody watches.
-Text only; how it is coloured is the terminal's matter.
+The content of golden files, and what `holdfast simulate` prints where its output is
+no terminal.  Plain text without colours.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from holdfast.meta import durations
 from holdfast.simulator.frames import Actor, Ending, Frame, Outcome, Run
 from holdfast.views import fleets
 
-MARKS = {Actor.ENGINE: " ", Actor.WORLD: "~", Actor.SOMEBODY: ">"}
-"""Who did it: the engine, the world, or somebody."""
+MARKS = {Actor.ENGINE: " ", Actor.CLUSTER: "~", Actor.USER: ">"}
+"""The mark of each actor in the log."""
 
 SPARKS = 60
 
@@ -33,22 +33,22 @@ def log(run: Run, *, title: str) -> Iterator[str]:
 def heading(run: Run, *, title: str) -> Iterator[str]:
     yield f"# {title}"
     yield f"# {fleets.legend(run.frames[-1].revisions)}"
-    yield "# ~ the world's doing  > somebody's"
+    yield "# ~ events in the cluster  > actions of a user"
 
 
 def lines(frames: Sequence[Frame]) -> Iterator[str]:
-    """One line a frame, in columns; a wait that only counts on is not told twice."""
+    """One line a frame, in columns; a wait that goes on for the same reason is written once."""
     drawn = [picture(frame).line() for frame in frames]
     width = max(len(text) for text in drawn)
     numbers = [_numbers(frame) for frame in frames]
     wide = max(len(text) for text in numbers)
-    told: object = None
+    written: object = None
     for frame, text, number in zip(frames, drawn, numbers, strict=True):
         waits = frame.actor is Actor.ENGINE and isinstance(frame.decision, Wait | Hold)
-        if waits and told == frame.decision.because.code:
+        if waits and written == frame.decision.because.code:
             continue
         if frame.actor is Actor.ENGINE:
-            told = frame.decision.because.code if waits else None
+            written = frame.decision.because.code if waits else None
         because = f"  {frame.decision.because.message}" if frame.actor is Actor.ENGINE else ""
         clock = durations.short(frame.at)
         what = f"{MARKS[frame.actor]} {frame.what}"
@@ -78,7 +78,7 @@ def samples(frames: Sequence[Frame]) -> tuple[fleets.Sample, ...]:
 
 
 def sample(frame: Frame, seen: fleets.Picture) -> fleets.Sample:
-    """A moment of a chart; revisions without traffic serve nobody."""
+    """A moment of a chart; replicas of a revision without traffic count as not ready."""
     ready = seen.ready
     if frame.serving is not None:
         ready = tuple(number * (row.revision == frame.serving) for row, number in zip(seen.rows, ready, strict=True))
@@ -86,7 +86,7 @@ def sample(frame: Frame, seen: fleets.Picture) -> fleets.Sample:
 
 
 def summary(run: Run) -> Iterator[tuple[str, str]]:
-    """What became of it, as labelled sentences; the first one is the ending."""
+    """The outcome as labelled sentences; the first one is the ending."""
     outcome = run.outcome
     after = f" after {durations.short(outcome.duration)}" if outcome.duration else ""
     yield "end", f"{outcome.ending}{after}: {_ending(outcome)}"
@@ -110,7 +110,7 @@ def _ending(outcome: Outcome) -> str:
             rejected = f"; {', '.join(outcome.rejected)} is rejected" if outcome.rejected else ""
             return f"{outcome.revision} runs again, {outcome.final_ready:,} of {outcome.replicas:,} ready{rejected}"
         case Ending.SPINNING:
-            return "the engine turned in circles and nothing changed any more"
+            return "the engine kept deciding and nothing changed any more"
         case _:
             return outcome.because.message
 
@@ -124,7 +124,7 @@ def _floor(outcome: Outcome) -> str:
         return f"{outcome.floor:,} held: {outcome.lowest_ready:,} ready at worst"
     lost = "once" if outcome.dips == 1 else f"{outcome.dips:,} times"
     return (
-        f"{outcome.floor:,} held by us; crashes or deletions took it below {lost}, "
+        f"{outcome.floor:,} kept by the engine; crashes or deletions took it below {lost}, "
         f"for {durations.short(outcome.below)} in all: {outcome.lowest_ready:,} ready at worst"
     )
 

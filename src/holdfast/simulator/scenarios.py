@@ -1,4 +1,4 @@
-"""Scenarios: what is rolled out, from where, among which neighbours, and what people do meanwhile."""
+"""Scenarios: what is rolled out, which replicas run before, how replicas behave, and what users do meanwhile."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import msgspec
 from holdfast.kernel.limits import resolve
 from holdfast.kernel.planning import WorkloadSpec, rollout_of
 from holdfast.kernel.rollout import OnFailure, Rollout
-from holdfast.simulator.neighbours import Neighbours
+from holdfast.simulator.replicas import Behaviour
 from holdfast.simulator.scripts import Command
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for, what there is, and who lives next door.
+    """Everything that a simulation needs to know.
 
     current        how many replicas of the revision `before` run; None: as many as are desired
     unready        how many of those are not ready and never will be
-    promote_after  how long somebody takes to promote a step; None: nobody does
-    limit          the longest that is simulated
+    promote_after  how long after a step waits for approval a user promotes it; None: never
+    limit          how much virtual time is simulated at most
     """
 
     spec: WorkloadSpec
@@ -32,20 +32,20 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     min_ready: timedelta = timedelta()
     deadline: timedelta | None = None
     on_failure: OnFailure = OnFailure.HOLD
-    neighbours: Neighbours = Neighbours()
+    behaviour: Behaviour = Behaviour()
     script: tuple[Command, ...] = ()
     promote_after: timedelta | None = None
     limit: timedelta = timedelta(hours=24)
 
     def rollout(self, replicas: int) -> Rollout:
-        """What the engine is asked for at a size."""
-        wish = self.spec.rollout
+        """The rollout for so many replicas."""
+        asked = self.spec.rollout
         rollout = rollout_of(msgspec.structs.replace(self.spec, replicas=replicas))
         if self.ordered:
             fixed = resolve(
                 replicas,
-                max_unavailable=wish.max_unavailable,
-                min_available=wish.min_available,
+                max_unavailable=asked.max_unavailable,
+                min_available=asked.min_available,
                 can_surge=False,
             )
             rollout = msgspec.structs.replace(rollout, limits=fixed)

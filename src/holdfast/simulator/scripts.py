@@ -1,11 +1,11 @@
-"""Scripts: what people do while a simulated rollout runs, as lines of text.
+"""Scripts: what users do while a simulated rollout runs, as lines of text.
 
     at 30s pause
     at 1m resume
     at 90s scale 8
 
-A command is a moment, a verb and what the verb needs; nothing here carries one
-out.
+A command is a moment, a verb and the argument of the verb.  The module only
+reads commands; `simulation` carries them out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.meta import durations
 
 
 class Verb(StrEnum):
-    """What somebody, or something, does to a rollout."""
+    """What a user does to a rollout, or what happens to its replicas."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -41,7 +41,7 @@ class Verb(StrEnum):
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A verb at a moment; `number` and `name` are what the verb is about."""
+    """A verb at a moment; `number` or `name` is its argument."""
 
     at: timedelta
     verb: Verb

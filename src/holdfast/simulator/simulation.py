@@ -1,15 +1,15 @@
-"""Whole rollouts in virtual time: the real engine among simulated neighbours.
+"""Whole rollouts in virtual time: the real engine decides, simulated replicas obey and fail.
 
     >>> from holdfast.kernel.planning import WorkloadSpec
     >>> run = simulate(Scenario(spec=WorkloadSpec(replicas=3)), seed=7)
     >>> run.outcome.ending, run.outcome.lowest_ready
     (<Ending.COMPLETED: 'completed'>, 2)
 
-The loop is an operator's: observe, decide, guard, choose, act; then sleep until
-something happens.  After every act the promises are counted again on the
-replicas themselves, and a broken one ends the simulation at once.  Everything
-follows from the scenario and the seed: there is no wall clock, and no wait
-without an end, because what can no longer change is called by its name.
+The loop is that of an operator: observe, decide, guard, choose, act; then wait
+for the next event.  After every action the promises are checked on the replicas
+themselves, and a broken one ends the simulation at once.  The result follows
+from the scenario and the seed alone.  The simulation never waits for what
+cannot happen: it ends, and the `Ending` says why.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from holdfast.kernel.rollout import (
 )
 from holdfast.kernel.strategies import Old, Switched
 from holdfast.simulator.frames import BEGIN, Actor, Ending, Frame, InvariantBroken, Outcome, Run, Tally
-from holdfast.simulator.neighbours import Event, Happening, World
+from holdfast.simulator.replicas import Event, Happening, World
 from holdfast.simulator.scenarios import Scenario
 from holdfast.simulator.scripts import Command, Verb
 
@@ -61,7 +61,7 @@ def simulate(scenario: Scenario, *, seed: int, decide: Decide = decide, guard: G
 
 
 class Simulation:
-    """A scenario under way: iterate `frames`, and `order` what somebody does meanwhile."""
+    """A scenario that runs: iterate `frames`, and `order` commands meanwhile."""
 
     def __init__(self, scenario: Scenario, *, seed: int, decide: Decide = decide, guard: Guard = guard) -> None:
         self.scenario = scenario
@@ -71,7 +71,7 @@ class Simulation:
         self._replicas = scenario.spec.replicas
         self._asked = scenario.rollout(self._replicas)
         current = self._replicas if scenario.current is None else scenario.current
-        # What is wanted, what was last complete, and who gets the traffic where only one revision does.
+        # The target, the revisions that were complete, and the one that gets the traffic where only one does.
         self._target = scenario.target
         self._history = [scenario.before] if current else []
         self._revisions = list(dict.fromkeys([*self._history, self._target]))
@@ -87,7 +87,7 @@ class Simulation:
         # What the cluster allows.
         self._quota: int | None = None
         self._refusals = 0
-        self._world = World(scenario.neighbours, seed=seed, now=BEGIN)
+        self._world = World(scenario.behaviour, seed=seed, now=BEGIN)
         self._world.found(scenario.before, current, ordered=scenario.ordered, broken=scenario.unready)
         self._seen: tuple[tuple[Replica, ...], object, Fleet] | None = None
         self._frames: list[Frame] = []
@@ -101,7 +101,7 @@ class Simulation:
     def frames(self) -> Iterator[Frame]:
         """Every change, until nothing can change any more."""
         before = f"{self._stable} → " if self._stable not in (None, self._target) else ""
-        yield self._frame(Actor.SOMEBODY, f"{before}{self._target}, {count(self._replicas)}")
+        yield self._frame(Actor.USER, f"{before}{self._target}, {count(self._replicas)}")
         while self._ending is None:
             yield from self._settle()
             self._ending = self._ending or self._hopeless()
@@ -109,7 +109,7 @@ class Simulation:
                 yield from self._pass_time()
 
     def order(self, command: Command) -> None:
-        """Have somebody do something; at the next moment, if its own has passed."""
+        """Add a command; if its moment has passed, it is carried out next."""
         self._script = sorted([*self._script, command], key=lambda other: other.at)
 
     def outcome(self) -> Outcome:
@@ -142,7 +142,7 @@ class Simulation:
         )
 
     def _settle(self) -> Iterator[Frame]:
-        """Decide and act until the engine waits, or turns in circles."""
+        """Decide and act until the engine waits; more rounds than the replicas can need end the simulation."""
         said: Because | None = self._frames[-1].decision.because if len(self._frames) > 1 else None
         for _ in range(10 * (len(self._world.replicas) + self._replicas) + 100):
             self._verdict = self._judge()
@@ -154,7 +154,7 @@ class Simulation:
                 yield self._frame(Actor.ENGINE, self._words(self._decision))
                 continue
             if further:
-                # Facts that were written down are an event like any other: the operator looks again.
+                # A change of the kept facts is an event like any other: the operator reconciles again.
                 continue
             if self._decision.because != said:
                 yield self._frame(Actor.ENGINE, self._words(self._decision))
@@ -163,7 +163,7 @@ class Simulation:
         self._ending = Ending.SPINNING
 
     def _hopeless(self) -> Ending | None:
-        """The end, when nothing that may still happen will change the decision."""
+        """The end, when no event that is still to come can change the decision."""
         if self._script or self._promotion_at is not None:
             return None
         match self._decision:
@@ -179,7 +179,7 @@ class Simulation:
                 return None
 
     def _pass_time(self) -> Iterator[Frame]:
-        """Sleep until the next thing happens, and let it."""
+        """Advance to the next event, deadline or command."""
         until = self._decision.until if isinstance(self._decision, Wait | Hold) else None
         ordered = BEGIN + self._script[0].at if self._script else None
         moments = (until, ordered, self._promotion_at, self._world.next_at)
@@ -190,12 +190,12 @@ class Simulation:
         moment = max(moment, self._world.now)
         self._tally.passed(moment - self._world.now, self._decision)
         if isinstance(self._decision, Hold):
-            # Nobody is late while the rollout is asked to stand still.
+            # A rollout that is held is not late.
             self._progressed_at = moment
         before = self._observe()
         happened = self._world.advance(moment)
         if happened:
-            yield self._aftermath(happened, before, Actor.WORLD, _summary(happened))
+            yield self._aftermath(happened, before, Actor.CLUSTER, _summary(happened))
         if self._promotion_at is not None and self._promotion_at <= moment:
             self.order(Command(self._at, Verb.PROMOTE))
             self._promotion_at = None
@@ -251,7 +251,7 @@ class Simulation:
         return self._decide(asked, fleet, progress=self._progress, now=self._world.now)
 
     def _admitted(self, decision: Decision) -> Decision:
-        """What the cluster lets through of a decision: a quota refuses starts, with a time to try again."""
+        """The part of a decision that the quota of the cluster admits; a refused start is tried again later."""
         if not isinstance(decision, Start) or self._quota is None:
             return decision
         room = self._quota - sum(not replica.dead for replica in self._world.replicas)
@@ -264,7 +264,7 @@ class Simulation:
         return Wait(decision.side, decision.count, again, because)
 
     def _call_for_promotion(self) -> None:
-        """Somebody sees that a step waits for approval, and takes a while to give it."""
+        """Schedule the promotion of a step that waits for approval."""
         after = self.scenario.promote_after
         if self._decision.because.code is not Code.APPROVAL_NEEDED:
             self._promotion_at = None
@@ -345,7 +345,7 @@ class Simulation:
             self._history.append(self._target)
 
     def _obey(self, command: Command) -> Frame:
-        """Do what somebody asks for."""
+        """Carry out a command."""
         number, before = command.number or 0, self._observe()
         happened: tuple[Happening, ...] = ()
         match command.verb:
@@ -376,7 +376,7 @@ class Simulation:
                 self._world.stop(self._oldest(number))
             case Verb.CRASH | Verb.KILL:
                 happened = self._world.crash(self._oldest(number), dies=command.verb is Verb.KILL)
-        return self._aftermath(happened, before, Actor.SOMEBODY, str(command))
+        return self._aftermath(happened, before, Actor.USER, str(command))
 
     def _undo(self) -> None:
         """Back to what was complete before: a rollout under way is withdrawn, a finished one is followed by another."""
@@ -415,7 +415,7 @@ class Simulation:
         self._frame(Actor.ENGINE, self._words(self._decision))
         return InvariantBroken(promise, why, seed=self.seed, frames=self._frames)
 
-    # Tell.
+    # Record.
 
     def _aftermath(self, happened: Iterable[Happening], before: Fleet, actor: Actor, what: str) -> Frame:
         self._tally.happened(happened, before=before, after=self._observe(), floor=self._verdict.shape.floor)
@@ -443,7 +443,7 @@ class Simulation:
         return frame
 
     def _words(self, decision: Decision) -> str:
-        """A decision in a few words; the reason is told beside it."""
+        """A decision in a few words; the reason is a column of its own."""
         match decision:
             case Start(side=side, count=number):
                 return f"start {number} {side}"

@@ -8,7 +8,7 @@
 
         play(story, controllers=[replicasets.CONTROLLER])
 
-Nothing sleeps: `settle` returns when nobody has anything to do at this moment,
+Nothing sleeps: `settle` returns when no task has anything to do at this moment,
 `advance` lets time pass, and `until` does both until something is so.
 """
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 Wire = dict[str, Any]
 
 _QUIET = 60
-"""Turns of the loop without a write after which nobody will write any more before time passes."""
+"""Turns of the loop without a write after which no task writes any more before time passes."""
 
 
 Employ = Callable[[Server], Manager]
@@ -143,7 +143,7 @@ class Cluster:
         return self.loop.now()
 
     async def settle(self) -> None:
-        """Until nobody has anything to do before time passes."""
+        """Run until no task has anything to do before time passes."""
         quiet, revision = 0, -1
         while quiet < _QUIET:
             await asyncio.sleep(0)

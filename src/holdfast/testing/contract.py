@@ -1,6 +1,6 @@
 """The contract every controller keeps, tried by force.
 
-A `Scenario` is what somebody does to a cluster and what must be so in the end.
+A `Scenario` is what a user does to a cluster, and what must be true in the end.
 It is played once undisturbed, and then again and again with one fault at a time
 (`faults`); each time the end must be the same (`Ending`), but for what no two runs
 have in common: identities, times, generated names.
@@ -66,7 +66,7 @@ class Scenario:
     controllers  what is put to the test
     components   made anew for every process, because they may keep something in memory
     kinds        whose definitions are installed first
-    story        what somebody does; it waits with `until`, never for a fixed number of passes
+    story        what the user does; it waits with `until`, never for a fixed number of passes
     deleted      what is deleted at the end, after which nothing that it owned may be left; None skips that
     patience     virtual seconds after which everything has come to rest
     ignored      fields that may differ from run to run, beside those that always may

@@ -2,7 +2,7 @@
 
 The engine and the world take turns in every possible order.  The engine's move
 is what `decide` says; the world's are: a replica becomes ready, settles,
-crashes, dies, terminates; time passes; somebody approves, pauses, resumes,
+crashes, dies, terminates; time passes; a user approves, pauses, resumes,
 scales, aborts, or brings another revision.  What is checked (the numbers are
 those of `docs/engine.md`):
 
@@ -10,7 +10,7 @@ P1   a stop never takes ready replicas below min(floor, ready before)
 P2   live replicas stay within the ceiling, or are not raised when above it
 P3   from every state the goal can be reached, even if no old replica ever
      recovers and nothing unplanned happens any more; or the verdict says what
-     somebody has to do: Blocked, paused, delete
+     the user has to do: Blocked, paused, delete
 P4   when the engine says Done, the fleet is what was asked for
 P5   ... and it says nothing else from then on
 P6   the same observation gives the same decision (asked twice in every eighth state)
@@ -147,7 +147,7 @@ def explore(walk: Exploration, *, most: int = 5) -> Report:
         report.breaches.extend(_check(walk, world, verdict, after))
         if index % 8 == 0:
             report.breaches.extend(_check_again(walk, world, verdict))
-        if isinstance(verdict.decision, Blocked | Done) or _waits_for_somebody(verdict):
+        if isinstance(verdict.decision, Blocked | Done) or _waits_for_a_user(verdict):
             settled.append(index)
             report.blocked += isinstance(verdict.decision, Blocked)
             report.goals += isinstance(verdict.decision, Done)
@@ -166,7 +166,7 @@ def explore(walk: Exploration, *, most: int = 5) -> Report:
     return report
 
 
-def _waits_for_somebody(verdict: Verdict) -> bool:
+def _waits_for_a_user(verdict: Verdict) -> bool:
     return verdict.decision.because.code in (Code.PAUSED, Code.DELETION_NEEDED)
 
 
@@ -203,7 +203,7 @@ def _act(walk: Exploration, world: World, verdict: Verdict) -> World | None:
         case _:
             if verdict.progress == world.progress:
                 return None
-    # An approval that was used is forgotten, so that it does not tell states apart.
+    # An approval that was used is dropped, so that it does not make two states of one.
     approved = world.approved if world.approved > verdict.progress.step else 0
     return msgspec.structs.replace(world, fleet=fleet, progress=verdict.progress, approved=approved)
 
@@ -212,7 +212,7 @@ def _stopped(walk: Exploration, fleet: Fleet, side: Side, kind: Kind, number: in
     pool = fleet.pool(side)
     if kind is Kind.DEAD:
         return _changed(fleet, side, dead=-number)
-    # Two that linger tell apart all that more of them would.
+    # Two terminating replicas make all the differences that more of them would.
     going = min(number, 2 - min(2, pool.terminating)) if walk.terminating else 0
     if kind is Kind.UNREADY:
         return _changed(fleet, side, unready=-number, terminating=going)
@@ -247,7 +247,7 @@ def _changed(
 
 
 def _recoveries(walk: Exploration, world: World, verdict: Verdict) -> Iterator[World]:
-    """What a rollout may count on: new replicas get ready, stopped ones go, time passes, somebody approves."""
+    """What a rollout may count on: new replicas get ready, stopped ones go, time passes, a user approves."""
     fleet, decision, progress = world.fleet, verdict.decision, verdict.progress
     for side, pool in ((Side.NEW, fleet.new), (Side.OLD, fleet.old)):
         for recovered in _recovered(walk, fleet, side, pool):
@@ -279,7 +279,7 @@ def _recovered(walk: Exploration, fleet: Fleet, side: Side, pool: Pool) -> Itera
 
 
 def _misfortunes(walk: Exploration, world: World) -> Iterator[World]:
-    """What nobody planned: crashes, losses, late recoveries, another revision, somebody's change of mind."""
+    """What is not planned: crashes, losses, late recoveries, another revision, pause, abort and scale."""
     fleet = world.fleet
     if fleet.old.unready:
         yield msgspec.structs.replace(world, fleet=_changed(fleet, Side.OLD, unready=-1, available=1))

@@ -6,7 +6,7 @@
     Disorder   changes of different kinds come late by different times, so that they come in another order
     Refusal    the n-th write is refused, as a busy server does
 
-A fault is told of each write and may change each stream of changes.  It must not know who uses it.
+A fault sees each write and may change each watch stream.  It must not know its users.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from holdfast.meta.objects import Key
 T = TypeVar("T")
 
 _UNTOUCHED = frozenset({EVENTS, LEASES})
-"""What is told to people, and who leads, is no part of what is tried here, and not of the same number each time."""
+"""Events and Leases: writes of these are not counted, because their number differs from run to run."""
 
 
 class Fault:
@@ -66,7 +66,7 @@ class Fault:
 
 
 class Crash(Fault):
-    """Dies with the `n`-th write: it is done, and nobody learns of it."""
+    """Crashes with the `n`-th write: the server has done it, and the client gets no answer."""
 
     def __init__(self, n: int) -> None:
         super().__init__()

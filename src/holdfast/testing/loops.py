@@ -1,4 +1,4 @@
-"""An event loop on virtual time: whoever waits for a timer waits no time at all.
+"""An event loop on virtual time: a timer fires at once when nothing else is left to do.
 
 What is waited for in the same process (queues, locks, tasks) behaves as ever; as
 soon as everybody waits, the clock jumps to the next timer.  Tests of deadlines,

@@ -27,7 +27,7 @@ from holdfast.cli.plan.simulate import FILM, Film, _cues
 from holdfast.kernel.planning import RolloutStrategy, WorkloadSpec
 from holdfast.simulator import simulation
 from holdfast.simulator.frames import Ending, InvariantBroken, Run
-from holdfast.simulator.neighbours import Neighbours
+from holdfast.simulator.replicas import Behaviour
 from holdfast.simulator.scenarios import Scenario
 from holdfast.simulator.scripts import Verb, parse_all
 
@@ -118,7 +118,7 @@ def test_a_paused_manifest_waits_until_it_is_resumed() -> None:
 def test_somebody_promotes_a_canary_unless_nobody_is_there() -> None:
     canary = str(EXAMPLES / "workloads" / "canary.yaml")
     assert simulated("-f", canary)["ending"] == "completed"
-    assert simulated("-f", canary, "--promote-after", "never")["ending"] == "waiting for somebody"
+    assert simulated("-f", canary, "--promote-after", "never")["ending"] == "waiting for a user"
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("workloads/*.yaml")), ids=lambda path: path.stem)
@@ -189,7 +189,7 @@ def test_a_broken_promise_is_shown_with_its_log(monkeypatch: pytest.MonkeyPatch)
 def film(width: int, height: int, *, replicas: int = 12, script: str = "") -> tuple[Film, Console]:
     scenario = Scenario(
         spec=WorkloadSpec(name="web", replicas=replicas, rollout=RolloutStrategy(max_surge=2, max_unavailable=1)),
-        neighbours=Neighbours(crash=0.2, slow=0.1),
+        behaviour=Behaviour(crash=0.2, slow=0.1),
         script=parse_all([script]),
     )
     console = Console(file=StringIO(), width=width, height=height, force_terminal=True, highlight=False)

@@ -1,4 +1,4 @@
-"""``holdfast simulate``: a rollout in virtual time, among neighbours who crash and are slow.
+"""``holdfast simulate``: a rollout in virtual time, with simulated replicas that crash and are slow.
 
 The whole run is made first, which takes a moment, and then shown: as a film on
 a terminal, as a log in a pipe, as JSON for programs.  What happens is decided
@@ -25,7 +25,7 @@ from holdfast.cli.plan.options import RolloutOptions, described, rollout_options
 from holdfast.meta import durations
 from holdfast.simulator import logs
 from holdfast.simulator.frames import Actor, Ending, Frame, InvariantBroken, Run
-from holdfast.simulator.neighbours import Neighbours
+from holdfast.simulator.replicas import Behaviour
 from holdfast.simulator.scenarios import Scenario
 from holdfast.simulator.scripts import USAGE, Command, ScriptError, Verb, parse_all
 from holdfast.simulator.simulation import simulate
@@ -150,8 +150,8 @@ def command(
     asked = described(**options)
     for caution in asked.cautions:
         click.echo(printable(f"note: {caution}"), err=True)
-    neighbours = Neighbours(ready_after=ready_after, slow=slow, crash=crash, broken=frozenset({"v2"} if broken else ()))
-    scenario = _scenario(asked, neighbours=neighbours, script=script, promote_after=promote_after)
+    behaviour = Behaviour(ready_after=ready_after, slow=slow, crash=crash, broken=frozenset({"v2"} if broken else ()))
+    scenario = _scenario(asked, behaviour=behaviour, script=script, promote_after=promote_after)
     run = _run(scenario, seed)
     if output == "json":
         click.echo(json.dumps(to_json(run), indent=2))
@@ -164,7 +164,7 @@ def command(
 
 
 def _scenario(
-    asked: RolloutOptions, *, neighbours: Neighbours, script: Sequence[str], promote_after: timedelta | None
+    asked: RolloutOptions, *, behaviour: Behaviour, script: Sequence[str], promote_after: timedelta | None
 ) -> Scenario:
     try:
         commands = parse_all(script)
@@ -187,7 +187,7 @@ def _scenario(
         deadline=rollout.deadline,
         on_failure=rollout.on_failure,
         count_terminating=rollout.count_terminating,
-        neighbours=neighbours,
+        behaviour=behaviour,
         script=commands,
         promote_after=promote_after,
         limit=LIMIT,

@@ -49,7 +49,7 @@ class UserData(Model):
 
 
 class MetaData(Model):
-    """What the guest is told about itself."""
+    """The metadata that the guest receives about itself."""
 
     cloud_init: Annotated[CloudInitMetaData, api("Meta data for cloud-init.")] | None = None
 

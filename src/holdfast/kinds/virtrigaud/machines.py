@@ -105,7 +105,7 @@ class VirtualMachineSpec(Model):
     networks: Networks = ()
     disks: Disks = ()
     user_data: Annotated[UserData, api("What the guest configures itself from at first boot.")] | None = None
-    meta_data: Annotated[MetaData, api("What the guest is told about itself.")] | None = None
+    meta_data: Annotated[MetaData, api("The metadata that the guest receives about itself.")] | None = None
     placement: Annotated[Placement, api("Where on the provider the machine should lie.")] | None = None
     power_state: Annotated[PowerState, api("Whether the machine should run; On when unset.")] | None = None
     tags: Annotated[tuple[str, ...], api("Tags for the machine in the provider's inventory.", max_length=50)] = ()

@@ -230,7 +230,7 @@ class IPPoolConfig(Model):
 
 
 class DHCPConfig(Model):
-    """What to tell the DHCP server."""
+    """What the client sends to the DHCP server."""
 
     client_id: Annotated[str, api("Identifier that the client sends.", max_length=255)] | None = msgspec.field(
         name="clientID", default=None
@@ -262,7 +262,7 @@ class IPAllocationConfig(Model):
     type: Annotated[IPAllocationType, api("Who gives addresses.", default="DHCP")] | None = None
     static_config: Annotated[StaticIPConfig, api("The address, for Static; a machine's own wins.")] | None = None
     pool_config: Annotated[IPPoolConfig, api("The pool, for Pool.")] | None = None
-    dhcp_config: Annotated[DHCPConfig, api("What to tell the server, for DHCP.")] | None = None
+    dhcp_config: Annotated[DHCPConfig, api("What the client sends to the server, for DHCP.")] | None = None
     dns_config: Annotated[DNSConfig, api("How guests resolve names.")] | None = None
 
 

@@ -254,7 +254,7 @@ class SecurityConstraints(Model):
         name="requireTPM", default=None
     )
     require_encrypted_storage: Annotated[bool, api("Whether storage must be encrypted.")] | None = None
-    require_numa_topology: Annotated[bool, api("Whether hosts must tell their NUMA topology.")] | None = msgspec.field(
+    require_numa_topology: Annotated[bool, api("Whether hosts must report a NUMA topology.")] | None = msgspec.field(
         name="requireNUMATopology", default=None
     )
     allowed_security_groups: Annotated[tuple[str, ...], api("Security groups to choose from.", max_length=20)] = ()
@@ -277,7 +277,7 @@ class VMPlacementPolicySpec(Model):
     resource_constraints: Annotated[ResourceConstraints, api("What a place must have left.")] | None = None
     security_constraints: Annotated[SecurityConstraints, api("How a place must be protected.")] | None = None
     priority: Annotated[Count, api("Which policy wins where two disagree; the highest.", le=1000)] | None = None
-    weight: Annotated[Positive, api("How much its wishes count in scores.", le=100)] | None = None
+    weight: Annotated[Positive, api("How much its preferences count in scores.", le=100)] | None = None
 
 
 class PolicyValidationResult(Model):
@@ -299,7 +299,7 @@ class PlacementStatistics(Model):
     successful_placements: Annotated[Count, api("Placements that found a place.")] | None = None
     failed_placements: Annotated[Count, api("Placements that found none.")] | None = None
     average_placement_time: Annotated[Duration, api("How long one takes on average.")] | None = None
-    constraint_violations: Annotated[Count, api("Wishes that could not be granted.")] | None = None
+    constraint_violations: Annotated[Count, api("Constraints that could not be met.")] | None = None
     last_placement_time: Annotated[Time, api("When the last one was made.")] | None = None
     placement_distribution: Annotated[dict[str, Count], api("Machines by host or cluster.")] = {}
 

@@ -258,7 +258,7 @@ def _index(token: str, limit: int, tokens: Sequence[str]) -> int:
         problem = f"{token!r} is not an array index: write decimal digits without leading zeros{hint}"
         error = TargetMissing if token == "-" else InvalidOperation
         raise error(problem, pointer=format_pointer(tokens))
-    # Digits are counted before they are read: nobody needs an index of a million digits.
+    # Digits are counted before they are parsed: parsing a million of them would take long.
     if len(token) > 18 or int(token) >= limit:
         raise TargetMissing(f"index {token[:20]} is beyond the end of the array", pointer=format_pointer(tokens))
     return int(token)

@@ -10,7 +10,7 @@ without a strategy are replaced, objects are merged, null removes. In a patch th
 - `$retainKeys`: members to keep, all others go.
 
 The order of a merged list is that of the API server: items that the patch names come in the patch's order, the others
-keep theirs, and where the old list does not tell, those of the patch come first.
+keep theirs, and where the old list gives no order, those of the patch come first.
 
 Values are never changed in place. This module must not know requests, media types or which kinds are custom.
 """
@@ -153,9 +153,9 @@ def _merge_lists(original: list[Any], patch: list[Any], schema: Schema, path: st
 
 
 def _interleave(items: list[Any], wanted: Sequence[Any], live: Iterable[Any], schema: Schema) -> list[Any]:
-    """Sort the items whose key is in `wanted` by it, and put the others where they were in `live`, as far as it tells.
+    """Sort the items whose key is in `wanted` by it, and put the others where they were in `live`.
 
-    Where it does not tell, for an item that is new, those that are wanted come first.
+    A new item was nowhere in `live`: there, those in `wanted` come first.
     """
     rank = {key: place for place, key in reversed(list(enumerate(wanted)))}
     was = {_key_of(item, schema): place for place, item in reversed(list(enumerate(live)))}
@@ -239,7 +239,7 @@ def _parallel_lists(patch: Mapping[str, Any], prefix: str, path: str) -> Iterato
 
 
 def _key(item: Any, schema: Schema, path: str) -> Any:
-    """Return what tells a patch's item apart from its siblings."""
+    """Return the key of an item in a patch, which must have one."""
     key = _key_of(item, schema)
     if key is None:
         wanted = f"an object with a {schema.merge_key!r}" if schema.merge_key else "a scalar"

@@ -1,9 +1,9 @@
-"""What an API server refuses of a schema in a definition, in its own words.
+"""Checks of the schema in a CustomResourceDefinition, with the messages of the API server.
 
-A schema in a CustomResourceDefinition must be *structural*: it says the type of
-everything, and logical operators only narrow what is declared outside of them.
-Its defaults must be values that it accepts itself.  The module judges schemas,
-whoever wrote them, and whatever they hold; CEL rules it checks for form alone.
+Such a schema must be *structural*: it declares the type of everything, and
+logical operators only narrow what is declared outside of them.  Its defaults
+must be values that it accepts itself.  Of CEL rules the module checks the form
+alone.
 """
 
 from __future__ import annotations

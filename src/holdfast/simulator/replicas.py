@@ -1,9 +1,9 @@
-"""The neighbours of a simulated rollout: replicas that start, crash, die and go in virtual time.
+"""Simulated replicas: they start, become ready, crash, die and terminate in virtual time.
 
-A world obeys (`start`, `stop`) and has a life of its own (`advance`).  What
-befalls a replica is drawn from the seed and the replica's own name, so that a
-change in one corner of a rollout does not reshuffle the fate of all the others.
-It must not know rollouts, decisions or the wall clock.
+A `World` does what it is asked to do (`start`, `stop`, `drain`), and lets replicas change by themselves as time passes
+(`advance`).  What happens to a replica is drawn from the seed and the name of the replica, so that a change in one
+part of a rollout leaves the other replicas as they were.  The module must not know rollouts, decisions or the wall
+clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.kernel.backoff import Backoff
 from holdfast.kernel.fleet import Replica
 
 RESTARTS = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=5), jitter=0.0)
-"""How long a crashed replica rests before it starts again."""
+"""How long a crashed replica waits before it starts again."""
 
 SLOWNESS = 10
 """A slow replica takes this many times as long to be ready."""
@@ -33,17 +33,17 @@ LONG_AGO = timedelta(days=100 * 365)
 """How long the replicas that are there in the beginning have been ready: longer than any minReadySeconds."""
 
 NOWHERE = 0
-"""The node of replicas that find none; the others count from 1."""
+"""The node number of replicas that cannot be scheduled; nodes count from 1."""
 
 
-class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
-    """What the world is like.
+class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
+    """How the simulated replicas behave.
 
     ready_after  how long a replica takes to be ready, more or less `spread` of it
     slow         how likely it takes ten times as long
     crash        how likely a start of a replica ends in a crash, before it is ready or after
     death        how likely a crash is the last one; otherwise the replica starts again, later each time
-    grace        how long a stopped replica takes to go
+    grace        how long a stopped replica takes to terminate
     nodes        over how many nodes the replicas are spread
     broken       revisions that are never ready
     """
@@ -59,27 +59,27 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fate(msgspec.Struct, frozen=True):
-    """What one start of a replica comes to; None: it does not happen."""
+    """What follows one start of a replica: when it is ready, when it crashes (None: never), whether for good."""
 
     ready_after: timedelta
     crash_after: timedelta | None
     dies: bool
 
 
-def fate(neighbours: Neighbours, name: str, *, seed: int, attempt: int) -> Fate:
-    """The fate of the `attempt`-th start of the replica `name`: same seed, same fate."""
+def fate(behaviour: Behaviour, name: str, *, seed: int, attempt: int) -> Fate:
+    """What happens after the `attempt`-th start of the replica `name`; the same seed gives the same result."""
     random = Random(f"{seed}:{name}:{attempt}")
-    usual = neighbours.ready_after.total_seconds()
-    delay = usual * random.uniform(1 - neighbours.spread, 1 + neighbours.spread)
-    if random.random() < neighbours.slow:
+    usual = behaviour.ready_after.total_seconds()
+    delay = usual * random.uniform(1 - behaviour.spread, 1 + behaviour.spread)
+    if random.random() < behaviour.slow:
         delay *= SLOWNESS
-    crashes, late, dies = random.random() < neighbours.crash, random.random() < 0.5, random.random() < neighbours.death
+    crashes, late, dies = random.random() < behaviour.crash, random.random() < 0.5, random.random() < behaviour.death
     lasts = delay + random.uniform(*LATE_CRASH) if late else delay * random.uniform(0.1, 0.9)
     return Fate(_whole(delay), _whole(lasts) if crashes else None, dies)
 
 
 class Event(StrEnum):
-    """What may become of a replica by itself."""
+    """A change of a replica that the engine did not ask for."""
 
     READY = "ready"
     CRASHED = "crashed"
@@ -91,17 +91,17 @@ class Event(StrEnum):
 
 
 class Happening(msgspec.Struct, frozen=True):
-    """Something that the world did to a replica."""
+    """An event of one replica."""
 
     event: Event
     replica: Replica
 
 
 class World:
-    """Replicas by name, and what will happen to them."""
+    """The simulated replicas by name, and the events that are still to come."""
 
-    def __init__(self, neighbours: Neighbours, *, seed: int, now: datetime) -> None:
-        self.neighbours = neighbours
+    def __init__(self, behaviour: Behaviour, *, seed: int, now: datetime) -> None:
+        self.behaviour = behaviour
         self.now = now
         self._seed = seed
         self._bodies: dict[str, Replica] = {}
@@ -109,7 +109,7 @@ class World:
         self._lives: dict[str, int] = {}
         self._attempts: dict[str, int] = {}
         self._nodes: dict[str, int] = {}
-        self._crowds = dict.fromkeys(range(1, neighbours.nodes + 1), 0)
+        self._crowds = dict.fromkeys(range(1, behaviour.nodes + 1), 0)
         self._numbers: dict[str, Iterator[int]] = {}
         self._order = count()
         self._pending: list[tuple[datetime, int, str, int, Event, bool]] = []
@@ -123,28 +123,28 @@ class World:
 
     @property
     def next_at(self) -> datetime | None:
-        """When something happens by itself; None: never."""
+        """When the next event is due; None: there is none."""
         self._forget_stale()
         return self._pending[0][0] if self._pending else None
 
     @property
     def hopeful(self) -> bool:
-        """Whether something will become of a replica that is on its way: then waiting makes sense."""
+        """Whether a replica that starts or terminates still has an event to come: then waiting makes sense."""
         return any(
             self._lives.get(name) == life and (event is Event.GONE or self._bodies[name].ready_since is None)
             for _, _, name, life, event, _ in self._pending
         )
 
-    # What is done to it.
+    # What it is asked to do.
 
     def found(self, revision: str, number: int, *, ordered: bool = False, broken: int = 0) -> None:
-        """The replicas that are there in the beginning; the last `broken` of them will never be ready."""
+        """Create the replicas that exist at the beginning; the last `broken` of them never become ready."""
         for index in range(number):
             replica = self._new(revision, ordinal=index if ordered else None)
             if index >= number - broken:
                 continue
             self._put(msgspec.structs.replace(replica, ready_since=self.now - LONG_AGO))
-            chance = fate(self.neighbours, replica.id, seed=self._seed, attempt=0)
+            chance = fate(self.behaviour, replica.id, seed=self._seed, attempt=0)
             if chance.crash_after is not None:
                 self._later(chance.crash_after, replica.id, Event.CRASHED, dies=chance.dies)
 
@@ -154,7 +154,7 @@ class World:
             self._attempt(replica.id, after=timedelta())
 
     def stop(self, names: Iterable[str]) -> None:
-        """The dead are gone at once, the living when their grace is over."""
+        """Stop replicas: dead ones are gone at once, live ones after the grace period."""
         for name in names:
             replica = self._bodies[name]
             if replica.terminating:
@@ -164,23 +164,23 @@ class World:
                 self._remove(name)
                 continue
             self._put(msgspec.structs.replace(replica, terminating=True))
-            self._later(self.neighbours.grace, name, Event.GONE)
+            self._later(self.behaviour.grace, name, Event.GONE)
 
     def crash(self, names: Iterable[str], *, dies: bool = False) -> tuple[Happening, ...]:
         return tuple(self._crash(name, dies=dies) for name in names)
 
     def drain(self, node: int) -> int:
-        """Nothing new is placed on `node`, and what is there must leave; how many that are."""
+        """Drain a node: nothing is scheduled to it any more, and its replicas must leave; returns how many."""
         self._crowds.pop(node, None)
         leaving = [name for name, place in self._nodes.items() if place == node]
         for name in leaving:
             self._put(msgspec.structs.replace(self._bodies[name], leaving=True))
         return len(leaving)
 
-    # What it does.
+    # What happens by itself.
 
     def advance(self, to: datetime) -> tuple[Happening, ...]:
-        """Let time pass until `to`; what happened meanwhile, in order."""
+        """Let time pass until `to`; returns the events in order."""
         happened = []
         while (moment := self.next_at) is not None and moment <= to:
             _, _, name, _, event, dies = heapq.heappop(self._pending)
@@ -232,10 +232,10 @@ class World:
             del table[name]
 
     def _attempt(self, name: str, *, after: timedelta) -> None:
-        """Begin a start of the replica `after` some rest."""
-        if self._bodies[name].revision in self.neighbours.broken:
+        """Schedule the events of the replica's next start, which begins `after` a while."""
+        if self._bodies[name].revision in self.behaviour.broken:
             return
-        chance = fate(self.neighbours, name, seed=self._seed, attempt=self._attempts[name])
+        chance = fate(self.behaviour, name, seed=self._seed, attempt=self._attempts[name])
         if chance.crash_after is None or chance.crash_after > chance.ready_after:
             self._later(after + chance.ready_after, name, Event.READY)
         if chance.crash_after is not None:
@@ -246,7 +246,7 @@ class World:
         heapq.heappush(self._pending, entry)
 
     def _forget_stale(self) -> None:
-        """Drop what was to happen in an earlier life: before a crash, before a stop."""
+        """Drop events that were scheduled before the replica crashed or was stopped."""
         while self._pending and self._lives.get(self._pending[0][2]) != self._pending[0][3]:
             heapq.heappop(self._pending)
 
