@@ -20,6 +20,7 @@ from holdfast.client.protocols import PatchType
 from holdfast.client.resources import BUDGETS, NODES, PODS, Resource
 from holdfast.kernel.limits import Limits
 from holdfast.meta import amounts
+from holdfast.meta.nodes import Node
 from holdfast.meta.objects import Key, owner_reference
 from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.controllers import Index, View, Watch
@@ -152,16 +153,8 @@ def in_namespace_of_budget(resource: Resource) -> Watch:
 # --- nodes
 
 
-class _NodeSpec(msgspec.Struct, frozen=True):
-    unschedulable: bool = False
-
-
-class _Node(msgspec.Struct, frozen=True):
-    spec: _NodeSpec = _NodeSpec()
-
-
 def _is_cordoned(node: Object) -> bool:
-    return node.decode(_Node).spec.unschedulable
+    return node.decode(Node).spec.unschedulable
 
 
 def cordoned(view: View, names: Iterable[str]) -> frozenset[str]:
