@@ -1,19 +1,21 @@
-"""The page of Tenants tells every state, reason, condition and policy, and its examples are Tenants."""
+"""The page of Tenants describes every state, reason, condition and policy, and its examples are Tenants."""
 
 from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 import yaml
 from tests.places import ROOT
 
 from holdfast.kinds import checks
+from holdfast.kinds.model import FloorStatus
 from holdfast.kinds.rustfs import KINDS
 from holdfast.kinds.rustfs.pools import PoolLifecycleState, PoolState
-from holdfast.kinds.rustfs.tenants import PodDeletionPolicy
+from holdfast.kinds.rustfs.tenants import PodDeletionPolicy, Rollout
 from holdfast.operators.tenant.pools import TRANSITIONS
-from holdfast.operators.tenant.reasons import NEXT, Why
+from holdfast.operators.tenant.reasons import NEXT, TenantReason
 from holdfast.operators.tenant.render import RESTARTED_AT
 from holdfast.operators.tenant.security import ACKNOWLEDGED
 
@@ -28,35 +30,39 @@ def first_column(heading: str) -> list[str]:
     return [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
 
 
-def test_every_state_of_a_pool_is_told() -> None:
+def test_every_state_of_a_pool_is_described() -> None:
     assert sorted(first_column("State")) == sorted(state.value for state in PoolState)
 
 
-def test_every_state_of_a_pool_that_leaves_is_told() -> None:
+def test_every_state_of_a_pool_that_leaves_is_described() -> None:
     assert first_column("`lifecycleState`") == [state.value for state in PoolLifecycleState]
 
 
-def test_every_policy_is_told() -> None:
+def test_every_policy_is_described() -> None:
     assert sorted(first_column("Policy")) == sorted(policy.value for policy in PodDeletionPolicy)
 
 
-def test_the_conditions_are_told_in_their_order() -> None:
+def test_the_conditions_are_described_in_their_order() -> None:
     assert first_column("Condition") == [
         "Ready", "Reconciling", "Degraded", "SpecValid", "CredentialsReady", "RpcAuthReady", "KmsReady", "TlsReady",
-        "PoolsReady", "WorkloadsReady", "ProvisioningReady", "NotSupportedYet",
+        "PoolsReady", "WorkloadsReady", "ProvisioningReady", "FloorHeld", "FloorLowered", "NotSupportedYet",
     ]  # fmt: skip
 
 
-def test_every_reason_is_told_with_its_meaning_and_what_to_do() -> None:
+def test_every_reason_is_described_with_its_meaning_and_what_to_do() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", PAGE.split("| Reason |", 1)[1], re.MULTILINE)
-    assert rows == [(reason.value, reason.meaning, NEXT.get(reason, "—")) for reason in Why]
+    assert rows == [(reason.value, reason.meaning, NEXT.get(reason, "—")) for reason in TenantReason]
 
 
 def test_the_diagram_is_the_one_that_is_tested() -> None:
-    lines = ["stateDiagram-v2", *(f"    [*] --> {phase}" for phase in TRANSITIONS.start)]
-    for phase, following in TRANSITIONS.table.items():
-        lines += [f"    {phase} --> {after}" for after in sorted(following) or ("[*]",)]
-    assert "\n".join(lines) + "\n" in PAGE
+    edges = [f"    [*] --> {state}" for state in TRANSITIONS.start]
+    edges += [f"    {state} --> {next}" for state, following in TRANSITIONS.table.items() for next in sorted(following)]
+    assert "\n".join(("```mermaid", "stateDiagram-v2", *edges, "```")) in PAGE
+
+
+def test_every_field_of_the_rollout_section_and_of_a_floor_is_described() -> None:
+    assert first_column("Field of `spec.rollout`") == [each.encode_name for each in msgspec.structs.fields(Rollout)]
+    assert first_column("Field") == [each.encode_name for each in msgspec.structs.fields(FloorStatus)]
 
 
 def test_annotations_are_spelled_as_they_are_read() -> None:

@@ -99,6 +99,7 @@ def test_a_status_with_every_field_survives_a_round_trip() -> None:
         "workloadState": "PoolRolloutComplete",
         "lifecycleState": "Decommissioned",
         "lastProgressTime": time,
+        "floor": {"required": 3, "available": 4, "most": 4, "lowest": 3, "lowered": 1},
         "decommission": {
             "requestId": "1",
             "rustfsPoolId": "0",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.operators.tenant.view import ROLLOUT
+from holdfast.operators.tenant.verbs import ROLLOUT
 from holdfast.views.descriptions import Surroundings, describe
 from holdfast.views.pools import pool_rows
 

@@ -10,8 +10,9 @@ from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.kinds import grove_scheduler
 from holdfast.kinds.rustfs import KINDS
 from holdfast.operators.tenant.admin import Connect, connect
-from holdfast.operators.tenant.controller import Settings, controllers
+from holdfast.operators.tenant.controller import controllers
 from holdfast.operators.tenant.observe import TENANTS
+from holdfast.operators.tenant.render import Settings
 from holdfast.testing.clusters import Cluster, play
 
 T = TypeVar("T")
@@ -117,6 +118,7 @@ async def to_image(cluster: Cluster, image: str, name: str = "store", **annotati
     await cluster.patch(TENANTS, name, {"metadata": {"annotations": marks}, "spec": {"image": image}})
 
 
-async def partition(cluster: Cluster, name: str) -> int:
-    found = await cluster.get(STATEFUL_SETS, name)
-    return int(found["spec"]["updateStrategy"].get("rollingUpdate", {}).get("partition", 0))
+async def strategy(cluster: Cluster, name: str = "store-pool-0") -> dict[str, Any]:
+    """The update strategy of a StatefulSet."""
+    found: dict[str, Any] = (await cluster.get(STATEFUL_SETS, name))["spec"]["updateStrategy"]
+    return found

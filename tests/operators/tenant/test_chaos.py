@@ -1,7 +1,7 @@
-"""Rollouts in rough weather: servers crash, nodes vanish, the operator dies with each of its writes.
+"""Rollouts under faults: servers crash, nodes vanish, the operator dies with each of its writes.
 
-Whoever watches the servers sees, in the order in which it was written, that none was stopped on purpose while the
-floor needed it, and that pools went through legal states only.
+A watch of the servers shows, in the order of the writes, that none was stopped on purpose while the floor needed
+it, and that pools went through legal states only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from tests.operators.tenant.stories import (
 )
 
 from holdfast.client.protocols import Bookmark, Deleted, Scope
-from holdfast.client.resources import CONFIG_MAPS, PODS
+from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS
 from holdfast.cluster.simulation import chaos
 from holdfast.cluster.simulation.chaos import Crash, Fault, Hang, NodeDown, NodeGone
 from holdfast.operators.tenant.controller import CONTROLLERS
@@ -176,6 +177,41 @@ def test_the_floor_holds_when_revisions_follow_each_other_and_one_is_broken() ->
             await cluster.advance(60)
             await to_image(cluster, NEWER, never_ready=None)
             await cluster.until(lambda: ended(cluster, NEWER), within=3600, step=5)
+
+    told(story)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_floor_holds_and_the_last_spec_wins_in_whatever_order_a_rollout_is_changed(seed: int) -> None:
+    """Pauses, resumes, other images, broken images and other limits follow each other at any moment."""
+    chance = Random(seed)
+
+    async def change(cluster: Cluster) -> None:
+        image = chance.choice([IMAGE, NEWER, NEWEST])
+        match chance.randrange(5):
+            case 0:
+                await cluster.patch(TENANTS, "store", {"spec": {"rollout": {"paused": True}}})
+            case 1:
+                await cluster.patch(TENANTS, "store", {"spec": {"rollout": None}})
+            case 2:
+                await to_image(cluster, image, never_ready="true")
+            case 3:
+                await to_image(cluster, image, never_ready=None)
+            case _:
+                await cluster.restart()
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(TENANTS, tenant("store", pool("a"), pool("b", 4), image=IMAGE))
+        await reaches(cluster, "Ready")
+        async with witnessed(cluster):
+            for _ in range(12):
+                await change(cluster)
+                await cluster.advance(chance.choice([0, 0, 0.3, 1, 2, 5, 20]))
+            await to_image(cluster, NEWEST, never_ready=None)
+            await cluster.patch(TENANTS, "store", {"spec": {"rollout": None}})
+            await cluster.until(lambda: ended(cluster, NEWEST), within=3600, step=5)
+        reasons = {each["reason"] for each in await cluster.list(EVENTS)}
+        assert "SuccessfulDelete" not in reasons, "the controller of StatefulSets stopped no server"
 
     told(story)
 

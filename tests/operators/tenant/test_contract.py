@@ -46,7 +46,7 @@ SCENARIO = Scenario(
     kinds=KINDS,
     deleted=(TENANTS, "store"),
     patience=30,
-    # How often a StatefulSet's partition was moved on the way may differ; where it ends may not.
+    # How often a StatefulSet was applied on the way may differ; how it ends may not.
     ignored=frozenset({"generation", "observedGeneration"}),
 )
 

@@ -94,7 +94,7 @@ def test_a_pool_is_printed_whole_for_other_programs(shell: Shell, client: list[s
     assert pool["currentRevision"] == pool["updateRevision"]
     assert set(pool) == {
         "ssName", "state", "replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "currentRevision",
-        "updateRevision", "lastUpdateTime",
+        "updateRevision", "floor", "lastUpdateTime",
     }  # fmt: skip
 
 
@@ -137,5 +137,5 @@ def test_the_manifests_of_users_become_ready_or_say_what_they_lack(shell: Shell)
     # It asks for nodes that are labelled by generation, and there are none.
     path = "jsonpath={.status.currentState} {.status.conditions[?(@.type=='Ready')].message}"
     said = shell(*HOLDFAST, "get", "-n", "storage", "tenant", "expanding-storage", "-o", path)
-    assert said.startswith("Degraded pools pool-v1, pool-v2: 0 of 24 servers ready; expanding-storage-pool-v1-0: ")
+    assert said.startswith("Degraded pools pool-v1, pool-v2: 0 of 24 servers ready; pod expanding-storage-pool-v1-0 ")
     assert "node" in said

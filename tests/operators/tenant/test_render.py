@@ -9,8 +9,8 @@ import pytest
 from tests.operators.tenant.stories import pool, tenant
 
 from holdfast.kinds.rustfs import Tenant
-from holdfast.operators.tenant import containers, render, security
-from holdfast.operators.tenant.settings import Settings
+from holdfast.operators.tenant import render, security
+from holdfast.operators.tenant.render import Settings
 
 SETTINGS = Settings()
 
@@ -238,12 +238,12 @@ def test_a_user_overrides_ours_in_its_place_but_not_the_rpc_secret() -> None:
 )
 def test_servers_are_told_of_the_volumes_of_all_pools(pools: list[dict[str, Any]], volumes: str) -> None:
     made = typed(*pools)
-    env = containers.environment(made, namespace="ns", settings=SETTINGS)
+    env = render.environment(made, namespace="ns", settings=SETTINGS)
     assert env[0] == {"name": "RUSTFS_VOLUMES", "value": volumes}
 
 
 def test_another_domain_ends_the_names_of_servers() -> None:
-    told = containers.volumes(typed(), namespace="ns", settings=Settings(cluster_domain="k8s.example"))
+    told = render.volumes(typed(), namespace="ns", settings=Settings(cluster_domain="k8s.example"))
     assert told["pool-0"].startswith("http://media-pool-0-{0...3}.media-hl.ns.svc.k8s.example:9000")
 
 

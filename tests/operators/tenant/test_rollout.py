@@ -14,19 +14,21 @@ from tests.operators.tenant.stories import (
     condition,
     images,
     is_ready,
-    partition,
     pool,
     reaches,
     servers,
     states,
     status_of,
+    strategy,
     tenant,
     to_image,
     told,
 )
 
-from holdfast.client.resources import PODS, STATEFUL_SETS
+from holdfast.client.resources import EVENTS, PODS, STATEFUL_SETS
 from holdfast.operators.tenant.observe import TENANTS
+from holdfast.operators.tenant.rolling import COMPLETE
+from holdfast.runtime.controllers import PAUSED
 from holdfast.testing.clusters import Cluster
 
 
@@ -44,6 +46,15 @@ async def watched(cluster: Cluster, ends: Callable[[], Awaitable[bool]], *, pool
     return seen
 
 
+HANGS = {"sim.holdfast.dev/never-ready": "true"}
+
+
+async def stopped_by_stateful_sets(cluster: Cluster) -> list[str]:
+    """The pods that the controller of StatefulSets deleted, as its Events tell."""
+    events = await cluster.list(EVENTS)
+    return [f"{each['message']} x{each.get('count', 1)}" for each in events if each["reason"] == "SuccessfulDelete"]
+
+
 async def settled(cluster: Cluster, image: str, name: str = "store") -> bool:
     status = await status_of(cluster, name)
     return status.get("currentState") == "Ready" and set(images(await servers(cluster, name))) == {image}
@@ -56,7 +67,7 @@ def test_one_server_is_replaced_at_a_time() -> None:
         await to_image(cluster, NEWER)
         seen = await watched(cluster, lambda: settled(cluster, NEWER), pools=("pool-0",))
         assert min(ready for (ready,) in seen) == 3
-        assert await partition(cluster, "store-pool-0") == 0
+        assert await strategy(cluster) == COMPLETE
 
     told(story)
 
@@ -126,6 +137,68 @@ def test_limits_that_leave_no_server_to_replace_are_told_before_anything_is_touc
     told(story)
 
 
+def test_a_server_that_is_lost_while_the_rollout_is_paused_comes_back_with_the_new_revision() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(TENANTS, tenant(image=IMAGE, rollout={"paused": True}))
+        await reaches(cluster, "Ready")
+        await to_image(cluster, NEWER)
+        await cluster.advance(1)
+        await cluster.delete(PODS, "store-pool-0-1")
+        await cluster.advance(600)
+        assert images(await servers(cluster)) == [IMAGE, NEWER, IMAGE, IMAGE]
+        assert states(await status_of(cluster)) == ["PoolUpdating"]
+
+    told(story)
+
+
+def test_a_rollout_that_was_paused_with_one_server_replaced_goes_on_to_a_third_image() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(TENANTS, tenant(image=IMAGE))
+        await reaches(cluster, "Ready")
+        await cluster.patch(PODS, "store-pool-0-0", {"metadata": {"annotations": HANGS}})
+        await cluster.until(lambda: ready_count(cluster, 3))
+        await to_image(cluster, NEWER, never_ready="true")
+        await cluster.advance(30)
+        assert images(await servers(cluster)) == [NEWER, IMAGE, IMAGE, IMAGE], "server 0 alone is replaced"
+        await cluster.patch(TENANTS, "store", {"spec": {"rollout": {"paused": True}}})
+        await cluster.advance(30)
+        await cluster.patch(PODS, "store-pool-0-0", {"metadata": {"annotations": dict.fromkeys(HANGS)}})
+        await cluster.until(lambda: ready_count(cluster, 4))
+        await cluster.patch(TENANTS, "store", {"spec": {"rollout": None}})
+        await to_image(cluster, NEWEST, never_ready=None)
+        seen = await watched(cluster, lambda: settled(cluster, NEWEST), pools=("pool-0",))
+        assert min(ready for (ready,) in seen) == 3
+        assert await strategy(cluster) == COMPLETE
+        assert await stopped_by_stateful_sets(cluster) == []
+
+    told(story)
+
+
+def test_a_template_that_is_edited_in_a_stateful_set_is_set_back_by_this_operator() -> None:
+    """All servers follow the edit while no operator runs: then setting it back is a rollout like any other."""
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(TENANTS, tenant(image=IMAGE))
+        await reaches(cluster, "Ready")
+        await cluster.patch(TENANTS, "store", {"metadata": {"annotations": {PAUSED: "true"}}})
+        (server,) = (await cluster.get(STATEFUL_SETS, "store-pool-0"))["spec"]["template"]["spec"]["containers"]
+        edited = {"spec": {"template": {"spec": {"containers": [server | {"image": NEWER}]}}}}
+        await cluster.patch(STATEFUL_SETS, "store-pool-0", edited)
+        await cluster.until(lambda: all_run(cluster, NEWER))
+        before = await stopped_by_stateful_sets(cluster)
+        await cluster.patch(TENANTS, "store", {"metadata": {"annotations": {PAUSED: None}}})
+        seen = await watched(cluster, lambda: settled(cluster, IMAGE), pools=("pool-0",))
+        assert min(ready for (ready,) in seen) == 3
+        assert await stopped_by_stateful_sets(cluster) == before, "its controller stopped none"
+
+    told(story)
+
+
+async def all_run(cluster: Cluster, image: str) -> bool:
+    pods = await servers(cluster)
+    return set(images(pods)) == {image} and all(map(is_ready, pods))
+
+
 # --- what fails
 
 
@@ -177,7 +250,7 @@ def test_a_first_revision_that_never_worked_is_superseded_at_once(policy: str) -
 
 
 def test_a_server_that_is_broken_below_healthy_ones_is_replaced_first() -> None:
-    """The partition of a StatefulSet reaches it only after the others, which the floor forbids."""
+    """The controller of a StatefulSet would replace the others first, which the floor forbids."""
 
     async def story(cluster: Cluster) -> None:
         await cluster.create(TENANTS, tenant(image=IMAGE))
@@ -188,8 +261,7 @@ def test_a_server_that_is_broken_below_healthy_ones_is_replaced_first() -> None:
         await to_image(cluster, NEWER)
         seen = await watched(cluster, lambda: settled(cluster, NEWER), pools=("pool-0",))
         assert min(ready for (ready,) in seen) == 3
-        strategy = (await cluster.get(STATEFUL_SETS, "store-pool-0"))["spec"]["updateStrategy"]
-        assert strategy == {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+        assert await strategy(cluster) == COMPLETE
 
     told(story)
 

@@ -15,6 +15,7 @@ def test_the_tenant_of_the_seed_reaches_the_status_of_the_seed() -> None:
         (found,) = status["pools"]
         revision, moment = found["currentRevision"], found["lastUpdateTime"]
         assert revision.startswith("dev-minimal-dev-pool-")
+        assert found.pop("floor") == {"required": 3, "available": 4, "most": 4, "lowest": 3}
         assert {field: status[field] for field in ("currentState", "availableReplicas", "pools")} == {
             "currentState": "Ready",
             "availableReplicas": 4,

@@ -21,7 +21,16 @@ from tests.operators.tenant.stories import (
     told,
 )
 
-from holdfast.client.resources import CLAIMS, EVENTS, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS
+from holdfast.client.resources import (
+    CLAIMS,
+    DEFINITIONS,
+    EVENTS,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 from holdfast.meta.errors import Invalid
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.operators.tenant.pools import TRANSITIONS
@@ -38,7 +47,7 @@ def secret(name: str, **data: str | bytes) -> dict[str, Any]:
 
 
 CONDITIONS = [
-    "Ready", "Reconciling", "Degraded", "SpecValid", "CredentialsReady", "PoolsReady", "WorkloadsReady",
+    "Ready", "Reconciling", "Degraded", "SpecValid", "CredentialsReady", "PoolsReady", "WorkloadsReady", "FloorHeld",
 ]  # fmt: skip
 """Those that every Tenant has; sections that nobody asked for have none."""
 
@@ -437,17 +446,51 @@ def test_every_reason_that_stops_everything_has_a_next_action() -> None:
     assert sorted(BLOCKED - NEXT.keys()) == []
 
 
+# --- what cannot be read
+
+
+def test_a_tenant_that_its_types_refuse_says_so_until_it_is_corrected() -> None:
+    async def story(cluster: Cluster) -> None:
+        definition = await cluster.get(DEFINITIONS, "tenants.rustfs.com")
+        (version,) = definition["spec"]["versions"]
+        version["schema"] = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        await cluster.patch(DEFINITIONS, "tenants.rustfs.com", {"spec": {"versions": [version]}})
+        await cluster.settle()
+        odd = tenant()
+        odd["spec"]["pools"][0]["servers"] = "many"
+        await cluster.create(TENANTS, odd)
+        status = await reaches(cluster, "Blocked")
+        for type, expected in (("Ready", "False"), ("SpecValid", "False"), ("Degraded", "True")):
+            assert answer(status, type) == (expected, "InvalidSpec")
+        said = condition(status, "SpecValid")
+        assert said is not None
+        assert "$.spec.pools[0].servers" in said["message"]
+        await cluster.create(TENANTS, tenant("other"))
+        await reaches(cluster, "Ready", "other")
+        await cluster.patch(TENANTS, "store", {"spec": tenant()["spec"]})
+        status = await reaches(cluster, "Ready")
+        assert answer(status, "SpecValid") == ("True", "Valid")
+
+    told(story)
+
+
 # --- what can never change
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"podManagementPolicy": "OrderedReady"}, "podManagementPolicy is Parallel and can never become OrderedReady"),
-        ({"logging": {"mode": "persistent"}}, "the volumes of each server is vol-0 and can never become logs, vol-0"),
+        (
+            {"podManagementPolicy": "OrderedReady"},
+            "podManagementPolicy is immutable: it is Parallel and the spec asks for OrderedReady",
+        ),
+        (
+            {"logging": {"mode": "persistent"}},
+            "the volumes of each server is immutable: it is vol-0 and the spec asks for logs, vol-0",
+        ),
         (
             {"pools": [pool(persistence={"volumesPerServer": 1, "labels": {"tier": "hot"}})]},
-            "the labels of vol-0 is",
+            "the labels of vol-0 is immutable: it is",
         ),
     ],
 )

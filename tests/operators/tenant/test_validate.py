@@ -1,4 +1,4 @@
-"""What keeps a Tenant from being worked on, found without a server; and the one word for all conditions."""
+"""What must be corrected before a Tenant is reconciled, found without a server; and currentState."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from tests.operators.tenant.stories import pool, tenant
 
 from holdfast.client.objects import Object
-from holdfast.kernel.conditions import Condition, Status
+from holdfast.kernel.conditions import Status, Verdict
 from holdfast.kinds.rustfs import Tenant
 from holdfast.operators.tenant import render
 from holdfast.operators.tenant.observe import TENANTS, Sealed, World
 from holdfast.operators.tenant.pools import StatefulSet
-from holdfast.operators.tenant.reasons import Why
-from holdfast.operators.tenant.rolling import partitioned
-from holdfast.operators.tenant.settings import DEFAULTS
+from holdfast.operators.tenant.reasons import TenantReason
+from holdfast.operators.tenant.render import DEFAULTS
+from holdfast.operators.tenant.rolling import COMPLETE
 from holdfast.operators.tenant.status import current_state
 from holdfast.operators.tenant.validate import findings
 
@@ -79,7 +79,7 @@ def running(made: dict[str, Any], **changes: Any) -> StatefulSet:
     """The StatefulSet of the first pool, as it was made for another spec."""
     typed = msgspec.convert(made, Tenant)
     manifest = render.stateful_set(
-        typed, typed.spec.pools[0], namespace="default", strategy=partitioned(0), settings=DEFAULTS
+        typed, typed.spec.pools[0], namespace="default", strategy=COMPLETE, settings=DEFAULTS
     )
     manifest["spec"] |= changes
     return msgspec.convert(manifest, StatefulSet)
@@ -144,33 +144,28 @@ def test_a_stateful_set_that_was_made_otherwise_is_found(changes: dict[str, Any]
 
 # --- one word for all conditions
 
-
-def condition(type: str, status: str, reason: str = "Any", generation: int = 2) -> Condition:
-    return Condition(type=type, status=Status(status), reason=reason, observed_generation=generation)
+INVALID = f"False {TenantReason.INVALID_NAME}"
 
 
 @pytest.mark.parametrize(
     ("said", "state"),
     [
-        ([condition("Ready", "True"), condition("Reconciling", "False"), condition("Degraded", "False")], "Ready"),
-        ([condition("Ready", "True"), condition("Degraded", "True")], "Degraded"),
-        ([condition("Ready", "True"), condition("Reconciling", "True")], "Reconciling"),
-        ([condition("Ready", "False"), condition("SpecValid", "False", Why.INVALID_NAME)], "Blocked"),
-        (
-            [condition("Reconciling", "True"), condition("SpecValid", "False", Why.INVALID_NAME)],
-            "Blocked",
-        ),
-        (
-            [condition("Reconciling", "True"), condition("SpecValid", "False", Why.INVALID_NAME, generation=1)],
-            "Reconciling",
-        ),
-        ([condition("Reconciling", "True"), condition("SpecValid", "Unknown", Why.INVALID_NAME)], "Reconciling"),
-        ([condition("Reconciling", "True"), condition("Degraded", "True")], "Reconciling"),
-        ([condition("Ready", "False"), condition("Degraded", "True")], "Degraded"),
-        ([condition("Ready", "False")], "NotReady"),
-        ([condition("Ready", "Unknown")], "Unknown"),
-        ([], "Unknown"),
+        ({"Ready": "True", "Reconciling": "False", "Degraded": "False"}, "Ready"),
+        ({"Ready": "True", "Degraded": "True"}, "Degraded"),
+        ({"Ready": "True", "Reconciling": "True"}, "Reconciling"),
+        ({"Ready": "False", "SpecValid": INVALID}, "Blocked"),
+        ({"Reconciling": "True", "SpecValid": INVALID}, "Blocked"),
+        ({"Reconciling": "True", "SpecValid": f"Unknown {TenantReason.INVALID_NAME}"}, "Reconciling"),
+        ({"Reconciling": "True", "Degraded": "True"}, "Reconciling"),
+        ({"Ready": "False", "Degraded": "True"}, "Degraded"),
+        ({"Ready": "False"}, "NotReady"),
+        ({"Ready": "Unknown"}, "Unknown"),
+        ({}, "Unknown"),
     ],
 )
-def test_one_word_is_derived_from_the_conditions(said: list[Condition], state: str) -> None:
-    assert current_state(tuple(said), generation=2) == state
+def test_one_word_is_derived_from_the_conditions(said: dict[str, str], state: str) -> None:
+    verdicts = {
+        type: Verdict(Status(status), reason or "Any", "")
+        for type, (status, _, reason) in ((type, each.partition(" ")) for type, each in said.items())
+    }
+    assert current_state(verdicts) == state

@@ -12,7 +12,7 @@ from holdfast.operators.rollouts import Already, Answer, Case, Change, Observed,
 from holdfast.operators.tenant import view as rollout_tenants
 from holdfast.operators.tenant.observe import TENANTS as RESOURCE
 from holdfast.operators.tenant.render import RESTARTED_AT
-from holdfast.operators.tenant.view import ROLLOUT
+from holdfast.operators.tenant.verbs import ROLLOUT
 from holdfast.runtime.controllers import PAUSED
 from holdfast.testing.snapshots import Snapshot
 from holdfast.views import rollout_screens, rollouts, spans
@@ -69,7 +69,13 @@ def tenant(
 
 
 def stateful_set(
-    *, image: str = NEW, current: str = "new", updated: int = 4, ready: int = 4, partition: int = 0, observed: int = 7
+    *,
+    image: str = NEW,
+    current: str = "new",
+    updated: int = 4,
+    ready: int = 4,
+    strategy: str = "RollingUpdate",
+    observed: int = 7,
 ) -> dict[str, Any]:
     return {
         "apiVersion": "apps/v1",
@@ -84,7 +90,7 @@ def stateful_set(
         },
         "spec": {
             "replicas": 4,
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
+            "updateStrategy": {"type": strategy},
             "template": {"spec": {"containers": [{"name": "rustfs", "image": image}]}},
         },
         "status": {
@@ -170,14 +176,33 @@ def test_a_pause_says_how_it_ends() -> None:
 
 
 def test_programs_are_told_of_each_pool() -> None:
-    told = rollouts.to_json(standing(UPDATING, stateful_set(current="old", updated=1, ready=3, partition=3)))
+    told = rollouts.to_json(standing(UPDATING, stateful_set(current="old", updated=1, ready=3, strategy="OnDelete")))
     (floor,) = told["floors"]
     assert (floor["name"], floor["ready"], floor["desired"], floor["floor"]) == ("media-pool-0", 3, 4, 3)
     assert told["pools"] == [
-        {"name": "pool-0", "state": "PoolUpdating", "partition": 3, "readyReplicas": 3, "updatedReplicas": 1}
+        {
+            "name": "pool-0",
+            "state": "PoolUpdating",
+            "updateStrategy": "OnDelete",
+            "readyReplicas": 3,
+            "updatedReplicas": 1,
+        }
     ]
     assert (told["currentRevision"], told["updateRevision"]) == ("old", "new")
     assert told["lateAt"] == "2025-01-01T12:09:40Z"
+
+
+def test_the_fewest_servers_that_were_ready_are_shown_with_the_floor() -> None:
+    reported = pool_status(floor={"required": 3, "available": 4, "most": 4, "lowest": 2})
+    (floor,) = standing(tenant(pool=reported), stateful_set()).floors
+    assert (floor.floor, floor.lowest) == (3, 2)
+
+
+def test_a_floor_that_is_lowered_is_a_warning() -> None:
+    wire = tenant()
+    lowered = {"type": "FloorLowered", "status": "True", "reason": "FloorLowered", "message": "pool pool-0: one down"}
+    wire["status"]["conditions"].append(lowered | {"lastTransitionTime": NOON})
+    assert standing(wire, stateful_set()).warnings == ("pool pool-0: one down",)
 
 
 def test_limits_that_cannot_be_had_break_no_screen() -> None:
@@ -197,7 +222,7 @@ def test_the_end_counts_servers() -> None:
 def test_a_screen_of_80_columns() -> None:
     whole = observed(
         UPDATING,
-        stateful_set(current="old", updated=2, ready=3, partition=2),
+        stateful_set(current="old", updated=2, ready=3, strategy="OnDelete"),
         server(0, "old", age=4_000),
         server(1, "old", age=4_000),
         server(2, "new", ready=False, age=4),
@@ -216,7 +241,7 @@ def test_a_screen_of_80_columns() -> None:
  … RolloutInProgress   late in 9m40s if nothing gets further
    it says so
 
- ▾ pool-0  Updating  floor 3, partition 2  …/rustfs:1.…  ●○■■  3 of 4 available
+ ▾ pool-0  Updating  floor 3  …/rustfs:1.0.0-beta.10 →…  ●○■■  3 of 4 available
    ○ …pool-0-2  0/1  node-2    4s  runs for 4s, not ready yet
    ■ …pool-0-0  1/1  node-0  1h6m
    ■ …pool-0-1  1/1  node-1  1h6m
@@ -247,7 +272,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] 
         "pause",
         tenant(),
         {"spec": {"rollout": {"paused": True}}},
-        ("nothing is under way; the next change will wait until it is resumed",),
+        ("no rollout is under way; the next one starts when it is resumed",),
     ),
     "resume": ("resume", HELD, {"spec": {"rollout": {"paused": None}}}, ()),
     "restart": ("restart", tenant(), {"metadata": {"annotations": {RESTARTED_AT: NOON}}}, ()),
@@ -255,7 +280,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] 
         "restart",
         HELD,
         {"metadata": {"annotations": {RESTARTED_AT: NOON}}},
-        ("it is paused, so nothing happens before it is resumed",),
+        ("it is paused, so no server is restarted before it is resumed",),
     ),
 }
 

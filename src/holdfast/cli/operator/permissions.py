@@ -53,7 +53,7 @@ def needed(controllers: Iterable[Controller[Any]]) -> frozenset[Permission]:
             found |= _all(resource, _READ)
         for resource in (*controller.owns, *controller.writes):
             found |= _all(resource, _WRITE)
-        if PODS in controller.owns:
+        if PODS in (*controller.owns, *controller.writes):
             # While a node is drained, pods are stopped by eviction.
             found |= _all(PODS, {"create"}, part="eviction")
         for grant in controller.grants:

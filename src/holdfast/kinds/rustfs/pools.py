@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from holdfast.kinds.model import (
     OPEN,
     Count,
+    FloorStatus,
     Label,
     Model,
     OpenObject,
@@ -298,6 +299,7 @@ class PoolStatus(Model):
     updated_replicas: Annotated[Count, api("Pods of the update revision.")] | None = None
     current_revision: Annotated[str, api("The revision that a rollout leaves.")] | None = None
     update_revision: Annotated[str, api("The revision that a rollout reaches.")] | None = None
+    floor: Annotated[FloorStatus, api("How many servers must be ready, how many are, and how many were.")] | None = None
     last_progress_time: (
         Annotated[Time, api("When the running rollout last moved; progressDeadline counts from here.")] | None
     ) = None

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from holdfast.kinds.model import (
     AGE,
+    BudgetPolicy,
     Column,
     Count,
     IntOrPercent,
@@ -96,7 +97,8 @@ class Rollout(Model):
         Annotated[IntOrPercent, api("How many servers of a pool may be replaced at a time; 1 if unset.")] | None
     ) = None
     min_available: Annotated[IntOrPercent, api("How many servers of a pool must stay ready.")] | None = None
-    paused: Annotated[bool, api("Whether rollouts wait.", default=False)] | None = None
+    paused: Annotated[bool, api("Whether rollouts are paused.", default=False)] | None = None
+    disruption_budget: BudgetPolicy | None = None
 
 
 class TenantSpec(Model):

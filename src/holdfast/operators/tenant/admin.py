@@ -1,8 +1,7 @@
-"""RustFS' admin API, as far as pools leave a store: which pools it has, and how their draining goes.
+"""The admin API of RustFS, as far as pools leave a store: its pools, and the drain of each.
 
-`Admin` is what the operator needs of a store; `Store` speaks to one over HTTP.  Everything that can go wrong
-there is an `AdminError`: a code for machines and a sentence without secrets.  This module must not know
-Tenants, nor what is made of an answer.
+`Admin` is the interface that the operator needs; `Store` is its client over HTTP.  Every error is an `AdminError`:
+a code and a sentence without secrets.  This module must not know Tenants.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class AdminError(Exception):
 
 
 class Draining(msgspec.Struct, frozen=True, rename="camel"):
-    """How the draining of a pool goes, or went."""
+    """The drain of a pool."""
 
     start_time: str | None = None
     complete: bool = False
@@ -53,7 +52,7 @@ class Draining(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StorePool(msgspec.Struct, frozen=True, rename="camel"):
-    """A pool as the store knows it: by a number, and by the volumes that it was started with."""
+    """A pool as the store reports it: its number, and the volumes that it was started with."""
 
     id: int
     cmdline: str
@@ -69,18 +68,18 @@ class Unavailable:
 
 
 Survey: TypeAlias = tuple[StorePool, ...] | Unavailable
-"""What a store says of its pools."""
+"""What a store reports of its pools."""
 
 
 class Admin(Protocol):
-    """What is asked of a store; raises `AdminError`."""
+    """The calls to a store; they raise `AdminError`."""
 
     async def pools(self) -> tuple[StorePool, ...]:
-        """All pools; some servers leave out how their draining goes."""
+        """All pools; some servers leave out their drains."""
         ...
 
     async def pool(self, pool: int) -> StorePool:
-        """One pool, with how its draining goes."""
+        """One pool, with its drain."""
         ...
 
     async def start(self, pool: int) -> None: ...
@@ -89,10 +88,10 @@ class Admin(Protocol):
 
 
 Connect: TypeAlias = Callable[[str, Credentials], Admin]
-"""Makes the `Admin` of the store at a URL, for whoever has these credentials."""
+"""Creates the `Admin` of the store at a URL, with these credentials."""
 
 Send: TypeAlias = Callable[[str, Request], Awaitable[Response]]
-"""Carries one request to a URL; raises `AdminError` where no answer comes."""
+"""Sends one request to a URL; raises `AdminError` where no answer comes."""
 
 
 _pools: Final = msgspec.json.Decoder(tuple[StorePool, ...])
@@ -100,7 +99,7 @@ _pool: Final = msgspec.json.Decoder(StorePool)
 
 
 class Store:
-    """A store, spoken to with signed requests."""
+    """The client of a store, which signs its requests."""
 
     def __init__(self, url: str, credentials: Credentials, *, send: Send, now: Callable[[], datetime]) -> None:
         self._url = url.rstrip("/")
@@ -126,7 +125,7 @@ class Store:
         headers = signed(plain, self._credentials, host=urlsplit(self._url).netloc, now=self._now())
         response = await self._send(self._url, Request(method, plain.path, query, headers))
         if response.status in (401, 403):
-            raise AdminError("RustfsAccessDenied", f"the store refuses our credentials ({response.status})")
+            raise AdminError("RustfsAccessDenied", f"the store refuses the root credentials ({response.status})")
         if response.status >= 300:
             raise AdminError("RustfsAdminFailed", f"{method} {path} was answered with {response.status}")
         return response.body
@@ -136,11 +135,11 @@ def _decoded(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
         return decoder.decode(body)
     except msgspec.MsgspecError as error:
-        raise AdminError("RustfsAdminFailed", f"the store's answer is not understood: {error}") from error
+        raise AdminError("RustfsAdminFailed", f"the answer of the store cannot be read: {error}") from error
 
 
 async def send_over_http(url: str, request: Request) -> Response:
-    """One request on a connection of its own: stores are asked rarely."""
+    """Send one request on a connection of its own: stores are asked rarely."""
     try:
         async with (
             aiohttp.ClientSession(timeout=_TIMEOUT) as session,

@@ -1,43 +1,57 @@
-"""The operator of Tenants: object stores whose pools are StatefulSets, rolled out one server at a time."""
+"""The controller of Tenants: what it watches, writes and runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
-from holdfast.client.resources import NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS
+from holdfast.client.objects import Object
+from holdfast.client.resources import BUDGETS, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS
+from holdfast.meta.objects import Key
 from holdfast.operators.tenant import admin
 from holdfast.operators.tenant.admin import Connect
 from holdfast.operators.tenant.decide import act, decide, explain, survey
-from holdfast.operators.tenant.observe import INDEXES, TENANTS, in_the_way, mentioned, observe, on_node, tenant_of
-from holdfast.operators.tenant.settings import DEFAULTS, Settings
-from holdfast.runtime.controllers import Controller, Watch
-
-__all__ = ["CONTROLLERS", "Settings", "controllers"]
+from holdfast.operators.tenant.observe import REFERENCES, TENANTS, observe, tenant_of
+from holdfast.operators.tenant.render import DEFAULTS, Settings
+from holdfast.runtime.controllers import Controller, View, Watch
+from holdfast.runtime.disruption import PODS_BY_NODE, in_namespace_of_budget, on_changed_node
+from holdfast.runtime.status import Invalid
 
 OWNED: Final = (SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS)
 
 
+def _by_label(obj: Object, view: View) -> Iterable[Key]:
+    """The Tenant of a server or of a budget."""
+    found = tenant_of(obj)
+    return () if found is None else (found,)
+
+
 def controllers(settings: Settings = DEFAULTS, *, connect: Connect = admin.connect) -> tuple[Controller[Any], ...]:
-    """The operator, with the settings of an installation and the way to its stores."""
+    """The controllers, with the settings of an installation and the way to reach its stores."""
     return (
         Controller(
             name="tenant",
             resource=TENANTS,
             owns=OWNED,
             watches=(
-                Watch(resource=PODS, keys=tenant_of),
-                Watch(resource=SECRETS, keys=mentioned),
-                Watch(resource=NODES, keys=on_node),
-                *(Watch(resource=each, keys=in_the_way) for each in OWNED),
+                Watch(resource=PODS, keys=_by_label),
+                Watch(resource=BUDGETS, keys=_by_label),
+                *REFERENCES.watches(SECRETS, *OWNED),
+                on_changed_node(TENANTS, owner=tenant_of, cordoned_only=False),
+                in_namespace_of_budget(TENANTS),
             ),
-            writes=(PODS,),
-            indexes=INDEXES,
+            writes=(PODS, BUDGETS),
+            indexes=(REFERENCES.index, PODS_BY_NODE),
             observe=observe,
             decide=partial(decide, settings=settings),
             survey=partial(survey, settings=settings, connect=connect),
             act=partial(act, settings=settings, connect=connect),
             explain=partial(explain, settings=settings),
+            invalid=Invalid(
+                conditions={"Ready": False, "Reconciling": False, "Degraded": True, "SpecValid": False},
+                fields={"currentState": "Blocked"},
+            ),
         ),
     )
 

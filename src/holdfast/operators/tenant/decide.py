@@ -1,8 +1,8 @@
-"""What is done for a Tenant next: what is made, what is rolled out, what leaves, and what is said of it.
+"""What is done for a Tenant next: objects, rollouts, pools that leave, and its status.
 
-Findings come first: while there is one, nothing is touched.  Then pools that leave are followed (`lifecycle`),
-pools that stay are rolled out (`rolling`), and servers that are stuck on dead nodes are let go (`stranded`).
-This module only puts the answers together; `survey` and `act` are the two places where a store is spoken to.
+Findings come first: while there is one, nothing is changed.  Then the pools that leave are followed (`lifecycle`),
+the others are rolled out (`rolling`), and servers on nodes that are down are deleted (`down_nodes`).  `survey` and
+`act` are the two functions that speak to a store.
 """
 
 from __future__ import annotations
@@ -12,105 +12,137 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from holdfast.kernel.children import PRUNE, Desired
+from holdfast.client.resources import BUDGETS
+from holdfast.kernel import floors
+from holdfast.kernel.children import PRUNE, Desired, differences
+from holdfast.kernel.floors import FLOOR_LOWERED, Floor
+from holdfast.kernel.limits import Limits
 from holdfast.kernel.outcomes import Again, Failure, soonest
-from holdfast.kinds.rustfs.pools import Pool
-from holdfast.operators.tenant import containers, lifecycle, names, render, rolling, stranded
+from holdfast.kinds.rustfs.pools import Pool, PoolLifecycleState
+from holdfast.operators.tenant import down_nodes, lifecycle, names, render, rolling
 from holdfast.operators.tenant.admin import AdminError, Connect, StorePool, Survey, Unavailable
-from holdfast.operators.tenant.containers import STORE_PORT
-from holdfast.operators.tenant.lifecycle import POLL, Call, Verb
+from holdfast.operators.tenant.lifecycle import POLL, Call, Lifecycle, Verb
 from holdfast.operators.tenant.observe import World
-from holdfast.operators.tenant.reasons import Why
-from holdfast.operators.tenant.settings import Settings
+from holdfast.operators.tenant.reasons import TenantReason
+from holdfast.operators.tenant.render import STORE_PORT, Settings
 from holdfast.operators.tenant.signing import Credentials
-from holdfast.operators.tenant.status import report
-from holdfast.operators.tenant.summaries import Facts
-from holdfast.operators.tenant.validate import credentials, findings
-from holdfast.runtime.decisions import Decision, Notice, Write
+from holdfast.operators.tenant.status import Facts, floor_before, floor_verdicts, report
+from holdfast.operators.tenant.validate import credentials, findings, limits, rollout_of
+from holdfast.runtime.decisions import Decision, Delete, Notice, Write
+from holdfast.runtime.disruption import budget_writes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantDecision(Decision):
-    """What one pass wants, of the API and of the store."""
+    """What one pass does through the API, and the calls to the store."""
 
     calls: tuple[Call, ...] = ()
 
 
 def decide(world: World, now: datetime, *, settings: Settings) -> TenantDecision:
-    """What to write, what to ask of the store, and what to say."""
+    """What to write, what to ask of the store, and the status."""
     facts = _facts(world, settings, now=now)
-    status, news = report(facts, now)
+    status, changes = report(facts, now)
     if facts.findings:
-        return TenantDecision(status=status, notices=news)
-    clearance = stranded.clear(world.tenant.spec.pod_deletion_policy_when_node_is_down, world.stranded, now=now)
-    left = tuple(lifecycle.removed(world))
+        return TenantDecision(status=status, notices=changes)
+    forced = down_nodes.deletions(world.tenant.spec.pod_deletion_policy_when_node_is_down, world.on_down_nodes, now=now)
+    removed = tuple(lifecycle.removed(world))
     followed, rolled = facts.lifecycles.values(), facts.rollings.values()
     writes: tuple[Write, ...] = (
+        *_budgets(world, facts),
         *(each.removal for each in followed if each.removal is not None),
-        *(removal for removal, _ in left),
+        *(removal for removal, _ in removed),
         *(stop for each in rolled for stop in each.stops),
-        *clearance.writes,
+        *forced.writes,
+    )
+    notices = (
+        *_started(world, facts, settings),
+        *(notice for each in followed for notice in each.notices),
+        *(notice for _, notice in removed),
+        *forced.notices,
+        *changes,
     )
     return TenantDecision(
         children=_children(world, facts, settings),
         writes=writes,
         calls=tuple(each.call for each in followed if each.call is not None),
         status=status,
-        notices=(
-            *_deeds(world, facts, settings),
-            *(notice for each in followed for notice in each.notices),
-            *(notice for _, notice in left),
-            *clearance.notices,
-            *news,
-        ),
-        outcome=soonest((*(each.outcome for each in followed), *(each.outcome for each in rolled), clearance.outcome)),
+        notices=tuple(dict.fromkeys(notices)),
+        outcome=soonest((*(each.outcome for each in followed), *(each.outcome for each in rolled), forced.outcome)),
     )
 
 
 def explain(world: World, failure: Failure, now: datetime, *, settings: Settings) -> dict[str, Any]:
-    """What is said when it could not be carried out."""
+    """The status of a pass whose decision could not be carried out."""
     status, _ = report(replace(_facts(world, settings, now=now), failure=failure), now)
     return status
 
 
 def _facts(world: World, settings: Settings, *, now: datetime) -> Facts:
     found = findings(world, settings)
-    if any(each.reason is Why.INVALID_ROLLOUT for each in found):
-        return Facts(world=world, findings=found, lifecycles=lifecycle.carried(world), rollings={})
-    volumes = containers.volumes(world.tenant, namespace=world.namespace, settings=settings)
+    if any(each.reason is TenantReason.INVALID_ROLLOUT for each in found):
+        return Facts(world=world, findings=found, lifecycles=lifecycle.carried(world))
+    volumes = render.volumes(world.tenant, namespace=world.namespace, settings=settings)
     lifecycles = lifecycle.carried(world) if found else lifecycle.follow(world, volumes, now=now)
     staying = {pool.name: pool for pool in world.tenant.spec.pools if lifecycles[pool.name].active}
-    rollings = rolling.roll(world, staying, renewed=_renewed(world, staying.values(), settings), now=now)
-    return Facts(world=world, findings=found, lifecycles=lifecycles, rollings=rollings)
+    renewed = _renewed(world, staying.values(), settings)
+    return Facts(
+        world=world,
+        findings=found,
+        lifecycles=lifecycles,
+        rollings=rolling.roll(world, staying, renewed=renewed, now=now),
+        floors={
+            pool.name: _floor(world, pool, renewed=pool.name in renewed)
+            for pool in world.tenant.spec.pools
+            if _holds_data(lifecycles[pool.name])
+        },
+    )
+
+
+def _holds_data(followed: Lifecycle) -> bool:
+    return followed.state is not PoolLifecycleState.DECOMMISSIONED
+
+
+def _floor(world: World, pool: Pool, *, renewed: bool) -> tuple[Floor, Limits]:
+    bounds = limits(rollout_of(world.tenant), pool)
+    available = sum(pod.ready and pod.active for pod in rolling.servers(world, pool))
+    before = floor_before(world, pool.name)
+    return floors.observed(before, limits=bounds, available=available, afresh=renewed), bounds
 
 
 def _renewed(world: World, pools: Iterable[Pool], settings: Settings) -> frozenset[str]:
-    """The pools whose template is not the one that was applied last."""
+    """The pools whose StatefulSet has another template than the one that the spec asks for."""
     return frozenset(
         pool.name
         for pool in pools
         if (found := world.sets.get(pool.name)) is not None
-        and found.metadata.annotations.get(render.TEMPLATE) != _template_hash(world, pool, settings)
+        and _is_other(found.metadata.annotations, found.spec.template, _template(world, pool, settings))
     )
 
 
-def _template_hash(world: World, pool: Pool, settings: Settings) -> str:
-    return render.template_hash(render.template(world.tenant, pool, namespace=world.namespace, settings=settings))
+def _template(world: World, pool: Pool, settings: Settings) -> dict[str, Any]:
+    return render.template(world.tenant, pool, namespace=world.namespace, settings=settings)
 
 
-# --- children
+def _is_other(annotations: dict[str, str], applied: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether a template was rendered from another spec, or was edited since it was applied."""
+    rendered = annotations.get(render.TEMPLATE) == render.template_hash(wanted)
+    return not rendered or any(differences(applied, wanted))
+
+
+# --- objects
 
 
 def _children(world: World, facts: Facts, settings: Settings) -> tuple[Desired, ...] | None:
-    """The objects there should be; a StatefulSet is never removed because it is not among them."""
+    """The objects that should exist; a StatefulSet is never deleted because it is not among them."""
     wanted = tuple(_wanted(world, facts, settings))
     kept = {each.ref.key.name for each in wanted}
-    bare = [
+    unprotected = [
         found
         for found in world.sets.values()
         if found.metadata.name not in kept and found.metadata.annotations.get(PRUNE) != "never"
     ]
-    return None if bare else wanted
+    return None if unprotected else wanted
 
 
 def _wanted(world: World, facts: Facts, settings: Settings) -> Iterator[Desired]:
@@ -120,38 +152,62 @@ def _wanted(world: World, facts: Facts, settings: Settings) -> Iterator[Desired]
         yield Desired(render.account(tenant, namespace=namespace), prune=False)
     for service in render.services(tenant, namespace=namespace):
         yield Desired(service)
-    for pool in tenant.spec.pools:
-        told = facts.rollings.get(pool.name)
-        if told is not None and told.strategy is not None:
-            manifest = render.stateful_set(tenant, pool, namespace=namespace, strategy=told.strategy, settings=settings)
-            yield Desired(manifest, prune=False, wave=1)
+    for pool, strategy in _applied(world, facts):
+        manifest = render.stateful_set(tenant, pool, namespace=namespace, strategy=strategy, settings=settings)
+        yield Desired(manifest, prune=False, wave=1)
 
 
-def _deeds(world: World, facts: Facts, settings: Settings) -> Iterator[Notice]:
-    """What is done in this pass, for people who read events."""
+def _applied(world: World, facts: Facts) -> Iterator[tuple[Pool, Any]]:
+    """The pools whose StatefulSet is applied, each with its update strategy."""
     for pool in world.tenant.spec.pools:
-        told = facts.rollings.get(pool.name)
-        if told is None or told.strategy is None:
-            continue
+        rolled = facts.rollings.get(pool.name)
+        if rolled is not None and rolled.strategy is not None:
+            yield pool, rolled.strategy
+
+
+def _started(world: World, facts: Facts, settings: Settings) -> Iterator[Notice]:
+    """Events of what begins with this pass; where a rollout takes a pool below minAvailable, that is announced."""
+    for pool, _ in _applied(world, facts):
         name = names.stateful_set(world.name, pool.name)
         if pool.name not in world.sets:
-            yield Notice(reason="StatefulSetCreated", message=f"Making StatefulSet {name} of {pool.servers} servers")
+            yield Notice(reason="StatefulSetCreated", message=f"Creating StatefulSet {name} of {pool.servers} servers")
         elif pool.name in _renewed(world, (pool,), settings):
             yield Notice(reason="StatefulSetUpdateStarted", message=f"StatefulSet {name} gets a new template")
+            lowered = floor_verdicts(facts).get(FLOOR_LOWERED)
+            if lowered is not None:
+                yield Notice(type="Warning", reason=str(lowered.reason), message=lowered.message)
+
+
+def _budgets(world: World, facts: Facts) -> Iterator[Write]:
+    """A PodDisruptionBudget for each pool that holds data, unless it is Unmanaged or another one selects its pods."""
+    managed = rollout_of(world.tenant).disruption_budget != "Unmanaged"
+    for pool, (_, bounds) in facts.floors.items():
+        yield from budget_writes(
+            world.object,
+            world.budgets.get(pool),
+            name=names.stateful_set(world.name, pool),
+            selector=names.selector(world.name, pool),
+            limits=bounds,
+            wanted=managed and pool not in world.other_budgets,
+        )
+    for pool in sorted(world.budgets.keys() - facts.floors.keys()):
+        budget = world.budgets[pool]
+        if budget.is_controlled_by(world.object.uid) and not budget.deleting:
+            yield Delete(because=f"pool {pool} has been drained", resource=BUDGETS, key=budget.key, uid=budget.uid)
 
 
 # --- the store
 
 
 async def survey(world: World, *, settings: Settings, connect: Connect) -> World:
-    """The world with what the store says of its pools, where that matters."""
+    """The world with what the store reports of its pools, where that is needed."""
     if not lifecycle.needs_survey(world):
         return world
     keys = credentials(world)
     if not isinstance(keys, Credentials):
         message = "the store is asked with the root credentials; name their Secret in spec.credsSecret"
         return replace(world, survey=Unavailable("CredentialsMissing", message))
-    volumes = containers.volumes(world.tenant, namespace=world.namespace, settings=settings)
+    volumes = render.volumes(world.tenant, namespace=world.namespace, settings=settings)
     return replace(world, survey=await _asked(world, keys, set(volumes.values()), settings, connect))
 
 
@@ -173,7 +229,7 @@ def store_url(world: World, settings: Settings) -> str:
 
 
 async def act(world: World, decision: Decision, *, settings: Settings, connect: Connect) -> Decision:
-    """Ask the store for what was decided; what it refuses is said, and asked again."""
+    """Make the calls to the store; one that it refuses is reported and retried."""
     calls = decision.calls if isinstance(decision, TenantDecision) else ()
     keys = credentials(world)
     if not calls or not isinstance(keys, Credentials):
@@ -190,10 +246,11 @@ async def act(world: World, decision: Decision, *, settings: Settings, connect: 
 def _refused(world: World, decision: Decision, call: Call, error: AdminError) -> Decision:
     status = dict(decision.status or {})
     set_name = names.stateful_set(world.name, call.pool)
-    said = {"reason": error.reason, "message": f"it could not be asked to {call.verb}: {error.message}"}
+    message = f"the store refused to {call.verb} the drain: {error.message}"
     status["pools"] = [
-        {**pool, "decommission": {**pool["decommission"], "lastError": said}} if pool["ssName"] == set_name else pool
+        {**pool, "decommission": {**pool["decommission"], "lastError": {"reason": error.reason, "message": message}}}
+        if pool["ssName"] == set_name
+        else pool
         for pool in status["pools"]
     ]
-    again = Again(POLL, "the store is asked again")
-    return replace(decision, status=status, outcome=again)
+    return replace(decision, status=status, outcome=Again(POLL, "the store is asked again"))

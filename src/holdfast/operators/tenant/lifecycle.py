@@ -1,13 +1,13 @@
-"""How pools leave a store: asked for, drained by the store itself, and then removed, never with their volumes.
+"""How pools leave a store: requested by the spec, drained by the store, then deleted without their volumes.
 
-    Active -> Decommissioning -> Decommissioned         the StatefulSet goes, the volumes stay
-                              -> DecommissionCanceled   until the request is taken out of the spec
-                              -> DecommissionFailed     likewise, or until another request is made
+    Active -> Decommissioning -> Decommissioned         the StatefulSet is deleted, the volumes are kept
+                              -> DecommissionCanceled   until the request is removed from the spec
+                              -> DecommissionFailed     likewise, or until a request with another id
 
-That a drain is ours is written down before it is started (`phase: Pending` with the request's id), so that a
-crash in between neither starts it twice nor disowns it.  A result belongs to the request that led to it: only
-another requestId begins anew.  A StatefulSet is removed only if the store still knows the pool by the number
-and the volumes that were written down.  Pure; this module must not know how a store is asked.
+The status records a drain (`phase: Pending` with the id of the request) before the store is asked to start it, so
+that a crash in between neither starts it twice nor loses it.  A result belongs to its request: only another
+requestId starts another drain.  A StatefulSet is deleted only if the store still knows the pool by the recorded
+number and volumes.  Pure.  This module must not know how a store is asked.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from holdfast.operators.tenant.validate import is_drained
 from holdfast.runtime.decisions import Delete, Notice
 
 POLL: Final = timedelta(seconds=30)
-"""How often a store is asked how far it is, and how soon again when it could not be asked."""
+"""How often a store is asked about a drain, and how soon again when it could not be asked."""
 
 
 class Verb(StrEnum):
-    """What is asked of a store."""
+    """A call to a store."""
 
     START = "start"
     CANCEL = "cancel"
@@ -54,7 +54,7 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Something to ask of a store, about the pool that it knows by a number."""
+    """A call to a store about the pool that it knows by a number."""
 
     pool: str
     verb: Verb
@@ -63,7 +63,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
-    """Where a pool stands, and what is to be done about it."""
+    """Where a pool is in its life, and what is done about it."""
 
     state: PoolLifecycleState = PoolLifecycleState.ACTIVE
     status: DecommissionStatus | None = None
@@ -86,7 +86,7 @@ def requests(world: World) -> dict[str, DecommissionRequest]:
 
 
 def needs_survey(world: World) -> bool:
-    """Whether the store has to be asked at all."""
+    """Whether the store must be asked about its pools."""
     wanted = {pool.name for pool in world.tenant.spec.pools}
     left = {pool for pool, before in world.before.items() if _is_over(before.decommission)}
     followed = {pool for pool, before in world.before.items() if before.decommission is not None}
@@ -94,13 +94,13 @@ def needs_survey(world: World) -> bool:
 
 
 def _is_over(status: DecommissionStatus | None) -> bool:
-    """Whether a pool has left, and nothing more is to be asked about it."""
+    """Whether a pool has left, so that the store is not asked about it."""
     cleanup = None if status is None else status.cleanup
     return cleanup is not None and cleanup.state is CleanupState.PVC_RETAINED
 
 
 def follow(world: World, volumes: Mapping[str, str], *, now: datetime) -> dict[str, Lifecycle]:
-    """Where every pool of the spec stands; `volumes` is what the store knows each by."""
+    """Where every pool of the spec is in its life; the store knows each by its `volumes`."""
     asked = requests(world)
     last = _takes_all(world, asked)
     return {
@@ -110,7 +110,7 @@ def follow(world: World, volumes: Mapping[str, str], *, now: datetime) -> dict[s
 
 
 def carried(world: World) -> dict[str, Lifecycle]:
-    """Where every pool stood: what is said while nothing may be done."""
+    """Where every pool was in its life as of the status, while nothing may be done."""
     return {
         pool.name: Lifecycle(state=before.lifecycle_state or PoolLifecycleState.ACTIVE, status=before.decommission)
         if (before := world.before.get(pool.name)) is not None
@@ -120,18 +120,18 @@ def carried(world: World) -> dict[str, Lifecycle]:
 
 
 def endpoint_hash(volumes: str) -> str:
-    """What a pool is known by, as it is kept in a status."""
+    """The volumes of a pool as the status records them."""
     return hashlib.sha256(volumes.encode()).hexdigest()
 
 
 def _takes_all(world: World, asked: Mapping[str, DecommissionRequest]) -> bool:
-    """Whether the requests leave no pool that could take the data."""
+    """Whether no pool would be left that could take the data."""
     live = [pool.name for pool in world.tenant.spec.pools if not is_drained(world, pool.name)]
     return all(name in asked and asked[name].action is DecommissionAction.START for name in live)
 
 
 class _Pool:
-    """One pool, and what there is to judge it by."""
+    """One pool: its request, its recorded status, and its volumes."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class _Pool:
         self.state = (before.lifecycle_state if before is not None else None) or PoolLifecycleState.ACTIVE
         self.before = (before.decommission if before is not None else None) or DecommissionStatus()
 
-    # --- the machine
+    # --- the state machine
 
     def step(self) -> Lifecycle:
         if self.state is PoolLifecycleState.DECOMMISSIONED:
@@ -175,7 +175,7 @@ class _Pool:
         return self.request is not None and self.request.action is DecommissionAction.CANCEL
 
     def _followed(self) -> Lifecycle:
-        """What the store says, and what is asked of it in turn."""
+        """The state of the drain as the store reports it, and the next call."""
         found = self._mapped()
         if isinstance(found, Lifecycle):
             return found
@@ -186,20 +186,18 @@ class _Pool:
             return self._ended(found, info, PoolLifecycleState.DECOMMISSION_CANCELED, DecommissionPhase.CANCELED)
         if info.failed:
             failed = self._ended(found, info, PoolLifecycleState.DECOMMISSION_FAILED, DecommissionPhase.FAILED)
-            return _erring(failed, "RustfsDecommissionFailed", "the store gave up draining the pool")
+            return _erring(failed, "RustfsDecommissionFailed", "the store could not drain the pool")
         if info.complete:
             return self._ended(found, info, PoolLifecycleState.DECOMMISSIONED, DecommissionPhase.COMPLETE)
         if self._canceling:
             return self._running(found, info, Call(self.name, Verb.CANCEL, found.id))
         if self.request is not None and not self._ours(info):
-            message = (
-                "the store was draining the pool already, by somebody else's wish; wait for it, or cancel it there"
-            )
+            message = "the store drains the pool already by another request; wait for it to end, or cancel it there"
             return self._failed("RustfsDecommissionAlreadyRunning", message)
         return self._running(found, info, None)
 
     def _mapped(self) -> StorePool | Lifecycle:
-        """The pool as the store knows it, or where that leaves ours."""
+        """The pool as the store reports it, or the state of ours where it does not."""
         survey = self.world.survey
         if survey is None or isinstance(survey, Unavailable):
             unasked = Unavailable("RustfsAdminUnavailable", "the store could not be asked yet")
@@ -213,18 +211,18 @@ class _Pool:
         return matches[0]
 
     def _ours(self, info: Draining) -> bool:
-        """Whether what the store does is what was asked for here."""
+        """Whether the drain that the store reports was started for the request."""
         if self.request is None or self.request.request_id == self.before.request_id:
             if self.before.phase is not DecommissionPhase.PENDING:
                 return True
-            # Written down and not known to be started: what is older was somebody else's, or an earlier attempt.
+            # Recorded and not known to be started: an older drain is another request's, or an earlier attempt.
             return _since(info, self.before.last_poll_time)
         return _since(info, self.request.requested_at)
 
-    # --- where it leads
+    # --- the next state
 
     def _idle(self, found: StorePool) -> Lifecycle:
-        """The store does nothing about the pool yet."""
+        """The store does not drain the pool."""
         if self.request is None or self._canceling:
             return ACTIVE
         pending = self.before.request_id == self.request.request_id and self.before.phase is DecommissionPhase.PENDING
@@ -235,7 +233,7 @@ class _Pool:
             last_poll_time=self.before.last_poll_time if noted else times.format(self.now),
             **self._identity(found),
         )
-        soon = Again(timedelta(seconds=1), f"pool {self.name} is about to be drained")
+        soon = Again(timedelta(seconds=1), f"the drain of pool {self.name} is about to start")
         return Lifecycle(
             state=PoolLifecycleState.DECOMMISSIONING,
             status=status,
@@ -261,7 +259,7 @@ class _Pool:
         return Lifecycle(state=state, status=status)
 
     def _pending(self, reason: str, message: str) -> Lifecycle:
-        """The store cannot be asked now: what is known stays, and is asked for again."""
+        """The store cannot be asked now: the recorded status is kept, and the store is asked again."""
         request_id = self.request.request_id if self.request is not None else self.before.request_id
         running = self.before.phase is DecommissionPhase.RUNNING
         status = msgspec.structs.replace(
@@ -282,7 +280,7 @@ class _Pool:
         return _erring(Lifecycle(state=PoolLifecycleState.DECOMMISSION_FAILED, status=status), reason, message)
 
     def _polled(self, found: StorePool, info: Draining, phase: DecommissionPhase) -> DecommissionStatus:
-        """What the store said, told again only after a while, or when it is something else."""
+        """The report of the store; it is recorded again only after `POLL`, or when the phase changes."""
         request_id = self.request.request_id if self.request is not None else self.before.request_id
         if self.before.phase is phase and self.before.request_id == request_id and self.before.last_error is None:
             polled = self.before.last_poll_time
@@ -303,19 +301,19 @@ class _Pool:
         )
 
     def _identity(self, found: StorePool) -> dict[str, Any]:
-        """What the store knows the pool by; what a drain began with is not overwritten."""
+        """The number and the volumes of the pool; the number that a drain began with is kept."""
         kept = self.before.rustfs_pool_id if self.before.phase is DecommissionPhase.RUNNING else None
         return {"rustfs_pool_id": kept or str(found.id), "endpoint_set_hash": endpoint_hash(self.volumes)}
 
     def _known(self, found: StorePool) -> bool:
-        """Whether the store still knows the pool by what was written down."""
+        """Whether the store still knows the pool by the recorded number and volumes."""
         before = self.before
         return before.rustfs_pool_id == str(found.id) and before.endpoint_set_hash == endpoint_hash(self.volumes)
 
     # --- after the drain
 
     def _cleaned_up(self) -> Lifecycle:
-        """The StatefulSet goes, if the store confirms once more whose it is; its volumes stay."""
+        """Delete the StatefulSet once the store has confirmed the pool again; its volumes are kept."""
         cleanup = self.before.cleanup or DecommissionCleanup(state=CleanupState.PENDING)
         held = self.world.sets.get(self.name)
         if held is None:
@@ -328,7 +326,7 @@ class _Pool:
             return self._drained(cleanup, error=error, outcome=Again(POLL, "the store is asked again"))
         if not self._known(found):
             message = (
-                f"the store calls the pool {found.id} now; its StatefulSet is not removed before that is cleared up"
+                f"the store has another number for the pool now, {found.id}; its StatefulSet is kept until they agree"
             )
             error = DecommissionError(reason="RustfsPoolIdentityChanged", message=message)
             return self._drained(cleanup, error=error, outcome=Again(POLL, "the store is asked again"))
@@ -342,7 +340,7 @@ class _Pool:
         retained = DecommissionCleanup(
             state=CleanupState.PVC_RETAINED, stateful_set_deleted_at=moment, pvc_retention_policy="Retain"
         )
-        message = f"The servers of pool {self.name} are gone; its volumes are kept"
+        message = f"The servers of pool {self.name} are deleted; its volumes are kept"
         return self._drained(retained, notices=(Notice(reason="PvcRetained", message=message),))
 
     def _drained(
@@ -373,7 +371,7 @@ def _since(info: Draining, moment: str | None) -> bool:
 
 
 def _erring(lifecycle: Lifecycle, reason: str, message: str) -> Lifecycle:
-    assert lifecycle.status is not None, "whoever fails has said at what"
+    assert lifecycle.status is not None, "a lifecycle that fails has a status"
     status = msgspec.structs.replace(lifecycle.status, last_error=DecommissionError(reason=reason, message=message))
     return Lifecycle(state=lifecycle.state, status=status, outcome=lifecycle.outcome)
 
@@ -395,10 +393,10 @@ def _removal(world: World, pool: str) -> Delete | None:
 
 
 def removed(world: World) -> Iterator[tuple[Delete, Notice]]:
-    """What is left of pools that were drained and have been taken out of the spec."""
+    """The StatefulSets of pools that were drained and removed from the spec."""
     wanted = {pool.name for pool in world.tenant.spec.pools}
     for pool in sorted(world.sets.keys() - wanted):
         removal = _removal(world, pool) if is_drained(world, pool) else None
         if removal is not None:
-            message = f"Pool {pool} has left the store; its volumes are kept"
+            message = f"Pool {pool} is removed; its volumes are kept"
             yield removal, Notice(reason="PoolRemoved", message=message)

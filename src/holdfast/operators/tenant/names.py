@@ -1,6 +1,6 @@
-"""What the objects of a Tenant are called, and how they are found.
+"""The names and labels of the objects of a Tenant.
 
-Names and labels are part of the API: what runs today is found by them tomorrow.
+They are part of the API: objects that exist are found by them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MANAGED_BY: Final = "rustfs-operator"
 
 
 def labels(tenant: str) -> dict[str, str]:
-    """The labels of everything that is made for a Tenant."""
+    """The labels of every object that is created for a Tenant."""
     return {
         "app.kubernetes.io/name": "rustfs",
         "app.kubernetes.io/instance": tenant,
@@ -25,7 +25,7 @@ def labels(tenant: str) -> dict[str, str]:
 
 
 def pool_labels(tenant: str, pool: str) -> dict[str, str]:
-    """The labels of what is made for one pool."""
+    """The labels of every object that is created for one pool."""
     return labels(tenant) | {POOL: pool, "app.kubernetes.io/component": "storage"}
 
 
@@ -39,12 +39,12 @@ def stateful_set(tenant: str, pool: str) -> str:
 
 
 def account(tenant: str) -> str:
-    """The ServiceAccount that is made where the Tenant names none."""
+    """The ServiceAccount that is created where the Tenant names none."""
     return f"{tenant}-sa"
 
 
 def store(tenant: str) -> str:
-    """The Service that speaks S3."""
+    """The Service of the S3 API."""
     return f"{tenant}-io"
 
 
@@ -53,5 +53,5 @@ def console(tenant: str) -> str:
 
 
 def headless(tenant: str) -> str:
-    """The Service by which servers find each other."""
+    """The headless Service with the DNS names of the servers."""
     return f"{tenant}-hl"

@@ -1,6 +1,6 @@
-"""The world of one Tenant: the StatefulSets of its pools, their pods, and what else has a say.
+"""The world of one Tenant: the StatefulSets of its pools, their pods, and what else is decided by.
 
-`observe` reads and judges nothing.  What the store itself says (`admin`) is asked later, by `survey`.
+`observe` reads and does not judge.  The store itself (`admin`) is asked later, by `survey`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,36 @@ import msgspec
 
 from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
-from holdfast.client.resources import NODES, PODS, SECRETS, SERVICE_ACCOUNTS, STATEFUL_SETS, Resource
+from holdfast.client.resources import (
+    BUDGETS,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from holdfast.kernel import pod_problems
+from holdfast.kernel.pod_problems import ReportedPod
 from holdfast.kinds.rustfs import KINDS, Tenant
 from holdfast.kinds.rustfs.pools import PoolStatus
 from holdfast.kinds.rustfs.tenants import PodDeletionPolicy
+from holdfast.meta.nodes import Node
 from holdfast.meta.objects import Key
 from holdfast.operators.tenant import names
 from holdfast.operators.tenant.admin import Survey
+from holdfast.operators.tenant.down_nodes import PodOnDownNode
 from holdfast.operators.tenant.pools import StatefulSet
-from holdfast.operators.tenant.stranded import Node, Stranded
-from holdfast.runtime.controllers import Index, View
+from holdfast.runtime import disruption
+from holdfast.runtime.controllers import View
+from holdfast.runtime.references import References
 
 TENANTS: Final = Resource.of(KINDS[0])
 
 
 class Sealed:
-    """The content of a Secret, which does not show itself."""
+    """The content of a Secret, which is not shown when it is printed."""
 
     __slots__ = ("_data",)
 
@@ -47,23 +61,31 @@ class Sealed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """
-    object    the Tenant as it came
-    tenant    the same, typed
-    sets      the StatefulSets of its pools, also of pools that the spec no longer has, by name of the pool
-    pods      the servers, by name of the pool
-    account   whether a ServiceAccount of the name of ours exists that is not ours
-    secrets   the Secrets that the Tenant refers to, by name; those that do not exist are missing
-    stranded  servers that are to go and cannot, because their node is down
-    survey    what the store says of its pools, if it was asked
+    object           the Tenant as it came
+    tenant           the same, typed
+    sets             the StatefulSets of its pools, also of pools that the spec no longer has, by name of the pool
+    pods             the servers, by name of the pool
+    not_ready        those that are not ready, as they were reported, by name of the pool
+    foreign_account  whether a ServiceAccount of the name of ours exists that is not ours
+    secrets          the Secrets that the Tenant refers to, by name; those that do not exist are missing
+    budgets          the PodDisruptionBudgets of its pools by name of the pool, or others of their names
+    other_budgets    the pools whose servers a budget selects that is not ours
+    cordoned         the nodes of its servers that are cordoned
+    on_down_nodes    servers that are being deleted on a node that is down
+    survey           what the store reports of its pools, if it was asked
     """
 
     object: Object
     tenant: Tenant
     sets: Mapping[str, StatefulSet] = field(default_factory=dict)
     pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
+    not_ready: Mapping[str, tuple[ReportedPod, ...]] = field(default_factory=dict)
     foreign_account: bool = False
     secrets: Mapping[str, Sealed] = field(default_factory=dict)
-    stranded: tuple[Stranded, ...] = ()
+    budgets: Mapping[str, Object] = field(default_factory=dict)
+    other_budgets: frozenset[str] = frozenset()
+    cordoned: frozenset[str] = frozenset()
+    on_down_nodes: tuple[PodOnDownNode, ...] = ()
     survey: Survey | None = None
 
     @property
@@ -76,7 +98,7 @@ class World:
 
     @property
     def before(self) -> Mapping[str, PoolStatus]:
-        """What was last said of each pool, by its name."""
+        """What the status has of each pool, by its name."""
         status = self.tenant.status
         if status is None:
             return {}
@@ -85,7 +107,7 @@ class World:
 
 
 def observe(view: View, key: Key) -> World | None:
-    """The world of a Tenant; None when it is gone, or going: then what it owns goes with it, but for its volumes."""
+    """The world of a Tenant; None when it is gone or being deleted: its owned objects are collected, volumes stay."""
     obj = view.get(TENANTS, key)
     if obj is None or obj.deleting:
         return None
@@ -93,22 +115,47 @@ def observe(view: View, key: Key) -> World | None:
     sets = {
         each.meta.labels.get(names.POOL, ""): each
         for each in view.owned(STATEFUL_SETS, obj.uid)
-        if each.controller is not None and each.controller.uid == obj.uid
+        if each.is_controlled_by(obj.uid)
     }
-    pods = {pool: view.owned(PODS, found.uid) for pool, found in sets.items()}
+    found = {pool: view.owned(PODS, each.uid) for pool, each in sets.items()}
+    pods = {pool: tuple(map(Pod.of, each)) for pool, each in found.items()}
+    account = view.get(SERVICE_ACCOUNTS, Key(key.namespace, names.account(key.name)))
     return World(
         object=obj,
         tenant=tenant,
-        sets={pool: found.decode(StatefulSet) for pool, found in sets.items()},
-        pods={pool: tuple(map(Pod.of, found)) for pool, found in pods.items()},
-        foreign_account=_foreign(view.get(SERVICE_ACCOUNTS, Key(key.namespace, names.account(key.name))), obj),
+        sets={pool: each.decode(StatefulSet) for pool, each in sets.items()},
+        pods=pods,
+        not_ready={
+            pool: tuple(pod_problems.decode(each.raw) for each in objects if not Pod.of(each).ready)
+            for pool, objects in found.items()
+        },
+        foreign_account=account is not None and not account.is_controlled_by(obj.uid),
         secrets=dict(_secrets(view, obj, tenant)),
-        stranded=tuple(_stranded(view, tenant, (pod for found in pods.values() for pod in found))),
+        budgets=_budgets(view, obj, tenant),
+        other_budgets=frozenset(
+            pool.name
+            for pool in tenant.spec.pools
+            if disruption.foreign_budgets(
+                view,
+                obj,
+                (
+                    names.pool_labels(key.name, pool.name),
+                    *(each.metadata.labels for each in pods.get(pool.name, ())),
+                ),
+            )
+        ),
+        cordoned=disruption.cordoned(view, (pod.spec.node_name for each in pods.values() for pod in each)),
+        on_down_nodes=tuple(_on_down_nodes(view, tenant, (pod for each in found.values() for pod in each))),
     )
 
 
-def _foreign(account: Object | None, owner: Object) -> bool:
-    return account is not None and (account.controller is None or account.controller.uid != owner.uid)
+def _budgets(view: View, owner: Object, tenant: Tenant) -> dict[str, Object]:
+    owned = {each.meta.labels.get(names.POOL, ""): each for each in view.owned(BUDGETS, owner.uid)}
+    named = {
+        pool.name: disruption.own_budget(view, owner, names.stateful_set(owner.key.name, pool.name))
+        for pool in tenant.spec.pools
+    }
+    return owned | {pool: each for pool, each in named.items() if each is not None}
 
 
 class _Secret(msgspec.Struct, frozen=True):
@@ -134,69 +181,35 @@ def _secret_names(tenant: Tenant) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.name for each in references if each is not None))
 
 
-def _stranded(view: View, tenant: Tenant, pods: Iterable[Object]) -> Iterator[Stranded]:
-    policy = tenant.spec.pod_deletion_policy_when_node_is_down
-    if policy is None or policy is PodDeletionPolicy.DO_NOTHING:
+def _on_down_nodes(view: View, tenant: Tenant, pods: Iterable[Object]) -> Iterator[PodOnDownNode]:
+    if tenant.spec.pod_deletion_policy_when_node_is_down in (None, PodDeletionPolicy.DO_NOTHING):
         return
     for pod in pods:
         if not pod.deleting:
             continue
-        stranded = pod.decode(Stranded)
-        node = view.get(NODES, Key("", stranded.spec.node_name)) if stranded.spec.node_name else None
-        found = msgspec.structs.replace(stranded, node=None if node is None else node.decode(Node))
-        if stranded.spec.node_name and (found.node is None or not found.node.ready):
-            yield found
+        read = pod.decode(PodOnDownNode)
+        found = view.get(NODES, Key("", read.spec.node_name)) if read.spec.node_name else None
+        node = None if found is None else found.decode(Node)
+        if read.spec.node_name and (node is None or not node.ready):
+            yield msgspec.structs.replace(read, node=node)
 
 
-# --- whose world changes when something else does
+# --- which Tenants are reconciled when another object changes
 
 
-def _mentions(obj: Object) -> Iterable[str]:
-    """The Secrets that a Tenant refers to."""
-    return (f"{obj.key.namespace}/{name}" for name in _secret_names(obj.decode(Tenant)))
-
-
-def mentioned(obj: Object, view: View) -> Iterable[Key]:
-    """The Tenants that refer to a Secret."""
-    return [tenant.key for tenant in view.indexed(TENANTS, "mentions", str(obj.key))]
-
-
-def _names_needed(obj: Object) -> Iterable[str]:
-    """The names of what a Tenant makes."""
+def _mentions(obj: Object) -> Iterator[tuple[Resource, str]]:
+    """The Secrets that a Tenant refers to, and the names of the objects that are created for it."""
     name, tenant = obj.key.name, obj.decode(Tenant)
-    needed = [f"ServiceAccount/{names.account(name)}"]
-    needed += [f"Service/{each}" for each in (names.store(name), names.console(name), names.headless(name))]
-    needed += [f"StatefulSet/{names.stateful_set(name, pool.name)}" for pool in tenant.spec.pools]
-    return (f"{obj.key.namespace}/{each}" for each in needed)
+    yield from ((SECRETS, each) for each in _secret_names(tenant))
+    yield SERVICE_ACCOUNTS, names.account(name)
+    yield from ((SERVICES, each) for each in (names.store(name), names.console(name), names.headless(name)))
+    yield from ((STATEFUL_SETS, names.stateful_set(name, pool.name)) for pool in tenant.spec.pools)
 
 
-def in_the_way(obj: Object, view: View) -> Iterable[Key]:
-    """The Tenants that need the name of an object, whoever it belongs to."""
-    name = f"{obj.key.namespace}/{obj.resource.kind}/{obj.key.name}"
-    return [tenant.key for tenant in view.indexed(TENANTS, "names", name)]
+REFERENCES: Final = References(TENANTS, _mentions)
 
 
-def tenant_of(obj: Object, view: View) -> Iterable[Key]:
-    """The Tenant of a server."""
+def tenant_of(obj: Object) -> Key | None:
+    """The Tenant that the labels of a server or of another object name."""
     name = obj.meta.labels.get(names.TENANT)
-    return () if name is None else (Key(obj.meta.namespace, name),)
-
-
-def _node_of(obj: Object) -> Iterable[str]:
-    if names.TENANT not in obj.meta.labels:
-        return ()
-    node = Pod.of(obj).spec.node_name
-    return (node,) if node else ()
-
-
-def on_node(obj: Object, view: View) -> Iterable[Key]:
-    """The Tenants that have servers on a node."""
-    pods = view.indexed(PODS, "tenant-node", obj.key.name)
-    return {Key(pod.meta.namespace, pod.meta.labels[names.TENANT]) for pod in pods}
-
-
-INDEXES: Final = (
-    Index(resource=TENANTS, name="mentions", values=_mentions),
-    Index(resource=TENANTS, name="names", values=_names_needed),
-    Index(resource=PODS, name="tenant-node", values=_node_of),
-)
+    return None if name is None else Key(obj.meta.namespace, name)

@@ -1,14 +1,14 @@
-"""How one pool is doing: its state, from what its StatefulSet reports, and nothing else.
+"""The state of one pool, from what its StatefulSet reports.
 
-    NotCreated       there is no StatefulSet, or it wants no pods
-    Created          it exists, and its controller has not reported on it yet
-    Updating         the report is of an older generation, names two revisions, or lacks updated pods
-    RolloutFailed    the same, for longer than the pool's progress deadline without getting further
+    NotCreated       there is no StatefulSet, or it has no replicas
+    Created          it exists, and its controller has written no status yet
+    Updating         its status is of an older generation, has two revisions, or too few updated pods
+    RolloutFailed    the same, for longer than the pool's progress deadline without progress
     RolloutComplete  all pods are ready and updated
-    Degraded         no rollout runs, and some pods are not ready
-    Initialized      more pods are ready or updated than are wanted, as while it shrinks
+    Degraded         no rollout is under way, and some pods are not ready
+    Initialized      more pods are ready or updated than desired, as while it scales down
 
-Pure.  This module must not know who rolls out, nor what the Tenant as a whole says.
+Pure.  This module must not know how pools are rolled out, nor the status of the Tenant.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.objects import Meta
+from holdfast.client.pods import Pod
 from holdfast.kernel.phases import Transitions
 from holdfast.kinds.rustfs.pools import PoolState
 
@@ -50,18 +51,27 @@ TRANSITIONS: Final = Transitions(
 
 
 SERVERS: Final = "holdfast.dev/servers"
-"""The annotation with the number of servers that a StatefulSet was made with."""
+"""The annotation with the number of servers that a StatefulSet was created with."""
+
+ON_DELETE: Final = "OnDelete"
+"""The update strategy with which the controller of a StatefulSet replaces no pod by itself."""
+
+UNDER_WAY: Final = frozenset({PoolState.UPDATING, PoolState.ROLLOUT_FAILED})
+"""The states in which a rollout is not complete."""
+
+REVISION: Final = "controller-revision-hash"
+
+
+def revision_of(pod: Pod) -> str:
+    """The revision of the StatefulSet that a pod was created from."""
+    return pod.metadata.labels.get(REVISION, "")
+
 
 # --- what is read of a StatefulSet
 
 
-class RollingUpdate(msgspec.Struct, frozen=True):
-    partition: int = 0
-
-
-class UpdateStrategy(msgspec.Struct, frozen=True, rename="camel"):
+class UpdateStrategy(msgspec.Struct, frozen=True):
     type: str = "RollingUpdate"
-    rolling_update: RollingUpdate = RollingUpdate()
 
 
 class SetSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,6 +80,7 @@ class SetSpec(msgspec.Struct, frozen=True, rename="camel"):
     pod_management_policy: str = "OrderedReady"
     selector: dict[str, Any] = {}
     update_strategy: UpdateStrategy = UpdateStrategy()
+    template: dict[str, Any] = {}
     volume_claim_templates: list[dict[str, Any]] = []
 
 
@@ -84,7 +95,7 @@ class SetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StatefulSet(msgspec.Struct, frozen=True):
-    """What is read of a pool's StatefulSet."""
+    """The StatefulSet of a pool, as far as it is read."""
 
     metadata: Meta = Meta()
     spec: SetSpec = SetSpec()
@@ -96,18 +107,18 @@ class StatefulSet(msgspec.Struct, frozen=True):
 
     @property
     def servers(self) -> int:
-        """How many it was made with, whatever somebody scaled it to since."""
+        """How many it was created with, however it was scaled since."""
         applied = self.metadata.annotations.get(SERVERS, "")
         return int(applied) if applied.isdigit() else self.desired
 
     @property
     def reported(self) -> bool:
-        """Its controller has said anything at all."""
+        """Its controller has written a status."""
         return self.status.observed_generation > 0
 
     @property
-    def current(self) -> bool:
-        """Its controller speaks of what is asked for now."""
+    def observed(self) -> bool:
+        """Its controller has observed the spec that it has now."""
         return self.reported and self.status.observed_generation >= self.metadata.generation
 
 
@@ -125,8 +136,8 @@ def state_of(found: StatefulSet | None, *, overdue: bool = False) -> PoolState:
 
 
 def _stale(found: StatefulSet) -> bool:
-    """Whether its counts cannot be taken for those of one revision, the one that is wanted now."""
-    return not found.current or found.status.current_revision != found.status.update_revision
+    """Whether its counts are not those of one revision, the update revision."""
+    return not found.observed or found.status.current_revision != found.status.update_revision
 
 
 def _counted(found: StatefulSet) -> PoolState:

@@ -1,7 +1,7 @@
-"""Who the servers of a pool run as, what their containers may do, and whether their image stands it.
+"""The security contexts of servers, and whether their image runs under them.
 
-What is said of a pool wins over what is said of its Tenant, and that over ours, field by field.  An explicit
-pair of empty contexts leaves everything to the platform, which then decides for itself.  Pure.
+Fields of a pool override those of its Tenant, which override the defaults below.  An explicit pair of empty
+contexts leaves everything to the platform.  Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.kinds.rustfs.pools import Pool
 from holdfast.kinds.rustfs.tenants import Tenant
 
 ACKNOWLEDGED: Final = "operator.rustfs.com/runtime-default-image-ack"
-"""The annotation that says of one image, by its exact name, that it runs under the default seccomp profile."""
+"""The annotation that names an image, exactly, as one that runs under the default seccomp profile."""
 
 _POD: Final[Mapping[str, Any]] = {
     "runAsUser": 10001,
@@ -39,13 +39,13 @@ class Contexts:
 
     @property
     def seccomp(self) -> str:
-        """The type of the profile that holds for the containers; empty where the platform decides."""
+        """The type of the seccomp profile of the containers; empty where the platform decides."""
         profile = self.container.get("seccompProfile") or self.pod.get("seccompProfile") or {}
         return str(profile.get("type", ""))
 
 
 def contexts(tenant: Tenant, pool: Pool) -> Contexts:
-    """What holds for the servers of a pool."""
+    """The security contexts of the servers of a pool."""
     made = Contexts(_POD, _CONTAINER)
     asked: dict[str, Any] = {}
     for scope in (tenant.spec, pool):
@@ -56,13 +56,13 @@ def contexts(tenant: Tenant, pool: Pool) -> Contexts:
         made = Contexts({**made.pod, **(pod or {})}, {**made.container, **(container or {})})
         asked |= pod or {}
     if asked.get("runAsUser") == 0 and "runAsNonRoot" not in asked:
-        # Whoever asks for root means it; our default must not contradict.
+        # A spec that asks for root must not be contradicted by a default.
         made = Contexts({**made.pod, "runAsNonRoot": False}, made.container)
     return made
 
 
 def problems(held: Contexts) -> Iterator[str]:
-    """What contradicts itself."""
+    """Fields that contradict each other."""
     user = held.container.get("runAsUser", held.pod.get("runAsUser"))
     if user == 0 and held.container.get("runAsNonRoot", held.pod.get("runAsNonRoot")):
         yield "runAsUser 0 is root, which runAsNonRoot forbids"
@@ -85,7 +85,7 @@ def image_problem(image: str, held: Contexts, *, acknowledged: str = "") -> str 
     official = _OFFICIAL.fullmatch(name) if "@" not in image else None
     release = _TAG.fullmatch(tag) if official else None
     if release is None:
-        return f"nothing is known of image {image} under the default seccomp profile"
+        return f"image {image} is not known to run under the default seccomp profile"
     stage, number = release[1], int(release[2] or 0)
     if stage == "alpha" or (stage == "beta" and number < _FIRST_GOOD_BETA):
         return f"image {image} needs io_uring, which the default seccomp profile forbids"

@@ -1,9 +1,8 @@
-"""AWS Signature Version 4: how a request proves who sends it, without sending the secret.
+"""AWS Signature Version 4: requests that are authenticated without sending the secret.
 
     canonical request -> text to sign (with its time and scope) -> key for that day and scope -> signature
 
-Pure: `now` is an argument.  The same functions sign and verify, so the in-process server of the tests knows a
-wrong signature.  This module must not know what is asked for.
+Pure: `now` is an argument.  This module must not know what is requested.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _SIGNED: Final = ("host", "x-amz-content-sha256", "x-amz-date")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An access key with its secret, which does not show itself."""
+    """An access key with its secret, which is not shown when it is printed."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -57,7 +56,7 @@ def sign(request: Request, headers: Mapping[str, str], *, secret_key: str, stamp
 
 
 def _canonical(request: Request, headers: Mapping[str, str]) -> str:
-    """The request in the one spelling that both sides hash."""
+    """The request in the canonical form that client and server hash."""
     query = sorted((_escaped(name), _escaped(value)) for name, values in request.query.items() for value in values)
     return "\n".join(
         (

@@ -1,52 +1,133 @@
-"""What a Tenant's status says: each pool, the conditions, and one word for all of it.
+"""The status of a Tenant: its pools, its conditions, and `currentState`.
 
-Everything is derived from the facts of one pass.  Each condition has checks of its own, in order, the first of
-which that objects is what it says; `currentState` is derived from the conditions, last.
+Everything is derived from the facts of one pass.  A condition has checks in order, of which the first that objects
+is reported; Ready asks all of them.  `currentState` is derived from the conditions, last.  Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from holdfast.kernel import conditions
-from holdfast.kernel.conditions import Condition, Status, Verdict, evaluate
-from holdfast.kinds.rustfs.pools import PoolStatus
-from holdfast.kinds.rustfs.tenants import TenantStatus
+from holdfast.kernel import floors, pod_problems
+from holdfast.kernel.conditions import Check, Status, Verdict, evaluate
+from holdfast.kernel.floors import FLOOR_HELD, FLOOR_LOWERED, Floor
+from holdfast.kernel.limits import Limits
+from holdfast.kernel.outcomes import Failure, Permanent
+from holdfast.kernel.reasons import Code, count
+from holdfast.kinds.rustfs.pools import CleanupState, PoolLifecycleState, PoolState, PoolStatus
 from holdfast.meta import times
-from holdfast.operators.tenant import names, summaries
-from holdfast.operators.tenant.reasons import BLOCKED, Why, advised
-from holdfast.operators.tenant.summaries import PROVISIONING, Check, Facts, Kind, Summary, counts, summarize
-from holdfast.operators.tenant.validate import not_supported
+from holdfast.operators.tenant import names
+from holdfast.operators.tenant.lifecycle import ACTIVE, Lifecycle
+from holdfast.operators.tenant.observe import World
+from holdfast.operators.tenant.pools import state_of
+from holdfast.operators.tenant.reasons import BLOCKED, RECONCILING, TenantReason, advised, false
+from holdfast.operators.tenant.rolling import Rolling
+from holdfast.operators.tenant.validate import Finding, not_supported, rollout_of
+from holdfast.runtime import status as statuses
 from holdfast.runtime.decisions import Notice
+
+PROVISIONING: Final = ("spec.policies", "spec.users", "spec.buckets")
+"""The fields that ask for something inside the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What one pass observed and decided.
+
+    findings    what must be corrected before anything is done
+    lifecycles  where each pool of the spec is in its life
+    rollings    what happens to each pool that does not leave
+    floors      the floor of each pool that holds data, and its limits
+    failure     what went wrong when the decision was carried out
+    """
+
+    world: World
+    findings: tuple[Finding, ...] = ()
+    lifecycles: Mapping[str, Lifecycle]
+    rollings: Mapping[str, Rolling] = field(default_factory=dict)
+    floors: Mapping[str, tuple[Floor, Limits]] = field(default_factory=dict)
+    failure: Failure | None = None
+
+    def pools(self) -> tuple[str, ...]:
+        """The pools of the spec, and then those that the spec no longer has and that still run."""
+        wanted = [pool.name for pool in self.world.tenant.spec.pools]
+        return (*dict.fromkeys(wanted), *sorted(self.world.sets.keys() - set(wanted)))
+
+    def lifecycle(self, pool: str) -> Lifecycle:
+        before = self.world.before.get(pool)
+        if pool in self.lifecycles:
+            return self.lifecycles[pool]
+        if before is None or before.lifecycle_state is None:
+            return ACTIVE
+        return Lifecycle(state=before.lifecycle_state, status=before.decommission)
+
+    def state(self, pool: str) -> PoolState:
+        rolling = self.rollings.get(pool)
+        return state_of(self.world.sets.get(pool)) if rolling is None else rolling.state
+
+    def staying(self) -> tuple[str, ...]:
+        """The pools that have not been drained."""
+        drained = PoolLifecycleState.DECOMMISSIONED
+        return tuple(pool for pool in self.pools() if self.lifecycle(pool).state is not drained)
+
+    def among(self, *states: PoolState) -> tuple[str, ...]:
+        return tuple(pool for pool in self.staying() if self.state(pool) in states)
+
+    def ready(self, pool: str) -> int:
+        found = self.world.sets.get(pool)
+        return 0 if found is None else found.status.ready_replicas
+
+    def living(self, *states: PoolLifecycleState) -> tuple[str, ...]:
+        return tuple(pool for pool in self.pools() if self.lifecycle(pool).state in states)
 
 
 def report(facts: Facts, now: datetime) -> tuple[dict[str, Any], tuple[Notice, ...]]:
-    """The whole status, and what is worth telling about how it changed."""
-    world = facts.world
-    before = world.tenant.status or TenantStatus()
-    generation = world.object.meta.generation
-    old = tuple(Condition.from_wire(msgspec.to_builtins(each)) for each in before.conditions)
-    summary = summarize(facts)
-    new = conditions.merge(old, _verdicts(facts, summary), generation=generation, now=now, unnamed="drop")
-    status = {
-        "observedGeneration": generation,
-        "currentState": current_state(new, generation=generation),
-        "availableReplicas": sum(facts.ready(pool) for pool in facts.staying()),
-        "pools": [_entry(facts, pool, now) for pool in facts.pools()],
-        "conditions": [condition.to_wire() for condition in new],
-    }
-    return status, tuple(_news(old, new, summary))
+    """The whole status, and the Events that follow from what changed in it."""
+    verdicts = _verdicts(facts)
+    ready = verdicts["Ready"]
+    warns = verdicts["Degraded"].status is Status.TRUE or ready.status is Status.UNKNOWN
+    status, notices = statuses.report(
+        facts.world.object,
+        verdicts,
+        now=now,
+        fields={
+            "currentState": current_state(verdicts),
+            "availableReplicas": sum(facts.ready(pool) for pool in facts.staying()),
+            "pools": [_entry(facts, pool, now) for pool in facts.pools()],
+        },
+        announced={
+            ("Ready", ready.status.value): "Warning" if warns else "Normal",
+            (FLOOR_LOWERED, Status.TRUE.value): "Warning",
+        },
+    )
+    return status, (*notices, *_broken_floors(facts))
+
+
+def _broken_floors(facts: Facts) -> Iterator[Notice]:
+    """An Event for each pool whose floor was not broken before."""
+    for pool, (floor, limits) in facts.floors.items():
+        before = floor_before(facts.world, pool)
+        if floor.broken and not (before is not None and before.broken):
+            held = floors.verdicts(floor, limits)[FLOOR_HELD]
+            yield Notice(type="Warning", reason=str(held.reason), message=f"pool {pool}: {held.message}")
+
+
+def floor_before(world: World, pool: str) -> Floor | None:
+    """The floor of a pool as the status has it."""
+    before = world.before.get(pool)
+    return None if before is None or before.floor is None else msgspec.convert(statuses.wire(before.floor), Floor)
 
 
 # --- pools
 
 
 def _entry(facts: Facts, pool: str, now: datetime) -> dict[str, Any]:
-    """What is said of one pool; the time of it moves only when something else does."""
+    """The status of one pool; its lastUpdateTime changes only together with something else."""
     world, rolling, lifecycle = facts.world, facts.rollings.get(pool), facts.lifecycle(pool)
     entry: dict[str, Any] = {"ssName": names.stateful_set(world.name, pool), "state": facts.state(pool).value}
     if not lifecycle.active or lifecycle.status is not None:
@@ -63,6 +144,8 @@ def _entry(facts: Facts, pool: str, now: datetime) -> dict[str, Any]:
             "currentRevision": counted.current_revision,
             "updateRevision": counted.update_revision,
         }
+    if pool in facts.floors:
+        entry["floor"] = msgspec.to_builtins(facts.floors[pool][0])
     if rolling is not None and rolling.progressed_at is not None:
         entry["lastProgressTime"] = times.format(rolling.progressed_at)
     return entry | {"lastUpdateTime": _updated_at(entry, world.before.get(pool), now)}
@@ -79,116 +162,216 @@ def _updated_at(entry: Mapping[str, Any], before: PoolStatus | None, now: dateti
 # --- conditions
 
 
-def _verdicts(facts: Facts, summary: Summary) -> dict[str, Verdict]:
-    """The conditions in the order in which they are shown; those of sections that nobody asked for are left out."""
-    ready, reconciling, degraded = summary.kind.value
+def _verdicts(facts: Facts) -> dict[str, Verdict]:
+    """The conditions in the order in which they are shown, without those of sections that the spec does not have."""
+    ready = evaluate(_READY, facts, otherwise=Verdict.true(TenantReason.SUCCEEDED, counts(facts, facts.staying())))
     spec, unsupported = facts.world.tenant.spec, not_supported(facts.world.tenant)
+    reconciling = ready.reason in RECONCILING
+    degraded = ready.status is Status.FALSE and not reconciling
     verdicts = {
-        "Ready": Verdict(ready, summary.reason, summary.message),
-        "Reconciling": _apart(reconciling, summary, Why.NOT_RECONCILING, "nothing is under way"),
-        "Degraded": _apart(degraded, summary, Why.HEALTHY, "nothing is wrong"),
-        "SpecValid": _found(facts, "SpecValid", Verdict.true(Why.VALID, "the spec is in order")),
+        "Ready": ready,
+        "Reconciling": _negative(reconciling, ready, TenantReason.NOT_RECONCILING, "nothing is being changed"),
+        "Degraded": _negative(degraded, ready, TenantReason.HEALTHY, "no problem is known"),
+        "SpecValid": _found(facts, "SpecValid", Verdict.true(TenantReason.VALID, "the spec is valid")),
         "CredentialsReady": _found(facts, "CredentialsReady", _credentials(facts)),
     }
     if spec.rpc_secret is not None:
-        good = Verdict.true(Why.VALID, f"Secret {spec.rpc_secret.name} has what servers know each other by")
+        good = Verdict.true(TenantReason.VALID, f"Secret {spec.rpc_secret.name} has the RPC secret of the servers")
         verdicts["RpcAuthReady"] = _found(facts, "RpcAuthReady", good)
-    for type, field in (("KmsReady", "spec.encryption"), ("TlsReady", "spec.tls")):
-        if field in unsupported:
-            verdicts[type] = _found(facts, type, Verdict.true(Why.VALID, ""))
-    verdicts["PoolsReady"] = evaluate(
-        tuple(map(_verdict_of, (summaries.not_drained, summaries.failed, summaries.degraded))),
-        facts,
-        otherwise=Verdict.true(Why.POOLS_READY, "no pool has failed, is degraded, or could not be drained"),
-    )
-    verdicts["WorkloadsReady"] = _found(facts, "WorkloadsReady", _workloads(facts))
-    if any(field in unsupported for field in PROVISIONING):
+    for type, section in (("KmsReady", "spec.encryption"), ("TlsReady", "spec.tls")):
+        if section in unsupported:
+            verdicts[type] = _found(facts, type, Verdict.true(TenantReason.VALID, ""))
+    good = Verdict.true(TenantReason.POOLS_READY, "no pool has failed, is degraded, or could not be drained")
+    verdicts["PoolsReady"] = evaluate((_not_drained, _failed, _degraded), facts, otherwise=good)
+    checks = (_not_carried_out, _leaving, _failed, _rolling, _not_ready)
+    good = Verdict.true(TenantReason.WORKLOADS_READY, counts(facts, facts.staying()))
+    verdicts["WorkloadsReady"] = _found(facts, "WorkloadsReady", evaluate(checks, facts, otherwise=good))
+    if any(section in unsupported for section in PROVISIONING):
         verdicts["ProvisioningReady"] = evaluate(
-            (_verdict_of(summaries.not_provisioned),), facts, otherwise=Verdict.true(Why.VALID, "")
+            (_not_provisioned,), facts, otherwise=Verdict.true(TenantReason.VALID, "")
         )
+    verdicts |= floor_verdicts(facts)
     if unsupported:
-        message = f"{', '.join(unsupported)}: accepted, and not done by this version yet"
-        verdicts["NotSupportedYet"] = Verdict.true(Why.NOT_SUPPORTED_YET, advised(Why.NOT_SUPPORTED_YET, message))
+        message = f"{', '.join(unsupported)}: accepted, and not implemented by this version yet"
+        verdicts["NotSupportedYet"] = Verdict.true(
+            TenantReason.NOT_SUPPORTED_YET, advised(TenantReason.NOT_SUPPORTED_YET, message)
+        )
     return verdicts
 
 
-def _apart(status: Status, summary: Summary, otherwise: Why, message: str) -> Verdict:
-    """A condition that is bad news when True: why it is, or that it is not."""
-    if status is Status.TRUE:
-        return Verdict.true(summary.reason, summary.message)
-    return Verdict.false(otherwise, message)
+def _negative(holds: bool, ready: Verdict, otherwise: TenantReason, message: str) -> Verdict:
+    """A condition that is bad news when True; then it has the reason of Ready."""
+    return Verdict.true(ready.reason, ready.message) if holds else Verdict.false(otherwise, message)
 
 
 def _found(facts: Facts, type: str, otherwise: Verdict) -> Verdict:
     finding = next((each for each in facts.findings if each.condition == type), None)
-    if finding is None:
-        return otherwise
-    return Verdict.false(finding.reason, advised(finding.reason, finding.message))
+    return otherwise if finding is None else false(finding.reason, finding.message)
 
 
 def _credentials(facts: Facts) -> Verdict:
     reference = facts.world.tenant.spec.creds_secret
     if reference is None:
-        message = "spec.credsSecret is not set, so the servers have the image's own credentials, which everybody knows"
-        return Verdict.true(Why.DEFAULT_CREDENTIALS, message)
-    return Verdict.true(Why.VALID, f"Secret {reference.name} has the root credentials")
+        message = "spec.credsSecret is not set, so the servers use the image's own credentials, which are public"
+        return Verdict.true(TenantReason.DEFAULT_CREDENTIALS, message)
+    return Verdict.true(TenantReason.VALID, f"Secret {reference.name} has the root credentials")
 
 
-def _workloads(facts: Facts) -> Verdict:
-    checks = (
-        summaries.not_carried_out,
-        summaries.leaving,
-        summaries.failed,
-        summaries.rolling,
-        summaries.not_ready,
-    )
-    return evaluate(
-        tuple(map(_verdict_of, checks)),
-        facts,
-        otherwise=Verdict.true(Why.WORKLOADS_READY, counts(facts, facts.staying())),
-    )
+def floor_verdicts(facts: Facts) -> dict[str, Verdict]:
+    """FloorHeld of the pool that is worst off, and FloorLowered of the first pool whose limits lower the floor."""
+    said: dict[str, Verdict] = {}
+    for pool, (floor, limits) in sorted(facts.floors.items(), key=lambda each: _shortage(each[1][0])):
+        for type, verdict in floors.verdicts(floor, limits).items():
+            said.setdefault(type, Verdict(verdict.status, verdict.reason, f"pool {pool}: {verdict.message}"))
+    return said
 
 
-def _verdict_of(check: Check) -> conditions.Check[Facts]:
-    """A check of the summary as one of a condition that is good news when True."""
-
-    def judged(facts: Facts) -> Verdict | None:
-        summary = check(facts)
-        if summary is None:
-            return None
-        status = Status.UNKNOWN if summary.kind is Kind.UNCERTAIN else Status.FALSE
-        return Verdict(status, summary.reason, summary.message)
-
-    return judged
+def _shortage(floor: Floor) -> tuple[bool, int]:
+    return not floor.broken, floor.available - floor.required
 
 
-def current_state(said: tuple[Condition, ...], *, generation: int) -> str:
+def current_state(verdicts: Mapping[str, Verdict]) -> str:
     """One word for all conditions."""
-    answers = {condition.type: condition.status for condition in said}
-    if answers.get("Ready") is Status.TRUE and not {answers.get("Degraded"), answers.get("Reconciling")} & {
-        Status.TRUE
-    }:
+    answers = {type: verdict.status for type, verdict in verdicts.items()}
+    true = {type for type, status in answers.items() if status is Status.TRUE}
+    if "Ready" in true and not true & {"Degraded", "Reconciling"}:
         return "Ready"
-    if any(_blocks(condition, generation) for condition in said):
+    if any(each.status is Status.FALSE and each.reason in BLOCKED for each in verdicts.values()):
         return "Blocked"
-    if answers.get("Reconciling") is Status.TRUE:
+    if "Reconciling" in true:
         return "Reconciling"
-    if answers.get("Degraded") is Status.TRUE:
+    if "Degraded" in true:
         return "Degraded"
     return "NotReady" if answers.get("Ready") is Status.FALSE else "Unknown"
 
 
-def _blocks(condition: Condition, generation: int) -> bool:
-    held = condition.status is Status.FALSE and condition.reason in BLOCKED
-    return held and condition.observed_generation in (None, generation)
+# --- checks
 
 
-# --- news
+def _blocked(facts: Facts) -> Verdict | None:
+    first = next(iter(facts.findings), None)
+    return None if first is None else false(first.reason, first.message)
 
 
-def _news(old: tuple[Condition, ...], new: tuple[Condition, ...], summary: Summary) -> Iterator[Notice]:
-    """What is told when Ready turns, or is not so for another reason."""
-    if not any(transition.type == "Ready" for transition in conditions.changed(old, new)):
-        return
-    bad = summary.kind in (Kind.DEGRADED, Kind.UNCERTAIN)
-    yield Notice(type="Warning" if bad else "Normal", reason=summary.reason.value, message=summary.message)
+def _not_carried_out(facts: Facts) -> Verdict | None:
+    failure = facts.failure
+    if failure is None:
+        return None
+    if not isinstance(failure, Permanent):
+        return Verdict.unknown(TenantReason.API_ERROR, advised(TenantReason.API_ERROR, failure.message))
+    conflict = failure.reason == TenantReason.CHILD_CONFLICT
+    return false(TenantReason.CHILD_CONFLICT if conflict else TenantReason.APPLY_FAILED, failure.message)
+
+
+def _not_drained(facts: Facts) -> Verdict | None:
+    for state, reason, what in (
+        (PoolLifecycleState.DECOMMISSION_FAILED, TenantReason.DECOMMISSION_FAILED, "could not be drained"),
+        (PoolLifecycleState.DECOMMISSION_CANCELED, TenantReason.DECOMMISSION_CANCELED, "is no longer being drained"),
+    ):
+        pools = facts.living(state)
+        if pools:
+            return false(reason, f"{_named(pools)} {what}{_error(facts, pools[0])}")
+    return None
+
+
+def _leaving(facts: Facts) -> Verdict | None:
+    drained = facts.living(PoolLifecycleState.DECOMMISSIONED)
+    removed = [pool for pool in drained if pool not in facts.lifecycles]
+    if removed:
+        return false(TenantReason.DECOMMISSIONING, f"{_named(removed)} is being deleted; its volumes are kept")
+    draining = facts.living(PoolLifecycleState.DECOMMISSIONING)
+    if draining:
+        return false(TenantReason.DECOMMISSIONING, f"{_named(draining)} is being drained{_error(facts, draining[0])}")
+    if drained:
+        left = [pool for pool in drained if not _cleaned_up(facts.lifecycle(pool))]
+        rest = _error(facts, left[0]) if left else ""
+        return false(TenantReason.DECOMMISSIONED, f"{_named(drained)} has been drained{rest}")
+    return None
+
+
+def _cleaned_up(lifecycle: Lifecycle) -> bool:
+    cleanup = None if lifecycle.status is None else lifecycle.status.cleanup
+    return cleanup is not None and cleanup.state is CleanupState.PVC_RETAINED
+
+
+def _error(facts: Facts, pool: str) -> str:
+    status = facts.lifecycle(pool).status
+    error = None if status is None else status.last_error
+    return "" if error is None else f": {error.message} ({error.reason})"
+
+
+def _failed(facts: Facts) -> Verdict | None:
+    pools = facts.among(PoolState.ROLLOUT_FAILED)
+    if not pools:
+        return None
+    message = f"the rollout of {_named(pools)} makes no progress{_why(facts, pools)}{_problem(facts, pools)}"
+    return false(TenantReason.ROLLOUT_FAILED, message)
+
+
+def _degraded(facts: Facts) -> Verdict | None:
+    pools = facts.among(PoolState.DEGRADED)
+    if not pools:
+        return None
+    return false(TenantReason.POOL_DEGRADED, f"{_named(pools)}: {counts(facts, pools)}{_problem(facts, pools)}")
+
+
+def _rolling(facts: Facts) -> Verdict | None:
+    pools = facts.among(PoolState.UPDATING, PoolState.CREATED, PoolState.NOT_CREATED)
+    if not pools:
+        return None
+    blocked = next(
+        (each.step.blocked for pool in pools if (each := facts.rollings.get(pool)) and each.step and each.step.blocked),
+        None,
+    )
+    if blocked is not None and blocked.because.code is Code.NO_DISRUPTION_BUDGET:
+        return false(TenantReason.ROLLOUT_BLOCKED, f"{blocked.because.message}; {blocked.remedy}")
+    if rollout_of(facts.world.tenant).paused and facts.among(PoolState.UPDATING):
+        return false(TenantReason.ROLLOUT_PAUSED, f"the rollout of {_named(pools)} is paused")
+    message = f"{_named(pools)}: {counts(facts, pools)}{_why(facts, pools)}{_problem(facts, pools)}"
+    return false(TenantReason.ROLLOUT_IN_PROGRESS, message)
+
+
+def _not_ready(facts: Facts) -> Verdict | None:
+    pools = tuple(pool for pool in facts.staying() if facts.state(pool) is not PoolState.ROLLOUT_COMPLETE)
+    return false(TenantReason.PODS_NOT_READY, f"{_named(pools)}: {counts(facts, pools)}") if pools else None
+
+
+def _not_provisioned(facts: Facts) -> Verdict | None:
+    asked = [section for section in not_supported(facts.world.tenant) if section in PROVISIONING]
+    if not asked:
+        return None
+    return false(TenantReason.NOT_SUPPORTED_YET, f"{', '.join(asked)}: nothing is created in the store yet")
+
+
+_READY: Final[tuple[Check[Facts], ...]] = (
+    _blocked, _not_carried_out, _not_drained, _leaving, _failed, _degraded, _rolling, _not_ready, _not_provisioned,
+)  # fmt: skip
+"""The checks of Ready, the gravest first."""
+
+
+# --- messages
+
+
+def _named(pools: Iterable[str]) -> str:
+    first, *others = pools
+    return f"pools {', '.join((first, *others))}" if others else f"pool {first}"
+
+
+def counts(facts: Facts, pools: Iterable[str]) -> str:
+    pools = tuple(pools)
+    wanted = {pool.name: pool.servers for pool in facts.world.tenant.spec.pools}
+    ready = sum(facts.ready(pool) for pool in pools)
+    return f"{ready:,} of {count(sum(wanted.get(pool, 0) for pool in pools), 'server')} ready"
+
+
+def _problem(facts: Facts, pools: Iterable[str]) -> str:
+    """The gravest problem of the servers that are not ready, unless it passes by itself."""
+    found = pod_problems.diagnose(pod for pool in pools for pod in facts.world.not_ready.get(pool, ()))
+    return "" if found is None or found.problem.passes else f"; {found}"
+
+
+def _why(facts: Facts, pools: Iterable[str]) -> str:
+    """What the rollout of the first pool that has one does or waits for."""
+    steps = (each.step for pool in pools if (each := facts.rollings.get(pool)) and each.step)
+    step = next(steps, None)
+    return "" if step is None else f": {step.because.message}"

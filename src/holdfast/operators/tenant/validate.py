@@ -1,7 +1,7 @@
-"""What keeps a Tenant from being worked on: found in the spec, in its Secrets, and in what runs already.
+"""What must be corrected before a Tenant is reconciled: in its spec, its Secrets, and against what runs already.
 
-An API server refuses most of it by CEL rules; here it is found again, because a Tenant may be older than a rule,
-and because rules see neither Secrets nor StatefulSets.  Every finding says which condition it belongs to.  Pure.
+The API server refuses most of it by CEL rules.  It is checked here again, because a Tenant may be older than a
+rule, and because rules see neither Secrets nor StatefulSets.  Pure.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from holdfast.kinds.rustfs.pools import Pool, PoolLifecycleState
 from holdfast.kinds.rustfs.tenants import Rollout, Tenant
 from holdfast.meta import durations
 from holdfast.meta.quantities import Quantity, QuantityError
-from holdfast.operators.tenant import containers, names, security
+from holdfast.operators.tenant import names, render, security
 from holdfast.operators.tenant.observe import Sealed, World
 from holdfast.operators.tenant.pools import StatefulSet
-from holdfast.operators.tenant.reasons import Why
-from holdfast.operators.tenant.settings import Settings
+from holdfast.operators.tenant.reasons import TenantReason
+from holdfast.operators.tenant.render import Settings
 from holdfast.operators.tenant.signing import Credentials
 
 PROGRESS_DEADLINE: Final = "10m"
@@ -36,15 +36,15 @@ _WELL_KNOWN: Final = "rustfsadmin"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong, and the condition that says so."""
+    """What is wrong, and the condition that reports it."""
 
     condition: str
-    reason: Why
+    reason: TenantReason
     message: str
 
 
 def findings(world: World, settings: Settings) -> tuple[Finding, ...]:
-    """Everything that is wrong, most fundamental first."""
+    """Everything that is wrong, the most fundamental first."""
     return (
         *_name(world),
         *_pools(world.tenant),
@@ -66,39 +66,43 @@ def _name(world: World) -> Iterator[Finding]:
         message = (
             f"the name {world.name} is not a DNS label of at most {_NAME_MAX} characters that begins with a letter"
         )
-        yield Finding("SpecValid", Why.INVALID_NAME, message)
+        yield Finding("SpecValid", TenantReason.INVALID_NAME, message)
 
 
 def _pools(tenant: Tenant) -> Iterator[Finding]:
     counts = Counter(pool.name for pool in tenant.spec.pools)
     for name, number in counts.items():
         if number > 1:
-            yield Finding("SpecValid", Why.INVALID_POOLS, f"{number} pools are named {name}")
+            yield Finding("SpecValid", TenantReason.INVALID_POOLS, f"{number} pools are named {name}")
     for pool in tenant.spec.pools:
         longest = f"{names.stateful_set(tenant.metadata.name or '', pool.name)}-{pool.servers - 1}"
         if len(longest) > _SERVER_NAME_MAX:
             message = f"the name of server {longest} has more than {_SERVER_NAME_MAX} characters"
-            yield Finding("SpecValid", Why.INVALID_POOLS, message)
+            yield Finding("SpecValid", TenantReason.INVALID_POOLS, message)
 
 
 def _rollout(tenant: Tenant) -> Iterator[Finding]:
-    wish = tenant.spec.rollout or Rollout()
     for pool in tenant.spec.pools:
         try:
-            limits(wish, pool)
+            limits(rollout_of(tenant), pool)
             deadline(pool)
         except (InvalidLimits, durations.DurationError) as error:
-            yield Finding("SpecValid", Why.INVALID_ROLLOUT, f"pool {pool.name}: {error}")
+            yield Finding("SpecValid", TenantReason.INVALID_ROLLOUT, f"pool {pool.name}: {error}")
 
 
-def limits(wish: Rollout, pool: Pool) -> Limits:
-    """How far a rollout may disturb a pool: one server at a time, unless more is asked for."""
-    most = 1 if wish.max_unavailable is None else wish.max_unavailable
-    return resolve(pool.servers, max_unavailable=most, min_available=wish.min_available, can_surge=False)
+def rollout_of(tenant: Tenant) -> Rollout:
+    """The rollout section of a spec, with its defaults."""
+    return tenant.spec.rollout or Rollout()
+
+
+def limits(rollout: Rollout, pool: Pool) -> Limits:
+    """How many servers of a pool must stay ready: all but one, unless the rollout section has other numbers."""
+    most = 1 if rollout.max_unavailable is None else rollout.max_unavailable
+    return resolve(pool.servers, max_unavailable=most, min_available=rollout.min_available, can_surge=False)
 
 
 def deadline(pool: Pool) -> timedelta:
-    """How long a rollout of a pool may stand still before it has failed."""
+    """How long a rollout of a pool may make no progress before it has failed."""
     return durations.parse(pool.progress_deadline or PROGRESS_DEADLINE)
 
 
@@ -108,23 +112,23 @@ def _security(tenant: Tenant, settings: Settings) -> Iterator[Finding]:
     for pool in tenant.spec.pools:
         held = security.contexts(tenant, pool)
         for problem in security.problems(held):
-            found[Finding("SpecValid", Why.INVALID_SECURITY, f"pool {pool.name}: {problem}")] = None
+            found[Finding("SpecValid", TenantReason.INVALID_SECURITY, f"pool {pool.name}: {problem}")] = None
         incompatible = security.image_problem(tenant.spec.image or settings.image, held, acknowledged=acknowledged)
         if incompatible is not None:
-            found[Finding("WorkloadsReady", Why.IMAGE_INCOMPATIBLE, incompatible)] = None
+            found[Finding("WorkloadsReady", TenantReason.IMAGE_INCOMPATIBLE, incompatible)] = None
     yield from found
 
 
 def _not_supported(tenant: Tenant) -> Iterator[Finding]:
-    """Less protection than was asked for is worse than no store, so nothing is begun without it."""
+    """Servers with less protection than the spec asks for are never created."""
     for condition, field in (("TlsReady", "spec.tls"), ("KmsReady", "spec.encryption")):
         if field in not_supported(tenant):
-            message = f"{field} is asked for, and servers without it would be less safe than that"
-            yield Finding(condition, Why.NOT_SUPPORTED_YET, message)
+            message = f"{field} is set and not implemented yet, so no server is created without it"
+            yield Finding(condition, TenantReason.NOT_SUPPORTED_YET, message)
 
 
 def not_supported(tenant: Tenant) -> tuple[str, ...]:
-    """The fields that ask for something that is not done yet."""
+    """The fields of the spec that ask for features that are not implemented yet."""
     spec = tenant.spec
     asked = {
         "spec.tls": spec.tls is not None and spec.tls.mode not in (None, "disabled"),
@@ -136,7 +140,7 @@ def not_supported(tenant: Tenant) -> tuple[str, ...]:
     return tuple(field for field, wanted in asked.items() if wanted)
 
 
-# --- Secrets; what they hold is never part of a message
+# --- Secrets; their content is never part of a message
 
 
 def credentials(world: World) -> Credentials | Finding | None:
@@ -146,35 +150,35 @@ def credentials(world: World) -> Credentials | Finding | None:
         return None
     secret = world.secrets.get(reference.name)
     if secret is None:
-        return _bad_credentials(Why.CREDENTIALS_NOT_FOUND, f"Secret {reference.name} does not exist")
+        return _bad_credentials(TenantReason.CREDENTIALS_NOT_FOUND, f"Secret {reference.name} does not exist")
     texts = []
-    for key in (containers.ACCESS_KEY, containers.SECRET_KEY):
+    for key in (render.ACCESS_KEY, render.SECRET_KEY):
         text = _text(secret, key)
-        if isinstance(text, Why):
+        if isinstance(text, TenantReason):
             return _bad_credentials(text, f"key {key} of Secret {reference.name} {_WRONG[text]}")
         texts.append(text)
     return Credentials(*texts)
 
 
-_WRONG: Final[Mapping[Why, str]] = {
-    Why.CREDENTIALS_MISSING_KEY: "is missing",
-    Why.CREDENTIALS_NOT_TEXT: "is not UTF-8 text",
-    Why.CREDENTIALS_TOO_SHORT: f"has fewer than {_SHORTEST} characters",
+_WRONG: Final[Mapping[TenantReason, str]] = {
+    TenantReason.CREDENTIALS_MISSING_KEY: "is missing",
+    TenantReason.CREDENTIALS_NOT_TEXT: "is not UTF-8 text",
+    TenantReason.CREDENTIALS_TOO_SHORT: f"has fewer than {_SHORTEST} characters",
 }
 
 
-def _text(secret: Sealed, key: str) -> str | Why:
+def _text(secret: Sealed, key: str) -> str | TenantReason:
     value = secret.get(key)
     if value is None:
-        return Why.CREDENTIALS_MISSING_KEY
+        return TenantReason.CREDENTIALS_MISSING_KEY
     try:
         text = value.decode()
     except UnicodeDecodeError:
-        return Why.CREDENTIALS_NOT_TEXT
-    return text if len(text) >= _SHORTEST else Why.CREDENTIALS_TOO_SHORT
+        return TenantReason.CREDENTIALS_NOT_TEXT
+    return text if len(text) >= _SHORTEST else TenantReason.CREDENTIALS_TOO_SHORT
 
 
-def _bad_credentials(reason: Why, message: str) -> Finding:
+def _bad_credentials(reason: TenantReason, message: str) -> Finding:
     return Finding("CredentialsReady", reason, message)
 
 
@@ -191,12 +195,14 @@ def _rpc(world: World) -> Iterator[Finding]:
     secret = world.secrets.get(reference.name)
     value = None if secret is None else secret.get(reference.key)
     if secret is None:
-        yield Finding("RpcAuthReady", Why.RPC_NOT_FOUND, f"Secret {reference.name} does not exist")
+        yield Finding("RpcAuthReady", TenantReason.RPC_NOT_FOUND, f"Secret {reference.name} does not exist")
     elif value is None:
-        yield Finding("RpcAuthReady", Why.RPC_MISSING_KEY, f"Secret {reference.name} has no key {reference.key}")
+        yield Finding(
+            "RpcAuthReady", TenantReason.RPC_MISSING_KEY, f"Secret {reference.name} has no key {reference.key}"
+        )
     elif (wrong := _wrong_rpc(value)) is not None:
         message = f"key {reference.key} of Secret {reference.name} {wrong}"
-        yield Finding("RpcAuthReady", Why.RPC_INVALID, message)
+        yield Finding("RpcAuthReady", TenantReason.RPC_INVALID, message)
 
 
 def _wrong_rpc(value: bytes) -> str | None:
@@ -208,14 +214,14 @@ def _wrong_rpc(value: bytes) -> str | None:
         return "is blank"
     if "\0" in text:
         return "has a NUL in it"
-    return "is the one that everybody knows" if text == _WELL_KNOWN else None
+    return "is the well-known default" if text == _WELL_KNOWN else None
 
 
 # --- what runs already
 
 
 def _removed(world: World) -> Iterator[Finding]:
-    """Pools whose servers run and that the spec no longer has."""
+    """Pools that the spec no longer has and whose servers still run."""
     wanted = [pool.name for pool in world.tenant.spec.pools]
     removed = sorted(pool for pool in world.sets if pool not in wanted and not is_drained(world, pool))
     if not removed:
@@ -223,15 +229,15 @@ def _removed(world: World) -> Iterator[Finding]:
     added = [pool for pool in wanted if pool not in world.sets and not is_drained(world, pool)]
     for pool in removed:
         if added:
-            message = f"pool {pool} was taken out of the spec, and {', '.join(added)} put in, at once"
-            yield Finding("SpecValid", Why.IMMUTABLE, message)
+            message = f"pool {pool} was removed from the spec, and {', '.join(added)} added, in one change"
+            yield Finding("SpecValid", TenantReason.IMMUTABLE, message)
         else:
-            message = f"pool {pool} was taken out of the spec and still holds data"
-            yield Finding("SpecValid", Why.POOL_DELETE_BLOCKED, message)
+            message = f"pool {pool} was removed from the spec and still holds data"
+            yield Finding("SpecValid", TenantReason.POOL_DELETE_BLOCKED, message)
 
 
 def is_drained(world: World, pool: str) -> bool:
-    """Whether nothing is left in a pool."""
+    """Whether the store has moved all data off a pool."""
     before = world.before.get(pool)
     return before is not None and before.lifecycle_state is PoolLifecycleState.DECOMMISSIONED
 
@@ -242,25 +248,25 @@ def _immutable(world: World) -> Iterator[Finding]:
         if found is None:
             continue
         for field, old, new in _differences(world.tenant, pool, found):
-            message = f"pool {pool.name}: {field} is {old} and can never become {new}"
-            yield Finding("WorkloadsReady", Why.UPDATE_INVALID, message)
+            message = f"pool {pool.name}: {field} is immutable: it is {old} and the spec asks for {new}"
+            yield Finding("WorkloadsReady", TenantReason.UPDATE_INVALID, message)
 
 
 def _differences(tenant: Tenant, pool: Pool, found: StatefulSet) -> Iterator[tuple[str, Any, Any]]:
-    """What differs between a pool and its StatefulSet that the API, or the store, would never let change."""
+    """The immutable fields in which a pool differs from its StatefulSet."""
     name = tenant.metadata.name or ""
     if found.servers != pool.servers:
         yield "servers", found.servers, pool.servers
     if found.spec.service_name != names.headless(name):
         yield "the Service of its servers", found.spec.service_name, names.headless(name)
-    policy = containers.pod_management_policy(tenant)
+    policy = render.pod_management_policy(tenant)
     if found.spec.pod_management_policy != policy:
         yield "podManagementPolicy", found.spec.pod_management_policy, policy
     selector = names.selector(name, pool.name)
     if found.spec.selector.get("matchLabels") != selector:
         yield "the selector of its servers", found.spec.selector.get("matchLabels"), selector
     old = {each["metadata"]["name"]: each for each in found.spec.volume_claim_templates}
-    new = {each["metadata"]["name"]: each for each in containers.claims(tenant, pool)}
+    new = {each["metadata"]["name"]: each for each in render.claims(tenant, pool)}
     if old.keys() != new.keys():
         yield "the volumes of each server", _listed(old), _listed(new)
     for volume in sorted(old.keys() & new.keys()):

@@ -1,6 +1,6 @@
-"""The rollout of a Tenant: where it stands, its pools and their servers as a tree, and what can be asked of it.
+"""The rollout of a Tenant as it is shown: how far it is, its pools, and their servers as a tree.
 
-Pure.  The world is read by the operator's own eyes, and the limits are those that it keeps to.
+Pure.  The limits are those that the controller keeps.
 """
 
 from __future__ import annotations
@@ -15,18 +15,12 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import PODS, STATEFUL_SETS
 from holdfast.kernel.limits import InvalidLimits
 from holdfast.kinds.rustfs.pools import Pool, PoolState, PoolStatus
-from holdfast.kinds.rustfs.tenants import Rollout, Tenant, TenantStatus
+from holdfast.kinds.rustfs.tenants import Tenant, TenantStatus
 from holdfast.meta import times
 from holdfast.operators.rollouts import (
-    Already,
-    Answer,
-    Case,
-    Change,
     Demo,
     Headline,
     Observed,
-    Refusal,
-    RolloutKind,
     Wire,
     generation_seen,
     is_current,
@@ -37,20 +31,13 @@ from holdfast.operators.rollouts import (
     with_version,
 )
 from holdfast.operators.tenant import names
-from holdfast.operators.tenant.observe import TENANTS
-from holdfast.operators.tenant.pools import StatefulSet, state_of
-from holdfast.operators.tenant.reasons import Why
+from holdfast.operators.tenant.pools import REVISION, UNDER_WAY, StatefulSet, state_of
+from holdfast.operators.tenant.reasons import TenantReason
 from holdfast.operators.tenant.render import RESTARTED_AT
-from holdfast.operators.tenant.rolling import REVISION
-from holdfast.operators.tenant.validate import deadline, limits
+from holdfast.operators.tenant.validate import deadline, limits, rollout_of
 from holdfast.runtime.controllers import View
-from holdfast.views.descriptions import StatusTable
-from holdfast.views.pools import pool_rows
 from holdfast.views.rollouts import Floor, RolloutState, Standing, condition, floor_warnings, holds, moment, said
 from holdfast.views.trees import NEW, OLD, OTHER, Branch, Pod, Tree, leaves
-
-_UNDER_WAY: Final = frozenset({PoolState.UPDATING, PoolState.ROLLOUT_FAILED})
-
 
 # --- reading
 
@@ -76,8 +63,8 @@ class _SetSpec(msgspec.Struct, frozen=True):
     template: _Template = _Template()
 
 
-class _Made(msgspec.Struct, frozen=True):
-    """What the servers of a pool are made from."""
+class _Templated(msgspec.Struct, frozen=True):
+    """A StatefulSet, as far as its template is read."""
 
     spec: _SetSpec = _SetSpec()
 
@@ -108,26 +95,22 @@ class Store:
         return self.tenant.status or TenantStatus()
 
     @property
-    def wish(self) -> Rollout:
-        return self.tenant.spec.rollout or Rollout()
-
-    @property
     def pools(self) -> tuple[str, ...]:
-        """The pools of the spec, and then those that run although the spec no longer has them."""
+        """The pools of the spec, and then those that the spec no longer has and that still run."""
         wanted = [pool.name for pool in self.tenant.spec.pools]
         return (*wanted, *sorted(self.sets.keys() - set(wanted)))
 
-    def asked(self, name: str) -> Pool | None:
+    def spec(self, name: str) -> Pool | None:
         return next((pool for pool in self.tenant.spec.pools if pool.name == name), None)
 
-    def told(self, name: str) -> PoolStatus | None:
-        """What the status says of a pool."""
+    def reported(self, name: str) -> PoolStatus | None:
+        """The status of a pool."""
         own = names.stateful_set(self.name, name)
         return next((each for each in self.status.pools if each.ss_name == own), None)
 
-    def made(self, name: str) -> _Made:
+    def template(self, name: str) -> _Templated:
         found = self._objects.get(name)
-        return _Made() if found is None else found.decode(_Made)
+        return _Templated() if found is None else found.decode(_Templated)
 
     def pods(self, name: str) -> tuple[Pod, ...]:
         found = self._objects.get(name)
@@ -135,16 +118,16 @@ class Store:
 
     @property
     def settled(self) -> bool:
-        """Every StatefulSet is made from what is asked for now, as far as that can be seen, and has rolled out.
+        """Every StatefulSet has the image and the restart that the spec asks for, and has rolled out.
 
-        A Tenant speaks of its pools as they were when it began a pass, in which it may have changed them.
+        The status alone does not show it: a pass reports pools as they were before it changed them.
         """
         image, restarted_at = self.tenant.spec.image, self.tenant.metadata.annotations.get(RESTARTED_AT)
         return all(
             pool.name in self.sets
             and state_of(self.sets[pool.name]) is PoolState.ROLLOUT_COMPLETE
-            and (image is None or self.made(pool.name).image == image)
-            and self.made(pool.name).restarted_at == restarted_at
+            and (image is None or self.template(pool.name).image == image)
+            and self.template(pool.name).restarted_at == restarted_at
             for pool in self.tenant.spec.pools
         )
 
@@ -154,13 +137,13 @@ def fresh(obj: Object) -> bool:
     return generation_seen(obj, None if status is None else status.observed_generation)
 
 
-# --- where it stands
+# --- its standing
 
 
 def standing(observed: Observed) -> Standing:
     store = Store(observed)
     status, ready = store.status, condition(store.status, "Ready")
-    paused = ready is not None and ready.reason == Why.ROLLOUT_PAUSED
+    paused = ready is not None and ready.reason == TenantReason.ROLLOUT_PAUSED
     since = holds(status, "Ready")
     before, after = _revisions(store)
     made = Standing(
@@ -187,7 +170,7 @@ def standing(observed: Observed) -> Standing:
 
 
 def _revisions(store: Store) -> tuple[str, str]:
-    """The revision that a rollout leaves, and the one that it reaches; several pools have none in common."""
+    """The current and the update revision of the StatefulSet; several pools have none in common."""
     if len(store.sets) != 1:
         return "", ""
     ((pool, found),) = store.sets.items()
@@ -199,38 +182,39 @@ def _state(store: Store) -> RolloutState:
     status, ready = store.status, condition(store.status, "Ready")
     if status.current_state == "Blocked":
         return RolloutState.BLOCKED
-    if ready is not None and ready.reason == Why.ROLLOUT_FAILED:
+    if ready is not None and ready.reason == TenantReason.ROLLOUT_FAILED:
         return RolloutState.FAILED
-    if ready is not None and ready.reason == Why.ROLLOUT_PAUSED:
+    if ready is not None and ready.reason == TenantReason.ROLLOUT_PAUSED:
         return RolloutState.WAITING
     return RolloutState.COMPLETED if status.current_state == "Ready" and store.settled else RolloutState.UNDER_WAY
 
 
 def _floors(store: Store) -> Iterator[Floor]:
     for pool in store.tenant.spec.pools:
-        found = store.sets.get(pool.name)
+        found, told = store.sets.get(pool.name), store.reported(pool.name)
         yield Floor(
             name=names.stateful_set(store.name, pool.name),
             ready=0 if found is None else found.status.ready_replicas,
             desired=pool.servers,
             floor=_floor(store, pool),
+            lowest=None if told is None or told.floor is None else told.floor.lowest,
         )
 
 
 def _floor(store: Store, pool: Pool) -> int:
-    """How many servers of a pool must stay ready; none, where the limits cannot be had and nothing is touched."""
+    """How many servers of a pool must stay ready; 0 where the limits are invalid, so that nothing is changed."""
     try:
-        return limits(store.wish, pool).floor
+        return limits(rollout_of(store.tenant), pool).floor
     except InvalidLimits:
         return 0
 
 
 def _due(store: Store) -> datetime | None:
-    """When the first pool is late: those that wait for another are not before it is."""
+    """When the first pool is late; a pool that waits for another one is not late before that one."""
     moving = [
         (pool, told)
         for pool in store.tenant.spec.pools
-        if (told := store.told(pool.name)) is not None and told.state in _UNDER_WAY and told.last_progress_time
+        if (told := store.reported(pool.name)) is not None and told.state in UNDER_WAY and told.last_progress_time
     ]
     if not moving:
         return None
@@ -239,20 +223,14 @@ def _due(store: Store) -> datetime | None:
 
 
 def _pool_json(store: Store, name: str) -> dict[str, Any]:
-    told, found = store.told(name), store.sets.get(name)
+    told, found = store.reported(name), store.sets.get(name)
     return {
         "name": name,
         "state": (PoolState.NOT_CREATED if told is None else told.state).value,
-        "partition": None if found is None else _partition(found),
+        "updateStrategy": None if found is None else found.spec.update_strategy.type,
         "readyReplicas": None if found is None else found.status.ready_replicas,
         "updatedReplicas": None if found is None else found.status.updated_replicas,
     }
-
-
-def _partition(found: StatefulSet) -> int | None:
-    """From which server on the new revision is let through; None: none is withheld, or deletions decide."""
-    strategy = found.spec.update_strategy
-    return strategy.rolling_update.partition if strategy.type == "RollingUpdate" else None
 
 
 # --- the tree
@@ -273,15 +251,15 @@ def tree(observed: Observed, now: datetime) -> Tree:
 
 
 def _branch(store: Store, name: str, now: datetime) -> Branch:
-    found, told, pods = store.sets.get(name), store.told(name), store.pods(name)
+    found, told, pods = store.sets.get(name), store.reported(name), store.pods(name)
     state = state_of(found) if told is None else told.state
     old = [pod.images[0] for pod in pods if _index(found, pod) != NEW and pod.images]
-    image = store.made(name).image
+    image = store.template(name).image
     return Branch(
         name=name,
         index=NEW if all(_index(found, pod) == NEW for pod in pods) else OLD,
         marks=(state.value.removeprefix("Pool"),),
-        note=_note(store, name, found, state),
+        note=_note(store, name),
         images=tuple(dict.fromkeys((*old, image) if image else old)),
         prefix=f"{store.name}-",
         urgent=state is not PoolState.ROLLOUT_COMPLETE,
@@ -289,14 +267,11 @@ def _branch(store: Store, name: str, now: datetime) -> Branch:
     )
 
 
-def _note(store: Store, name: str, found: StatefulSet | None, state: PoolState) -> str:
-    pool, told = store.asked(name), store.told(name)
-    notes = ["no longer asked for" if pool is None else f"floor {_floor(store, pool)}"]
+def _note(store: Store, name: str) -> str:
+    pool, told = store.spec(name), store.reported(name)
+    notes = ["no longer in the spec" if pool is None else f"floor {_floor(store, pool)}"]
     if told is not None and told.lifecycle_state is not None:
         notes.append(told.lifecycle_state.value)
-    if found is not None and state in _UNDER_WAY:
-        partition = _partition(found)
-        notes.append("one by one, as they fall" if partition is None else f"partition {partition}")
     return ", ".join(notes)
 
 
@@ -306,42 +281,6 @@ def _index(found: StatefulSet | None, pod: Pod) -> int:
         return NEW
     return OLD if revision == found.status.current_revision else OTHER
 
-
-# --- verbs
-
-
-def _is_paused(obj: Object) -> bool:
-    rollout = obj.decode(Tenant).spec.rollout
-    return rollout is not None and bool(rollout.paused)
-
-
-def pause(case: Case) -> Answer:
-    if _is_paused(case.object):
-        return Already("already paused")
-    status = case.object.decode(Tenant).status
-    idle = status is not None and all(pool.state not in _UNDER_WAY for pool in status.pools)
-    notes = ("nothing is under way; the next change will wait until it is resumed",) if idle else ()
-    return Change({"spec": {"rollout": {"paused": True}}}, "paused", notes)
-
-
-def resume(case: Case) -> Answer:
-    if not _is_paused(case.object):
-        return Already("not paused")
-    return Change({"spec": {"rollout": {"paused": None}}}, "resumed")
-
-
-def restart(case: Case) -> Answer:
-    now = times.format(case.now)
-    if case.object.meta.annotations.get(RESTARTED_AT) == now:
-        return Already("already restarted this second")
-    notes = ("it is paused, so nothing happens before it is resumed",) if _is_paused(case.object) else ()
-    return Change({"metadata": {"annotations": {RESTARTED_AT: now}}}, "restarted", notes)
-
-
-_AGAIN: Final = (
-    "apply the manifest from before: servers that were not reached yet stay as they are, and those of a broken "
-    "revision are replaced at once"
-)
 
 # --- in one line, and in the demo
 
@@ -369,38 +308,4 @@ DEMO: Final = Demo(
     floors=_pool_floors,
     # Its images have versions of their own: the next one of those that are known to work.
     change=lambda manifest, version: {"spec": {"image": with_version(manifest["spec"]["image"], "1.0.0-beta.11")}},
-)
-
-
-ROLLOUT: Final = RolloutKind(
-    resource=TENANTS,
-    parts=(PODS, STATEFUL_SETS),
-    selector=lambda obj: f"{names.TENANT}={obj.key.name}",
-    fresh=fresh,
-    standing=standing,
-    tree=tree,
-    headline=headline,
-    tables=(StatusTable(title="Pools", field="pools", rows=pool_rows),),
-    demo=DEMO,
-    verbs={"pause": pause, "resume": resume, "restart": restart},
-    unsupported={
-        "promote": Refusal(
-            "a rollout of a Tenant has no steps that wait for anybody: one server follows the other",
-            "'pause' holds it before the next server",
-        ),
-        "abort": Refusal("a Tenant keeps no earlier spec that could return", _AGAIN),
-        "retry": Refusal(
-            "no revision of a Tenant is ever rejected; one that failed goes on once its servers get ready",
-            "'status' says what they wait for; 'restart' replaces all of them",
-        ),
-        "undo": Refusal("a Tenant keeps no earlier spec that could return", _AGAIN),
-        "history": Refusal(
-            "a Tenant keeps no earlier specs; its StatefulSets keep theirs, from which no Tenant can be made",
-            "see them with 'holdfast get controllerrevisions -l rustfs.tenant=NAME'",
-        ),
-        "plan": Refusal(
-            "a Tenant cannot be planned yet: its StatefulSets do the replacing, one server at a time",
-            "'holdfast plan --replicas 4 --max-surge 0 --max-unavailable 1' shows what comes of such limits",
-        ),
-    },
 )

@@ -13,8 +13,9 @@ from holdfast.client.resources import CONFIG_MAPS, EVENTS, NODES
 from holdfast.cluster.simulation import chaos
 from holdfast.kernel.outcomes import Again
 from holdfast.kinds.rustfs.tenants import PodDeletionPolicy
+from holdfast.meta.nodes import Node
+from holdfast.operators.tenant.down_nodes import OUT_OF_SERVICE, PodOnDownNode, deletions
 from holdfast.operators.tenant.observe import TENANTS
-from holdfast.operators.tenant.stranded import OUT_OF_SERVICE, Node, Stranded, clear
 from holdfast.testing.clusters import Cluster
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -30,12 +31,12 @@ def node(*taints: dict[str, Any]) -> Node:
     return msgspec.convert({"spec": {"taints": list(taints)}, "status": {"conditions": conditions}}, Node)
 
 
-def server(node: Node | None, *tolerations: dict[str, Any]) -> Stranded:
+def server(node: Node | None, *tolerations: dict[str, Any]) -> PodOnDownNode:
     wire = {
         "metadata": {"name": "store-pool-0-1", "namespace": "ns", "uid": "u"},
         "spec": {"nodeName": "n1", "tolerations": list(tolerations)},
     }
-    return msgspec.structs.replace(msgspec.convert(wire, Stranded), node=node)
+    return msgspec.structs.replace(msgspec.convert(wire, PodOnDownNode), node=node)
 
 
 OFF = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute", "timeAdded": "2030-01-01T11:59:00Z"}
@@ -46,7 +47,7 @@ OTHER = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 
 
 @pytest.mark.parametrize(
-    ("stranded", "goes"),
+    ("pod", "deleted"),
     [
         (server(None), True),
         (server(node()), False),
@@ -63,17 +64,17 @@ OTHER = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
     ],
 )
 @pytest.mark.parametrize("policy", FORCED)
-def test_only_what_is_fenced_is_taken_by_force(policy: PodDeletionPolicy, stranded: Stranded, goes: bool) -> None:
-    cleared = clear(policy, [stranded], now=NOW)
+def test_only_what_is_fenced_is_taken_by_force(policy: PodDeletionPolicy, pod: PodOnDownNode, deleted: bool) -> None:
+    cleared = deletions(policy, [pod], now=NOW)
     assert [(each.key.name, each.uid, each.grace_seconds) for each in cleared.writes] == (
-        [("store-pool-0-1", "u", 0)] if goes else []
+        [("store-pool-0-1", "u", 0)] if deleted else []
     )
     (notice,) = cleared.notices
-    assert notice.reason.endswith("ForceDeletedPodOnDownNode" if goes else "SkippedNodeNotFenced")
+    assert notice.reason.endswith("ForceDeletedPodOnDownNode" if deleted else "SkippedNodeNotFenced")
 
 
 def test_a_toleration_that_ends_is_waited_for() -> None:
-    cleared = clear(PodDeletionPolicy.FORCE_DELETE, [server(node(OFF), FOR_AN_HOUR)], now=NOW)
+    cleared = deletions(PodDeletionPolicy.FORCE_DELETE, [server(node(OFF), FOR_AN_HOUR)], now=NOW)
     assert isinstance(cleared.outcome, Again)
     assert cleared.outcome.after == timedelta(minutes=59)
 
@@ -88,7 +89,7 @@ def test_a_toleration_that_ends_is_waited_for() -> None:
     ],
 )
 def test_other_policies_take_nothing(policy: PodDeletionPolicy | None, told_of: list[str]) -> None:
-    cleared = clear(policy, [server(None)], now=NOW)
+    cleared = deletions(policy, [server(None)], now=NOW)
     assert cleared.writes == ()
     assert [notice.reason for notice in cleared.notices] == told_of
 
