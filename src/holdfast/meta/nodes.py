@@ -6,9 +6,13 @@ node, nor what is done about it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
+
+NO_SCHEDULE: Final = "NoSchedule"
+NO_EXECUTE: Final = "NoExecute"
 
 
 class Taint(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
@@ -44,6 +48,11 @@ class Toleration(msgspec.Struct, frozen=True, rename="camel", gc=False):
         if self.key and self.key != taint.key:
             return False
         return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
+
+
+def tolerating(taint: Taint, tolerations: Iterable[Toleration]) -> Toleration | None:
+    """The first toleration that matches a taint."""
+    return next((each for each in tolerations if each.tolerates(taint)), None)
 
 
 class NodeCondition(msgspec.Struct, frozen=True, gc=False):

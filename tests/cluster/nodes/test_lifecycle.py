@@ -12,9 +12,9 @@ from holdfast.client.resources import LEASES, NODES, PODS
 from holdfast.cluster.nodes import evictions, lifecycle
 from holdfast.cluster.nodes.lifecycle import NOT_READY, UNREACHABLE, UNSCHEDULABLE, Node, NodeSettings, World
 from holdfast.cluster.nodes.suspension import Suspension
-from holdfast.cluster.nodes.taints import Taint, Toleration
 from holdfast.kernel.outcomes import Again, Done
 from holdfast.meta import times
+from holdfast.meta.nodes import Taint, Toleration
 from holdfast.meta.objects import Key
 from holdfast.runtime.decisions import Decision, Delete, Notice, Patch
 from holdfast.testing.clusters import Cluster, play

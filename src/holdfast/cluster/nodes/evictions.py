@@ -24,9 +24,9 @@ from holdfast.client.pods import Pod
 from holdfast.client.protocols import PatchType
 from holdfast.client.resources import NODES, PODS
 from holdfast.cluster.nodes.lifecycle import NOT_READY, UNREACHABLE, Node, NodeSettings
-from holdfast.cluster.nodes.taints import Taint, Toleration, tolerating
 from holdfast.kernel.outcomes import Done, Outcome, until
 from holdfast.meta import times
+from holdfast.meta.nodes import Taint, Toleration, tolerating
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, Index, View, Watch
 from holdfast.runtime.decisions import Decision, Delete, Notice, Patch, Write

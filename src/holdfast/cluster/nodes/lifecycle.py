@@ -31,9 +31,9 @@ from holdfast.client.objects import Meta, Object
 from holdfast.client.pods import Condition
 from holdfast.client.resources import LEASES, NODES
 from holdfast.cluster.nodes.suspension import Suspension
-from holdfast.cluster.nodes.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from holdfast.kernel.outcomes import Done, until
 from holdfast.meta import times
+from holdfast.meta.nodes import NO_EXECUTE, NO_SCHEDULE, NodeSpec, Taint
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, Index, View, Watch
 from holdfast.runtime.decisions import Decision, Notice, Patch
@@ -83,11 +83,6 @@ class _NodeCondition(Condition, frozen=True, rename="camel", gc=False):
     last_heartbeat_time: str | None = None
 
 
-class _NodeSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    unschedulable: bool = False
-    taints: tuple[Taint, ...] = ()
-
-
 class _NodeStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     conditions: tuple[_NodeCondition, ...] = ()
 
@@ -96,7 +91,7 @@ class Node(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """What its life depends on."""
 
     metadata: Meta = Meta()
-    spec: _NodeSpec = _NodeSpec()
+    spec: NodeSpec = NodeSpec()
     status: _NodeStatus = _NodeStatus()
 
     @classmethod

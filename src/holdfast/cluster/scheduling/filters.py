@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from holdfast.cluster.nodes.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from holdfast.cluster.scheduling.needs import Claim, HostPort, PodTerm, Spread
 from holdfast.cluster.scheduling.occupancy import Cluster, Host
+from holdfast.meta.nodes import NO_EXECUTE, NO_SCHEDULE, Taint
 
 Check = Callable[[Host], tuple[str, ...]]
 """Why a node is refused; nothing, if it is not."""

@@ -16,8 +16,8 @@ import msgspec
 
 from holdfast.client.objects import Object
 from holdfast.client.pods import FINISHED
-from holdfast.cluster.nodes.taints import Taint, Toleration, tolerating
 from holdfast.cluster.scheduling import specs
+from holdfast.meta.nodes import Taint, Toleration, tolerating
 from holdfast.meta.objects import Key
 from holdfast.meta.quantities import Quantity
 from holdfast.meta.selectors import EVERYTHING, LabelSelector, Operator, Requirement

@@ -12,13 +12,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
-
-import msgspec
+from typing import Final, Generic, TypeVar
 
 from holdfast.client.objects import Object
-from holdfast.cluster.nodes.taints import Taint
 from holdfast.cluster.scheduling.needs import CPU, MEMORY, Claim, HostPort, PodTerm, Spread, amounts
+from holdfast.meta import nodes
+from holdfast.meta.nodes import Taint
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector, Operator, Requirement
 
@@ -51,22 +50,15 @@ class Node:
             allocatable=amounts(read.status.allocatable),
             taints=read.spec.taints,
             unschedulable=read.spec.unschedulable,
-            ready=any(each["type"] == "Ready" and each["status"] == "True" for each in read.status.conditions),
+            ready=read.ready,
         )
 
 
-class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
-    taints: tuple[Taint, ...] = ()
-    unschedulable: bool = False
-
-
-class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
+class _NodeStatus(nodes.NodeStatus, frozen=True, gc=False):
     allocatable: dict[str, str | int | float] = {}
-    conditions: tuple[dict[str, Any], ...] = ()
 
 
-class _Node(msgspec.Struct, frozen=True, gc=False):
-    spec: _NodeSpec = _NodeSpec()
+class _Node(nodes.Node, frozen=True, gc=False):
     status: _NodeStatus = _NodeStatus()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.cluster.nodes.taints import Toleration
+from holdfast.meta.nodes import Toleration
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel", gc=False):
