@@ -332,7 +332,7 @@ class Resource(Model):
     metadata: ObjectMeta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A printer column of ``kubectl get``; ``path`` is a simple JSONPath."""
 
@@ -382,3 +382,25 @@ class Kind:
     @property
     def crd_name(self) -> str:
         return f"{self.plural}.{self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An API group in one version."""
+
+    name: str
+    version: str
+
+    def kind(
+        self, model: type[Resource], plural: str, *columns: Column, short: str, scale: Scale | None = None
+    ) -> Kind:
+        """Declare a kind of the group.  The age is its last column, unless it stands among the columns."""
+        return Kind(
+            model=model,
+            group=self.name,
+            version=self.version,
+            plural=plural,
+            short_names=(short,),
+            columns=columns if AGE in columns else (*columns, AGE),
+            scale=scale,
+        )

@@ -13,7 +13,6 @@ from holdfast.kinds.model import (
     AGE,
     Column,
     Count,
-    Kind,
     Model,
     OpenObject,
     Positive,
@@ -25,7 +24,7 @@ from holdfast.kinds.model import (
     api,
     frozen,
 )
-from holdfast.kinds.nvidia.runtimes import Backend, Semver
+from holdfast.kinds.nvidia.runtimes import GROUP, Backend, Semver
 
 # --- what is asked -----------------------------------------------------------
 
@@ -272,17 +271,13 @@ class DynamoGraphDeployment(Resource):
     status: DynamoGraphDeploymentStatus | None = None
 
 
-KIND: Final = Kind(
-    model=DynamoGraphDeployment,
-    group="nvidia.com",
-    version="v1beta1",
-    plural="dynamographdeployments",
-    short_names=("dgd",),
-    columns=(
-        Column(name="Ready", path='.status.conditions[?(@.type=="Ready")].status'),
-        Column(name="Backend", path=".spec.backendFramework"),
-        AGE,
-        Column(name="State", path=".status.state", priority=1),
-        Column(name="Reason", path='.status.conditions[?(@.type=="Ready")].reason', priority=1),
-    ),
+KIND: Final = GROUP.kind(
+    DynamoGraphDeployment,
+    "dynamographdeployments",
+    Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+    Column("Backend", ".spec.backendFramework"),
+    AGE,
+    Column("State", ".status.state", priority=1),
+    Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
+    short="dgd",
 )

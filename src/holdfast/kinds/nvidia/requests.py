@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Final, Literal
 
 from holdfast.kinds.model import (
-    AGE,
     Column,
     Count,
-    Kind,
     Model,
     OpenObject,
     Positive,
@@ -22,7 +20,7 @@ from holdfast.kinds.model import (
     api,
     unchanged,
 )
-from holdfast.kinds.nvidia.runtimes import Semver
+from holdfast.kinds.nvidia.runtimes import GROUP, Semver
 
 Milliseconds = Annotated[float, api(gt=0)]
 
@@ -282,20 +280,15 @@ class DynamoGraphDeploymentRequest(Resource):
     status: DynamoGraphDeploymentRequestStatus | None = None
 
 
-KIND: Final = Kind(
-    model=DynamoGraphDeploymentRequest,
-    group="nvidia.com",
-    version="v1beta1",
-    plural="dynamographdeploymentrequests",
-    short_names=("dgdr",),
-    columns=(
-        Column(name="Model", path=".spec.model"),
-        Column(name="Backend", path=".spec.backend"),
-        Column(name="Phase", path=".status.phase"),
-        Column(name="Profiling", path=".status.profilingPhase"),
-        Column(name="Reason", path='.status.conditions[?(@.type=="Succeeded")].reason'),
-        Column(name="Message", path='.status.conditions[?(@.type=="Succeeded")].message'),
-        Column(name="DGD", path=".status.dgdName"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    DynamoGraphDeploymentRequest,
+    "dynamographdeploymentrequests",
+    Column("Model", ".spec.model"),
+    Column("Backend", ".spec.backend"),
+    Column("Phase", ".status.phase"),
+    Column("Profiling", ".status.profilingPhase"),
+    Column("Reason", '.status.conditions[?(@.type=="Succeeded")].reason'),
+    Column("Message", '.status.conditions[?(@.type=="Succeeded")].message'),
+    Column("DGD", ".status.dgdName"),
+    short="dgdr",
 )

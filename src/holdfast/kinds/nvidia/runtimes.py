@@ -1,13 +1,12 @@
-"""The words for an inference runtime: its engine and its version.
-
-This module must not know who runs it.
-"""
+"""What the kinds of the group share: the group, and the engine and version of an inference runtime."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from holdfast.kinds.model import api
+from holdfast.kinds.model import Group, api
+
+GROUP: Final = Group("nvidia.com", "v1beta1")
 
 Backend = Literal["sglang", "trtllm", "vllm"]
 

@@ -30,7 +30,6 @@ from holdfast.kinds.virtrigaud.migrations import VMMigration
 from holdfast.kinds.virtrigaud.networks import VMNetworkAttachment
 from holdfast.kinds.virtrigaud.placement import VMPlacementPolicy
 from holdfast.kinds.virtrigaud.providers import Provider
-from holdfast.kinds.virtrigaud.references import GROUP, VERSION
 from holdfast.kinds.virtrigaud.sets import VMSet
 from holdfast.kinds.virtrigaud.snapshots import VMSnapshot
 
@@ -49,9 +48,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 """Every kind of the group, in the order in which people meet them."""
 
 __all__ = [
-    "GROUP",
     "KINDS",
-    "VERSION",
     "Provider",
     "VMClass",
     "VMClone",

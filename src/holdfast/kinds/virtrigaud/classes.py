@@ -10,8 +10,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from holdfast.kinds.model import AGE, Column, Count, Kind, Model, Positive, Quantity, Resource, Status, Time, api
-from holdfast.kinds.virtrigaud.references import GROUP, VERSION, DiskType, StorageClassName
+from holdfast.kinds.model import Column, Count, Model, Positive, Quantity, Resource, Status, Time, api
+from holdfast.kinds.virtrigaud.references import GROUP, DiskType, StorageClassName
 
 
 class VMClassCondition(StrEnum):
@@ -133,17 +133,12 @@ class VMClass(Resource):
     status: Annotated[VMClassStatus, api("Where the class is used, and where it can be.")] | None = None
 
 
-KIND: Final = Kind(
-    model=VMClass,
-    group=GROUP,
-    version=VERSION,
-    plural="vmclasses",
-    short_names=("vmclass",),
-    columns=(
-        Column(name="CPU", path=".spec.cpu", type="integer"),
-        Column(name="Memory", path=".spec.memory"),
-        Column(name="Firmware", path=".spec.firmware"),
-        Column(name="Used By", path=".status.usedByVMs", type="integer"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    VMClass,
+    "vmclasses",
+    Column("CPU", ".spec.cpu", "integer"),
+    Column("Memory", ".spec.memory"),
+    Column("Firmware", ".spec.firmware"),
+    Column("Used By", ".status.usedByVMs", "integer"),
+    short="vmclass",
 )

@@ -11,17 +11,13 @@ from typing import Annotated, ClassVar, Final, Literal
 import msgspec
 
 from holdfast.kinds.model import (
-    AGE,
     Column,
     Count,
     Duration,
-    Kind,
     Model,
     Percentage,
     Positive,
     Resource,
-    Status,
-    Time,
     Total,
     api,
     exactly_one,
@@ -29,12 +25,10 @@ from holdfast.kinds.model import (
 )
 from holdfast.kinds.virtrigaud.devices import Disks, Networks
 from holdfast.kinds.virtrigaud.guests import UserData
-from holdfast.kinds.virtrigaud.operations import RetryPolicy
+from holdfast.kinds.virtrigaud.operations import OperationMetadata, OperationStatus, RetryPolicy
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
-    VERSION,
     DiskType,
-    Environment,
     Inventory,
     IPv4,
     LocalObjectReference,
@@ -235,7 +229,7 @@ class VMCustomization(Model):
     ] = ()
 
 
-class CloneMetadata(Model):
+class CloneMetadata(OperationMetadata):
     """What people should know about a clone."""
 
     purpose: (
@@ -244,10 +238,6 @@ class CloneMetadata(Model):
         ]
         | None
     ) = None
-    created_by: Annotated[str, api("Who or what asked for it.", max_length=255)] | None = None
-    project: Annotated[str, api("Project that it belongs to.", max_length=255)] | None = None
-    environment: Annotated[Environment, api("Environment that it belongs to.")] | None = None
-    tags: Annotated[Tags, api("Tags to find it by.")] = {}
 
 
 class VMCloneSpec(Model):
@@ -291,7 +281,7 @@ class CustomizationStatus(Model):
     message: Message | None = None
 
 
-class VMCloneStatus(Status):
+class VMCloneStatus(OperationStatus):
     """The clone as it is."""
 
     target_ref: Annotated[LocalObjectReference, api("The machine that was made.")] | None = None
@@ -299,14 +289,8 @@ class VMCloneStatus(Status):
         Annotated[str, api("The provider's identifier of the clone, kept before a machine is bound to it.")] | None
     ) = msgspec.field(name="targetVMID", default=None)
     phase: Annotated[ClonePhase, api("Where the clone stands.")] | None = None
-    message: Message | None = None
-    task_ref: Annotated[str, api("The provider's task that runs for it.")] | None = None
-    start_time: Annotated[Time, api("When cloning began.")] | None = None
-    completion_time: Annotated[Time, api("When cloning ended.")] | None = None
     actual_clone_type: Annotated[CloneType, api("How much it really shares with its source.")] | None = None
     progress: Annotated[CloneProgress, api("How far it has come.")] | None = None
-    retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
-    last_retry_time: Annotated[Time, api("When it was last tried again.")] | None = None
     customization_status: Annotated[CustomizationStatus, api("How far customizing has come.")] | None = None
 
 
@@ -317,18 +301,13 @@ class VMClone(Resource):
     status: Annotated[VMCloneStatus, api("The clone as it is.")] | None = None
 
 
-KIND: Final = Kind(
-    model=VMClone,
-    group=GROUP,
-    version=VERSION,
-    plural="vmclones",
-    short_names=("vmclone",),
-    columns=(
-        Column(name="Source", path=".spec.source.vmRef.name"),
-        Column(name="Target", path=".spec.target.name"),
-        Column(name="Phase", path=".status.phase"),
-        Column(name="Clone Type", path=".status.actualCloneType"),
-        Column(name="Progress", path=".status.progress.overallPercentage"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    VMClone,
+    "vmclones",
+    Column("Source", ".spec.source.vmRef.name"),
+    Column("Target", ".spec.target.name"),
+    Column("Phase", ".status.phase"),
+    Column("Clone Type", ".status.actualCloneType"),
+    Column("Progress", ".status.progress.overallPercentage"),
+    short="vmclone",
 )

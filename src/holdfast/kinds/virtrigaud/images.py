@@ -11,11 +11,9 @@ from typing import Annotated, ClassVar, Final, Literal
 import msgspec
 
 from holdfast.kinds.model import (
-    AGE,
     Column,
     Count,
     Duration,
-    Kind,
     Model,
     Quantity,
     Resource,
@@ -25,10 +23,9 @@ from holdfast.kinds.model import (
     Total,
     api,
 )
-from holdfast.kinds.virtrigaud.operations import Progress
+from holdfast.kinds.virtrigaud.operations import OnProvider, Progress
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
-    VERSION,
     ContainerImage,
     Inventory,
     LocalObjectReference,
@@ -332,17 +329,13 @@ class ImageImportProgress(Progress):
     start_time: Annotated[Time, api("When the import began.")] | None = None
 
 
-class ProviderImageStatus(Model):
+class ProviderImageStatus(OnProvider):
     """An image on one provider."""
 
-    available: Annotated[bool, api("Whether machines can be made from it there.")]
-    id: Annotated[str, api("The provider's identifier of the image.")] | None = None
     path: Annotated[str, api("Where the image lies on the provider.")] | None = None
     size: Annotated[Quantity, api("How big it is there.")] | None = None
     # One task for all providers would let two of them overwrite each other's.
     task_ref: Annotated[str, api("The provider's task that prepares it.")] | None = None
-    last_updated: Annotated[Time, api("When this was found out.")] | None = None
-    message: Message | None = None
 
 
 class VMImageStatus(Status):
@@ -368,17 +361,12 @@ class VMImage(Resource):
     status: Annotated[VMImageStatus, api("Where the image is available.")] | None = None
 
 
-KIND: Final = Kind(
-    model=VMImage,
-    group=GROUP,
-    version=VERSION,
-    plural="vmimages",
-    short_names=("vmimg",),
-    columns=(
-        Column(name="Ready", path=".status.ready", type="boolean"),
-        Column(name="Phase", path=".status.phase"),
-        Column(name="Size", path=".status.size"),
-        Column(name="Providers", path=".status.availableOn[*]"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    VMImage,
+    "vmimages",
+    Column("Ready", ".status.ready", "boolean"),
+    Column("Phase", ".status.phase"),
+    Column("Size", ".status.size"),
+    Column("Providers", ".status.availableOn[*]"),
+    short="vmimg",
 )

@@ -11,10 +11,10 @@ from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from holdfast.kinds.model import AGE, Column, Kind, Model, Positive, Resource, Rule, Status, Time, Total, api
+from holdfast.kinds.model import Column, Model, Positive, Resource, Rule, Status, Time, Total, api
 from holdfast.kinds.virtrigaud.devices import Disks, ImportedDiskRef, Networks
 from holdfast.kinds.virtrigaud.guests import MetaData, UserData, VirtualMachineLifecycle
-from holdfast.kinds.virtrigaud.references import GROUP, VERSION, LocalObjectReference, Message, ObjectRef
+from holdfast.kinds.virtrigaud.references import GROUP, LocalObjectReference, Message, ObjectRef
 
 
 class PowerState(StrEnum):
@@ -191,18 +191,13 @@ class VirtualMachine(Resource):
     status: Annotated[VirtualMachineStatus, api("The machine that is there.")] | None = None
 
 
-KIND: Final = Kind(
-    model=VirtualMachine,
-    group=GROUP,
-    version=VERSION,
-    plural="virtualmachines",
-    short_names=("vm",),
-    columns=(
-        Column(name="Phase", path=".status.phase"),
-        Column(name="Provider", path=".spec.providerRef.name"),
-        Column(name="Class", path=".spec.classRef.name"),
-        Column(name="Image", path=".spec.imageRef.name"),
-        Column(name="IPs", path=".status.ips[*]"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    VirtualMachine,
+    "virtualmachines",
+    Column("Phase", ".status.phase"),
+    Column("Provider", ".spec.providerRef.name"),
+    Column("Class", ".spec.classRef.name"),
+    Column("Image", ".spec.imageRef.name"),
+    Column("IPs", ".status.ips[*]"),
+    short="vm",
 )

@@ -11,30 +11,23 @@ from typing import Annotated, ClassVar, Final, Literal
 import msgspec
 
 from holdfast.kinds.model import (
-    AGE,
     Column,
-    Count,
     Duration,
-    Kind,
     Model,
     Quantity,
     Resource,
     Rule,
-    Status,
     Time,
     Total,
     api,
     immutable,
 )
 from holdfast.kinds.virtrigaud.devices import Disks, Networks
-from holdfast.kinds.virtrigaud.operations import Progress, RetryPolicy
+from holdfast.kinds.virtrigaud.operations import OperationMetadata, OperationStatus, Progress, RetryPolicy
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
-    VERSION,
-    Environment,
     LocalObjectReference,
     MachineName,
-    Message,
     Namespace,
     ObjectName,
     ObjectRef,
@@ -221,7 +214,7 @@ class MigrationStorage(Model):
     s3: Annotated[S3StorageConfig, api("The bucket, for s3.")] | None = None
 
 
-class MigrationMetadata(Model):
+class MigrationMetadata(OperationMetadata):
     """What people should know about a migration."""
 
     purpose: (
@@ -231,10 +224,6 @@ class MigrationMetadata(Model):
         ]
         | None
     ) = None
-    created_by: Annotated[str, api("Who or what asked for it.", max_length=255)] | None = None
-    project: Annotated[str, api("Project that it belongs to.", max_length=255)] | None = None
-    environment: Annotated[Environment, api("Environment that it belongs to.")] | None = None
-    tags: Annotated[Tags, api("Tags to find it by.")] = {}
 
 
 class VMMigrationSpec(Model):
@@ -294,11 +283,10 @@ class ValidationResults(Model):
     validation_errors: Annotated[tuple[str, ...], api("What was found to be wrong.")] = ()
 
 
-class VMMigrationStatus(Status):
+class VMMigrationStatus(OperationStatus):
     """The migration as it is."""
 
     phase: Annotated[MigrationPhase, api("Where the migration stands.")] | None = None
-    message: Message | None = None
     target_vm_ref: Annotated[LocalObjectReference, api("The machine that was made.")] | None = msgspec.field(
         name="targetVMRef", default=None
     )
@@ -312,20 +300,15 @@ class VMMigrationStatus(Status):
     import_id: Annotated[str, api("The target's identifier of the import.")] | None = msgspec.field(
         name="importID", default=None
     )
-    task_ref: Annotated[str, api("The provider's task that runs for it.")] | None = None
     target_vm_id: Annotated[str, api("The target's identifier of the machine.")] | None = msgspec.field(
         name="targetVMID", default=None
     )
-    start_time: Annotated[Time, api("When the migration began.")] | None = None
-    completion_time: Annotated[Time, api("When the migration ended.")] | None = None
     progress: Annotated[MigrationProgress, api("How far it has come.")] | None = None
     disk_info: Annotated[MigrationDiskInfo, api("The disk, before and after.")] | None = None
     storage_info: Annotated[MigrationStorageInfo, api("The disk on its way.")] | None = None
     storage_pvc_name: Annotated[str, api("The claim that it is staged on.")] | None = msgspec.field(
         name="storagePVCName", default=None
     )
-    retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
-    last_retry_time: Annotated[Time, api("When it was last tried again.")] | None = None
     validation_results: Annotated[ValidationResults, api("What was verified, and how that went.")] | None = None
 
 
@@ -336,17 +319,12 @@ class VMMigration(Resource):
     status: Annotated[VMMigrationStatus, api("The migration as it is.")] | None = None
 
 
-KIND: Final = Kind(
-    model=VMMigration,
-    group=GROUP,
-    version=VERSION,
-    plural="vmmigrations",
-    short_names=("vmmig",),
-    columns=(
-        Column(name="Source", path=".spec.source.vmRef.name"),
-        Column(name="Target", path=".spec.target.name"),
-        Column(name="Phase", path=".status.phase"),
-        Column(name="Progress", path=".status.progress.percentage"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    VMMigration,
+    "vmmigrations",
+    Column("Source", ".spec.source.vmRef.name"),
+    Column("Target", ".spec.target.name"),
+    Column("Phase", ".status.phase"),
+    Column("Progress", ".status.progress.percentage"),
+    short="vmmig",
 )

@@ -12,10 +12,8 @@ from typing import Annotated, ClassVar, Final, Literal
 import msgspec
 
 from holdfast.kinds.model import (
-    AGE,
     Column,
     Count,
-    Kind,
     Model,
     PortNumber,
     Positive,
@@ -25,10 +23,10 @@ from holdfast.kinds.model import (
     Time,
     api,
 )
+from holdfast.kinds.virtrigaud.operations import OnProvider
 from holdfast.kinds.virtrigaud.references import (
     CIDR,
     GROUP,
-    VERSION,
     Environment,
     Inventory,
     IPv4,
@@ -368,14 +366,10 @@ class IPAllocation(Model):
     lease_expiry: Annotated[Time, api("Until when the machine has the address, if it is leased.")] | None = None
 
 
-class ProviderNetworkStatus(Model):
+class ProviderNetworkStatus(OnProvider):
     """A network on one provider."""
 
-    available: Annotated[bool, api("Whether machines can join it there.")]
-    id: Annotated[str, api("The provider's identifier of the network.")] | None = None
     state: Annotated[str, api("Its state in the provider's words.")] | None = None
-    last_updated: Annotated[Time, api("When this was found out.")] | None = None
-    message: Message | None = None
 
 
 class VMNetworkAttachmentStatus(Status):
@@ -399,17 +393,12 @@ class VMNetworkAttachment(Resource):
     status: Annotated[VMNetworkAttachmentStatus, api("Where it is available, and who uses it.")] | None = None
 
 
-KIND: Final = Kind(
-    model=VMNetworkAttachment,
-    group=GROUP,
-    version=VERSION,
-    plural="vmnetworkattachments",
-    short_names=("vmnet",),
-    columns=(
-        Column(name="Ready", path=".status.ready", type="boolean"),
-        Column(name="Type", path=".spec.network.type"),
-        Column(name="Connected VMs", path=".status.connectedVMs", type="integer"),
-        Column(name="Providers", path=".status.availableOn[*]"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    VMNetworkAttachment,
+    "vmnetworkattachments",
+    Column("Ready", ".status.ready", "boolean"),
+    Column("Type", ".spec.network.type"),
+    Column("Connected VMs", ".status.connectedVMs", "integer"),
+    Column("Providers", ".status.availableOn[*]"),
+    short="vmnet",
 )

@@ -1,14 +1,14 @@
 """What operations that take a while (imports, snapshots, clones, migrations) have in common.
 
-This module must not know what is done, only how far it is and how often it is tried.
+The module must not know what an operation does.
 """
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from holdfast.kinds.model import Count, Duration, Model, Percentage, Positive, Total, api
-from holdfast.kinds.virtrigaud.references import Message
+from holdfast.kinds.model import Count, Duration, Model, Percentage, Positive, Status, Time, Total, api
+from holdfast.kinds.virtrigaud.references import Environment, Message, Tags
 
 
 class RetryPolicy(Model):
@@ -27,4 +27,33 @@ class Progress(Model):
     total_bytes: Annotated[Total, api("Bytes to transfer in all.")] | None = None
     percentage: Annotated[Percentage, api("How far in all, in per cent.")] | None = None
     eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
+    message: Message | None = None
+
+
+class OperationMetadata(Model):
+    """What people should know about an operation."""
+
+    created_by: Annotated[str, api("Who or what asked for it.", max_length=255)] | None = None
+    project: Annotated[str, api("Project that it belongs to.", max_length=255)] | None = None
+    environment: Annotated[Environment, api("Environment that it belongs to.")] | None = None
+    tags: Annotated[Tags, api("Tags to find it by.")] = {}
+
+
+class OperationStatus(Status):
+    """An operation that a provider's task carries out, and that is tried again when it fails."""
+
+    message: Message | None = None
+    task_ref: Annotated[str, api("The provider's task that runs for it.")] | None = None
+    start_time: Annotated[Time, api("When it began.")] | None = None
+    completion_time: Annotated[Time, api("When it ended.")] | None = None
+    retry_count: Annotated[Count, api("How often it was tried again.")] | None = None
+    last_retry_time: Annotated[Time, api("When it was last tried again.")] | None = None
+
+
+class OnProvider(Model):
+    """An image, snapshot or network on one provider."""
+
+    available: Annotated[bool, api("Whether machines can use it there.")]
+    id: Annotated[str, api("The provider's identifier of it.")] | None = None
+    last_updated: Annotated[Time, api("When this was observed.")] | None = None
     message: Message | None = None

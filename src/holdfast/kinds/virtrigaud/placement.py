@@ -11,11 +11,9 @@ from typing import Annotated, ClassVar, Final, Literal
 import msgspec
 
 from holdfast.kinds.model import (
-    AGE,
     Column,
     Count,
     Duration,
-    Kind,
     Model,
     Percentage,
     Positive,
@@ -27,7 +25,7 @@ from holdfast.kinds.model import (
     Total,
     api,
 )
-from holdfast.kinds.virtrigaud.references import GROUP, VERSION, LocalObjectReference
+from holdfast.kinds.virtrigaud.references import GROUP, LocalObjectReference
 from holdfast.kinds.virtrigaud.selectors import LabelSelector, SelectorOperator
 
 LabelText = Annotated[str, api(max_length=253)]
@@ -336,18 +334,13 @@ class VMPlacementPolicy(Resource):
     status: Annotated[VMPlacementPolicyStatus, api("Who follows it, and how well that goes.")] | None = None
 
 
-KIND: Final = Kind(
-    model=VMPlacementPolicy,
-    group=GROUP,
-    version=VERSION,
-    plural="vmplacementpolicies",
-    short_names=("vmpp",),
-    columns=(
-        # The names, not a number: a JSONPath cannot count.
-        Column(name="Used By VMs", path=".status.usedByVMs[*].name"),
-        Column(name="Priority", path=".spec.priority", type="integer"),
-        Column(name="Successful", path=".status.placementStats.successfulPlacements", type="integer"),
-        Column(name="Failed", path=".status.placementStats.failedPlacements", type="integer"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    VMPlacementPolicy,
+    "vmplacementpolicies",
+    # The names, not a number: a JSONPath cannot count.
+    Column("Used By VMs", ".status.usedByVMs[*].name"),
+    Column("Priority", ".spec.priority", "integer"),
+    Column("Successful", ".status.placementStats.successfulPlacements", "integer"),
+    Column("Failed", ".status.placementStats.failedPlacements", "integer"),
+    short="vmpp",
 )

@@ -11,11 +11,9 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from holdfast.kinds.model import (
-    AGE,
     Column,
     Count,
     Duration,
-    Kind,
     Model,
     OpenObject,
     Percentage,
@@ -29,7 +27,6 @@ from holdfast.kinds.model import (
 )
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
-    VERSION,
     ContainerImage,
     Inventory,
     LocalObjectReference,
@@ -299,17 +296,12 @@ class Provider(Resource):
     status: Annotated[ProviderStatus, api("The hypervisor as it is.")] | None = None
 
 
-KIND: Final = Kind(
-    model=Provider,
-    group=GROUP,
-    version=VERSION,
-    plural="providers",
-    short_names=("prov",),
-    columns=(
-        Column(name="Type", path=".spec.type"),
-        Column(name="Endpoint", path=".spec.endpoint"),
-        Column(name="Healthy", path=".status.healthy", type="boolean"),
-        Column(name="Connected VMs", path=".status.connectedVMs", type="integer"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    Provider,
+    "providers",
+    Column("Type", ".spec.type"),
+    Column("Endpoint", ".spec.endpoint"),
+    Column("Healthy", ".status.healthy", "boolean"),
+    Column("Connected VMs", ".status.connectedVMs", "integer"),
+    short="prov",
 )

@@ -8,10 +8,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from holdfast.kinds.model import Model, api
+from holdfast.kinds.model import Group, Model, api
 
-GROUP: Final = "infra.virtrigaud.io"
-VERSION: Final = "v1beta1"
+GROUP: Final = Group("infra.virtrigaud.io", "v1beta1")
 
 _LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _IPV4_OCTET: Final = r"(25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)"

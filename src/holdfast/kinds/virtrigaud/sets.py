@@ -11,11 +11,9 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from holdfast.kinds.model import (
-    AGE,
     Column,
     Count,
     IntOrPercent,
-    Kind,
     Model,
     OpenObject,
     Resource,
@@ -28,7 +26,7 @@ from holdfast.kinds.model import (
     immutable,
 )
 from holdfast.kinds.virtrigaud.machines import VirtualMachinePhase, VirtualMachineSpec
-from holdfast.kinds.virtrigaud.references import GROUP, VERSION, Message
+from holdfast.kinds.virtrigaud.references import GROUP, Message
 from holdfast.kinds.virtrigaud.selectors import LabelSelector
 
 
@@ -242,18 +240,13 @@ class VMSet(Resource):
     status: Annotated[VMSetStatus, api("The machines that are there.")] | None = None
 
 
-KIND: Final = Kind(
-    model=VMSet,
-    group=GROUP,
-    version=VERSION,
-    plural="vmsets",
-    short_names=("vmset",),
-    columns=(
-        Column(name="Desired", path=".spec.replicas", type="integer"),
-        Column(name="Current", path=".status.replicas", type="integer"),
-        Column(name="Ready", path=".status.readyReplicas", type="integer"),
-        Column(name="Updated", path=".status.updatedReplicas", type="integer"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    VMSet,
+    "vmsets",
+    Column("Desired", ".spec.replicas", "integer"),
+    Column("Current", ".status.replicas", "integer"),
+    Column("Ready", ".status.readyReplicas", "integer"),
+    Column("Updated", ".status.updatedReplicas", "integer"),
+    short="vmset",
     scale=Scale(selector=".status.selector"),
 )

@@ -11,11 +11,9 @@ from typing import Annotated, ClassVar, Final, Literal
 import msgspec
 
 from holdfast.kinds.model import (
-    AGE,
     Column,
     Count,
     Duration,
-    Kind,
     Model,
     Positive,
     Quantity,
@@ -27,8 +25,8 @@ from holdfast.kinds.model import (
     api,
     immutable,
 )
-from holdfast.kinds.virtrigaud.operations import Progress
-from holdfast.kinds.virtrigaud.references import GROUP, VERSION, Environment, LocalObjectReference, Message, Tags
+from holdfast.kinds.virtrigaud.operations import OnProvider, Progress
+from holdfast.kinds.virtrigaud.references import GROUP, Environment, LocalObjectReference, Message, Tags
 
 _CRON_FIELD: Final = r"[0-9A-Za-z*?/,#-]+"
 _CRON: Final = (
@@ -174,15 +172,11 @@ class SnapshotProgress(Progress):
     start_time: Annotated[Time, api("When taking it began.")] | None = None
 
 
-class ProviderSnapshotStatus(Model):
+class ProviderSnapshotStatus(OnProvider):
     """A snapshot on one provider."""
 
-    available: Annotated[bool, api("Whether one can go back to it there.")]
-    id: Annotated[str, api("The provider's identifier of the snapshot.")] | None = None
     path: Annotated[str, api("Where the snapshot lies on the provider.")] | None = None
     state: Annotated[str, api("Its state in the provider's words.")] | None = None
-    last_updated: Annotated[Time, api("When this was found out.")] | None = None
-    message: Message | None = None
 
 
 class SnapshotRef(Model):
@@ -220,18 +214,13 @@ class VMSnapshot(Resource):
     status: Annotated[VMSnapshotStatus, api("The snapshot that is there.")] | None = None
 
 
-KIND: Final = Kind(
-    model=VMSnapshot,
-    group=GROUP,
-    version=VERSION,
-    plural="vmsnapshots",
-    short_names=("vmsnap",),
-    columns=(
-        Column(name="VM", path=".spec.vmRef.name"),
-        Column(name="Phase", path=".status.phase"),
-        Column(name="Size", path=".status.size"),
-        Column(name="Created", path=".status.creationTime", type="date"),
-        Column(name="Expires", path=".status.expiryTime", type="date"),
-        AGE,
-    ),
+KIND: Final = GROUP.kind(
+    VMSnapshot,
+    "vmsnapshots",
+    Column("VM", ".spec.vmRef.name"),
+    Column("Phase", ".status.phase"),
+    Column("Size", ".status.size"),
+    Column("Created", ".status.creationTime", "date"),
+    Column("Expires", ".status.expiryTime", "date"),
+    short="vmsnap",
 )
