@@ -86,7 +86,7 @@ def test_a_status_that_does_not_answer_what_is_asked_now_comes_to_nothing() -> N
     assert standing.state is RolloutState.UNSEEN
     assert rollouts.line(standing) == "shop: the operator has not observed the latest change yet"
     nothing = view.standing(workload())
-    assert rollouts.line(nothing) == "shop: no operator has said anything of it yet; is one running?"
+    assert rollouts.line(nothing) == "shop: it has no status yet; is its operator running?"
 
 
 def test_a_floor_says_by_how_much_it_is_lowered_and_how_low_it_went() -> None:
