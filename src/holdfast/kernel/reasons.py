@@ -95,7 +95,7 @@ class Code(Reason):
     SURGE_IGNORED = "SurgeIgnored", "These replicas have fixed identities and cannot surge, so maxSurge counts as 0."
     FLOOR_LOWERED = (
         "FloorLowered",
-        "All replicas are needed and no surge is allowed, so an update takes one down at a time, below minAvailable.",
+        "An update or a drain takes one replica at a time below minAvailable, because it could not end otherwise.",
     )
     FLOOR_NOT_GUARANTEED = "FloorNotGuaranteed", "Recreate stops every old replica first, so no floor can hold."
 

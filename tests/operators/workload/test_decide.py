@@ -144,7 +144,7 @@ def check(workload: Wire, *others: Placed | list[Placed], does: list[str], becau
             [*HISTORY, *pods("web:1", 3)],
             ["start 1 of web:2"],
             "StartingUpdated",
-            id="and replaces what somebody deleted",
+            id="and replaces what a user deleted",
         ),
         pytest.param(
             web("web:2", status=TO_V2, rollout={"partition": 3}),
@@ -212,7 +212,7 @@ def test_what_is_no_promotion_promotes_nothing(text: str) -> None:
     check(workload, HISTORY, pods("web:1", 3), pods("web:2", 1), does=[], because="ApprovalNeeded")
 
 
-def test_a_gate_that_was_closed_for_long_makes_nobody_late() -> None:
+def test_the_time_at_a_closed_gate_does_not_count_for_the_deadline() -> None:
     facts = {"step": 2, "stepStartedAt": ago(seconds=5), "progressedAt": ago(days=2)}
     workload = web("web:2", status=said("web:1", rolling="web:2", **facts), rollout={"maxSurge": 1, **CANARY})
     new = [*pods("web:2", 1, ready=ago(days=2)), *pods("web:2", 1, ready=False)]
@@ -275,7 +275,7 @@ ROLLING: dict[str, Any] = {"progressedAt": ago(seconds=5), "size": 6}
     [
         pytest.param(3, SURGE, 6, "StartingUpdated", id="it gets on, and keeps its size"),
         pytest.param(8, SURGE, 8, "StartingUpdated", id="to grow is no matter"),
-        pytest.param(0, SURGE, 0, "ScalingDown", id="none at all is what somebody wants"),
+        pytest.param(0, SURGE, 0, "ScalingDown", id="none at all is followed at once"),
         pytest.param(3, {**SURGE, "paused": True}, 3, "Paused", id="it stands still, and follows"),
         pytest.param(3, CANARY, 3, "ScalingDown", id="also at a closed gate"),
     ],
@@ -427,7 +427,7 @@ def test_a_paused_rollout_replaces_what_is_lost_and_nothing_else() -> None:
 
 
 def test_a_rollout_that_is_resumed_is_not_late() -> None:
-    """What nobody let it do does not count: a pause leaves no time behind, and the deadline begins anew."""
+    """The time of a pause does not count: the deadline begins anew."""
     waiting = [*pods("web:1", 3), *pods("web:2", 1, ready=False), *pods("web:2", 1, ready=ago(days=9))]
     paused = web("web:2", status=said("web:1", rolling="web:2", progressedAt=ago(days=9)), rollout={"paused": True})
     said_so = status(decided(paused, HISTORY, waiting))

@@ -28,11 +28,13 @@ from tests.operators.workload.worlds import (
     web,
 )
 
+from holdfast import kinds
 from holdfast.client.resources import EVENTS, NODES, PODS
 from holdfast.cluster.controllers import budgets
 from holdfast.cluster.simulation.nodes import Fleet
 from holdfast.meta.errors import TooManyRequests
 from holdfast.meta.objects import Key
+from holdfast.operators.workload import view
 from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.operators.workload.plan import outlook
@@ -215,10 +217,19 @@ def test_a_drain_ends_although_the_rollout_waits(workload: Wire, there: list[Pla
     assert kept_budget(decided(workload, HISTORY, there)) == "create web-floor 4"
 
 
+def test_the_view_shows_the_exception_and_the_lowest_point() -> None:
+    workload = web(status=said("web:1", mostAvailable=4, lowestReady=2), rollout=NO_SURGE)
+    decision = decided(workload, record("web:1"), pods("web:1", 4))
+    shown = view.standing(kinds.decode(workload | {"status": status(decision)}))  # type: ignore[arg-type]
+    (floor,) = shown.floors
+    assert (floor.ready, floor.floor, floor.lowered, floor.lowest) == (4, 3, 1, 2)
+    assert shown.warnings == (warning(decision),)
+
+
 def test_the_plan_shows_the_exception() -> None:
     workload = web("web:2", status=V1, rollout=NO_SURGE)
-    view = Snapshot([(WORKLOADS, workload), *HISTORY, *pods("web:1", 4)], indexes=CONTROLLERS[0].indexes)
-    plan = outlook(view, Key("default", "web"), NOW)
+    world = Snapshot([(WORKLOADS, workload), *HISTORY, *pods("web:1", 4)], indexes=CONTROLLERS[0].indexes)
+    plan = outlook(world, Key("default", "web"), NOW)
     assert isinstance(plan, PlanView)
     assert [each.code for each in plan.warnings] == ["FloorLowered"]
 

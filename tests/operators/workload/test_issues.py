@@ -1,4 +1,4 @@
-"""What went wrong elsewhere, tried here.  Each story is named after the report that told of it."""
+"""Failures of other systems, tried here.  Each test is named after the issue that reported one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from holdfast.testing.clusters import Cluster, connected
 from holdfast.testing.faults import Fault, Faulty
 
 
-def test_kubernetes_67250_a_broken_revision_is_replaced_without_anybody_deleting_its_pods() -> None:
+def test_kubernetes_67250_a_broken_revision_is_replaced_without_deleting_its_pods_by_hand() -> None:
     """An ordered set waited for pods of a bad revision to get ready, also after the revision had been corrected."""
 
     async def story(cluster: Cluster) -> None:
@@ -199,7 +199,7 @@ def test_kubernetes_89820_a_disruption_budget_is_kept_by_a_rollout() -> None:
 
 
 def test_kubernetes_22368_a_changed_config_map_is_rolled_out() -> None:
-    """Pods went on with the configuration that they had started with, until somebody thought of restarting them."""
+    """Pods went on with the configuration that they had started with, until a person thought of restarting them."""
 
     async def story(cluster: Cluster) -> None:
         await cluster.create(CONFIG_MAPS, {"metadata": {"name": "app"}, "data": {"level": "info"}})

@@ -289,7 +289,7 @@ def test_affinities(placement: dict[str, Any], affinity: dict[str, Any]) -> None
         ("rack.acme.io/row", "rack.acme.io/row"),
     ],
 )
-def test_a_spread_is_a_wish(spread: str, key: str) -> None:
+def test_a_spread_never_prevents_scheduling(spread: str, key: str) -> None:
     assert rendered(placement={"spreadTopology": spread})["spec"]["topologySpreadConstraints"] == [
         {
             "maxSkew": 1,
@@ -303,7 +303,7 @@ def test_a_spread_is_a_wish(spread: str, key: str) -> None:
 # --- metadata
 
 
-def test_labels_and_wishes_for_simulated_nodes_go_to_the_replicas() -> None:
+def test_labels_and_annotations_for_simulated_nodes_are_copied_to_the_replicas() -> None:
     annotations = {"sim.holdfast.dev/ready-after": "5s", "description": "not theirs"}
     made = rendered(labels={"app": "shop", "cloudless.io/workload": "lie"}, annotations=annotations)["metadata"]
     assert (made["labels"]["app"], made["labels"]["cloudless.io/workload"]) == ("shop", "web")

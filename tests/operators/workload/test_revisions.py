@@ -227,7 +227,7 @@ def test_a_lost_status_is_read_from_the_world(image: str, there: list[Placed], t
     assert (image_of(chosen.target.revision), found) == (target, stable)
 
 
-def test_a_record_that_somebody_deleted_is_written_again() -> None:
+def test_a_record_that_was_deleted_is_written_again() -> None:
     decision = decided(web(status=said("web:1")), pods("web:1", 4))
     assert (deeds(decision), code(decision)) == (["record web:1 as 1"], "Completed")
 
@@ -255,7 +255,7 @@ def test_a_changed_config_map_is_a_new_revision() -> None:
     assert first == names(config("app", level="info", uid="another"), **FROM)[0]
 
 
-def test_a_changed_secret_is_a_new_revision_and_its_fingerprint_is_told_to_nobody_who_cannot_read_it() -> None:
+def test_a_changed_secret_is_a_new_revision_and_its_fingerprint_does_not_reveal_it() -> None:
     spec = {"volumes": [{"name": "key", "source": "secret", "mountPath": "/key"}]}
     first, _ = names(config("key", secret=True, pin="MTIzNA=="), **spec)
     assert first != names(config("key", secret=True, pin="MTIzNQ=="), **spec)[0]
@@ -315,7 +315,7 @@ def test_a_configuration_that_vanishes_midway_stops_the_rollout_where_it_is() ->
 # --- what cannot be
 
 
-def test_a_spec_that_no_fleet_can_have_is_told_in_the_status() -> None:
+def test_a_spec_that_no_fleet_can_have_is_reported_in_the_status() -> None:
     kept = {**said("web:1"), "readyReplicas": 4, "phase": "Completed"}
     world = seen(web(status=kept, rollout={"maxSurge": 0, "maxUnavailable": 0}))
     with pytest.raises(Permanent, match=r"spec\.rollout\.maxSurge") as refused:

@@ -55,7 +55,7 @@ def shop(
     code: str = "Completed",
     annotations: dict[str, str] | None = None,
     rollout: dict[str, Any] | None = None,
-    told: dict[str, Any] | None = None,
+    progress: dict[str, Any] | None = None,
     observed: int = 5,
     **status: Any,
 ) -> Object:
@@ -77,7 +77,7 @@ def shop(
             "phase": phase,
             "updateRevision": asked.revision,
             "currentRevision": asked.revision,
-            "rollout": {"because": {"code": code, "message": "it says so"}, **(told or {})},
+            "rollout": {"because": {"code": code, "message": "it says so"}, **(progress or {})},
             **status,
         },
     }
@@ -85,7 +85,7 @@ def shop(
 
 
 def under_way(code: str = "WaitingForReady", *, step: int = 1, steps: int = 1, **fields: Any) -> Object:
-    return shop(phase="Updating", code=code, currentRevision=R1, told={"step": step, "steps": steps}, **fields)
+    return shop(phase="Updating", code=code, currentRevision=R1, progress={"step": step, "steps": steps}, **fields)
 
 
 def rejected(**fields: Any) -> Object:
@@ -113,7 +113,7 @@ CHANGES: dict[str, tuple[str, Object, dict[str, Any], dict[str, Any]]] = {
         {"spec": {"rollout": {"paused": None}}},
     ),
     "restart sets the moment": ("restart", shop(), {}, {"metadata": {"annotations": {RESTARTED_AT: NOON}}}),
-    "promote approves the step that waits for somebody": (
+    "promote approves the step that waits for approval": (
         "promote",
         under_way("ApprovalNeeded", step=2, steps=4),
         {},
@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[str, Object, dict[str, Any], str, str]] = {
         "--full",
     ),
     "promote what was rejected": ("promote", rejected(), {}, "was rejected", "retry"),
-    "promote what nobody has seen": ("promote", under_way(observed=4), {}, "has not observed", "try again"),
+    "promote what was not observed yet": ("promote", under_way(observed=4), {}, "has not observed", "try again"),
     "abort what is complete": ("abort", shop(), {}, "is rolled out", "undo"),
     "abort the first revision": (
         "abort",
@@ -207,7 +207,7 @@ REFUSED: dict[str, tuple[str, Object, dict[str, Any], str, str]] = {
         "--to-revision 2",
     ),
     "undo to what the spec asks for and is rejected": ("undo", rejected(), {"number": 2}, "was rejected", "retry"),
-    "undo of what nobody has seen": ("undo", shop(observed=4), {}, "has not observed", "try again"),
+    "undo of what was not observed yet": ("undo", shop(observed=4), {}, "has not observed", "try again"),
 }
 
 
@@ -230,7 +230,7 @@ ALREADY: dict[str, tuple[str, Object, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", ALREADY)
-def test_a_verb_whose_wish_is_fulfilled_changes_nothing(case: str) -> None:
+def test_a_verb_that_was_carried_out_already_changes_nothing(case: str) -> None:
     verb, obj, options = ALREADY[case]
     assert isinstance(answer(verb, obj, **options), Already)
 
@@ -238,7 +238,7 @@ def test_a_verb_whose_wish_is_fulfilled_changes_nothing(case: str) -> None:
 # What undo promises.
 
 
-def test_an_undo_leads_to_the_very_revision_and_leaves_size_and_manners_alone() -> None:
+def test_an_undo_leads_to_the_very_revision_and_leaves_replicas_and_rollout_alone() -> None:
     obj = shop()
     given = answer("undo", obj)
     assert isinstance(given, Change)
@@ -260,7 +260,7 @@ def test_an_undo_skips_what_differs_only_by_a_restart_and_what_was_rejected() ->
 def test_what_is_undone_is_refused_though_the_moment_of_restart_goes_with_it() -> None:
     undone = msgspec.structs.replace(V2, restarted_at=MORNING)
     given = answer("undo", shop(undone), (record(1, V1), record(2, undone)))
-    # Whoever applies shop:2 again asks for it without the restart, which is gone.
+    # Applying shop:2 again asks for it without the restart, which is gone.
     assert annotated(given) == {REJECTED: f"{R2}:{R1}", RESTARTED_AT: None}
 
 
@@ -336,7 +336,7 @@ def test_an_object_that_operators_leave_alone_is_shown_with_a_warning() -> None:
     assert "no operator changes anything" in warning
 
 
-def test_an_object_that_operators_leave_alone_in_the_middle_waits_for_somebody() -> None:
+def test_an_object_that_operators_leave_alone_in_the_middle_waits_for_a_person() -> None:
     held = standing(under_way(annotations={"holdfast.dev/paused": "true"}))
     assert (held.state, held.because.code) == (RolloutState.WAITING, "LeftAlone")
 

@@ -22,13 +22,13 @@ from holdfast.testing.clusters import Cluster, play
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
-    """How a change went: the status at the end, what a witness saw, what runs, and what was told."""
+class Run:
+    """How a change went: the status at the end, what a witness saw, what runs, and what was reported."""
 
     status: Wire
     witness: Witness
     images: list[str]
-    told: list[str]
+    reported: list[str]
 
     @property
     def minimum(self) -> int:
@@ -36,38 +36,38 @@ class Course:
 
     def stopped(self, reason: str) -> list[int]:
         """How many were stopped at a time for a reason."""
-        found = [re.match(rf"{reason}: Stopping (\d+) ", each) for each in self.told]
+        found = [re.match(rf"{reason}: Stopping (\d+) ", each) for each in self.reported]
         return [int(match[1]) for match in found if match is not None]
 
 
-def manners(**rollout: Any) -> Wire:
+def rollout_of(**rollout: Any) -> Wire:
     """The rollout that a case asks for; None is not set."""
     return {name: value for name, value in rollout.items() if value is not None}
 
 
-def changed(current: int, desired: int, **rollout: Any) -> Course:
+def changed(current: int, desired: int, **rollout: Any) -> Run:
     """From `current` replicas of one image to `desired` of the next, or from nothing."""
 
-    async def story(cluster: Cluster) -> Course:
+    async def story(cluster: Cluster) -> Run:
         async with Witness(cluster, floor=0).watching() as witness:
             if current:
-                await cluster.create(WORKLOADS, workload(replicas=current, rollout=manners(**rollout)))
+                await cluster.create(WORKLOADS, workload(replicas=current, rollout=rollout_of(**rollout)))
                 await reaches(cluster, "Completed")
             before = cluster.server.store.revision
             witness.begin()
             if current:
                 await change(cluster, image="web:2", replicas=desired)
             else:
-                await cluster.create(WORKLOADS, workload("web:2", replicas=desired, rollout=manners(**rollout)))
+                await cluster.create(WORKLOADS, workload("web:2", replicas=desired, rollout=rollout_of(**rollout)))
             status = await reaches(cluster, "Completed")
-            told = await _told(cluster, since=before)
-            return Course(status=status, witness=witness, images=await images(cluster), told=told)
+            reported = await _reported(cluster, since=before)
+            return Run(status=status, witness=witness, images=await images(cluster), reported=reported)
 
     return operated(story)
 
 
-async def _told(cluster: Cluster, *, since: int) -> list[str]:
-    """What was told of the Workload since then, in the order in which it was told last."""
+async def _reported(cluster: Cluster, *, since: int) -> list[str]:
+    """What was reported of the Workload since then, in the order in which it was reported last."""
     events = [event for event in await cluster.list(EVENTS) if event["involvedObject"]["kind"] == "Workload"]
     events.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
     return [
@@ -94,14 +94,14 @@ ENFORCEMENT = {
 @pytest.mark.parametrize("name", ENFORCEMENT)
 def test_enforcement(name: str) -> None:
     current, desired, minimum, unavailable, resolved, batch = ENFORCEMENT[name]
-    course = changed(current, desired, minAvailable=minimum, maxUnavailable=unavailable, maxSurge=1, pauseDuration="1s")
-    assert course.minimum == resolved
-    assert course.witness.lowest >= min(resolved, current)
-    assert course.witness.highest <= max(current, desired + 1)
-    batches = course.stopped("StoppingOld")
+    run = changed(current, desired, minAvailable=minimum, maxUnavailable=unavailable, maxSurge=1, pauseDuration="1s")
+    assert run.minimum == resolved
+    assert run.witness.lowest >= min(resolved, current)
+    assert run.witness.highest <= max(current, desired + 1)
+    batches = run.stopped("StoppingOld")
     assert batches
     assert max(batches) <= batch
-    assert course.images == ["web:2"] * desired
+    assert run.images == ["web:2"] * desired
 
 
 @pytest.mark.parametrize(("replicas", "minimum"), [(3, 3), (3, 5)], ids=["2", "7"])
@@ -195,31 +195,31 @@ def test_max_replicas_to_stop(name: str) -> None:
     "minimum", [2, None], ids=["19 recreate_with_min_available_warning", "20 recreate_with_zero_min_available"]
 )
 def test_recreate_stops_all_first_and_warns(minimum: int | None) -> None:
-    course = changed(3, 3, strategy="Recreate", minAvailable=minimum, pauseDuration="1s")
-    assert course.minimum == 2
-    assert course.stopped("StoppingOld") == [3]
-    assert (course.witness.lowest, course.witness.highest) == (0, 3)
-    warned = next(each for each in course.status["conditions"] if each["type"] == "FloorNotGuaranteed")
+    run = changed(3, 3, strategy="Recreate", minAvailable=minimum, pauseDuration="1s")
+    assert run.minimum == 2
+    assert run.stopped("StoppingOld") == [3]
+    assert (run.witness.lowest, run.witness.highest) == (0, 3)
+    warned = next(each for each in run.status["conditions"] if each["type"] == "FloorNotGuaranteed")
     assert "Recreate strategy cannot guarantee minAvailable" in warned["message"]
-    assert course.images == ["web:2"] * 3
+    assert run.images == ["web:2"] * 3
 
 
 def test_the_warning_of_recreate_is_also_told() -> None:
-    course = changed(0, 1, strategy="Recreate")
-    assert [each for each in course.told if each.startswith("FloorNotGuaranteed: Recreate strategy cannot guarantee")]
+    run = changed(0, 1, strategy="Recreate")
+    assert [each for each in run.reported if each.startswith("FloorNotGuaranteed: Recreate strategy cannot guarantee")]
 
 
 @pytest.mark.parametrize(
     ("current", "desired"), [(3, 3), (2, 5)], ids=["21 bluegreen_maintains_availability", "22 bluegreen_scale_up"]
 )
 def test_blue_green_starts_a_whole_set_before_it_stops_one(current: int, desired: int) -> None:
-    course = changed(current, desired, strategy="BlueGreen", minAvailable=2, pauseDuration="5s")
-    assert course.witness.lowest >= current
-    assert course.witness.highest == current + desired
-    reasons = [each.partition(":")[0] for each in course.told]
+    run = changed(current, desired, strategy="BlueGreen", minAvailable=2, pauseDuration="5s")
+    assert run.witness.lowest >= current
+    assert run.witness.highest == current + desired
+    reasons = [each.partition(":")[0] for each in run.reported]
     assert reasons.index("StartingUpdated") < reasons.index("SwitchingTraffic") < reasons.index("Draining")
-    assert course.stopped("Draining") == [current]
-    assert course.images == ["web:2"] * desired
+    assert run.stopped("Draining") == [current]
+    assert run.images == ["web:2"] * desired
 
 
 # TC-006: defaults. (nothing runs yet, surge 1)
@@ -236,10 +236,10 @@ DEFAULTS = {
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_default_minimum(name: str) -> None:
     desired, unavailable, minimum, expected = DEFAULTS[name]
-    course = changed(0, desired, maxUnavailable=unavailable, minAvailable=minimum, maxSurge=1)
-    assert course.minimum == expected
+    run = changed(0, desired, maxUnavailable=unavailable, minAvailable=minimum, maxSurge=1)
+    assert run.minimum == expected
     # The seed's plan stops at one replica; a rollout ends at the desired size.
-    assert course.images == ["web:2"] * desired
+    assert run.images == ["web:2"] * desired
 
 
 # TC-007: scaling. (RollingUpdate, maxUnavailable 2, pause 1 s)
@@ -255,28 +255,28 @@ def test_default_minimum(name: str) -> None:
     ],
 )
 def test_scaling(current: int, desired: int, surge: int, started: int) -> None:
-    course = changed(current, desired, minAvailable=2, maxUnavailable=2, maxSurge=surge, pauseDuration="1s")
-    assert course.minimum == 2
-    assert course.witness.lowest >= 2
-    assert course.witness.highest <= max(current, desired + surge)
-    assert bool(course.stopped("ScalingDown")) == (desired < current)
-    assert course.images == ["web:2"] * desired
-    assert course.witness.started == started
+    run = changed(current, desired, minAvailable=2, maxUnavailable=2, maxSurge=surge, pauseDuration="1s")
+    assert run.minimum == 2
+    assert run.witness.lowest >= 2
+    assert run.witness.highest <= max(current, desired + surge)
+    assert bool(run.stopped("ScalingDown")) == (desired < current)
+    assert run.images == ["web:2"] * desired
+    assert run.witness.started == started
 
 
 # The six further cases of the workload suite.
 
 
 def test_rolling_update_respects_min_available() -> None:
-    course = changed(3, 3, maxSurge=1, maxUnavailable=1, minAvailable=2)
-    assert course.witness.lowest >= 2
-    assert course.images == ["web:2"] * 3
+    run = changed(3, 3, maxSurge=1, maxUnavailable=1, minAvailable=2)
+    assert run.witness.lowest >= 2
+    assert run.images == ["web:2"] * 3
 
 
 def test_scale_up_with_max_surge() -> None:
-    course = changed(2, 5, maxSurge=2, minAvailable=2)
-    assert course.witness.highest <= 7
-    assert course.images == ["web:2"] * 5
+    run = changed(2, 5, maxSurge=2, minAvailable=2)
+    assert run.witness.highest <= 7
+    assert run.images == ["web:2"] * 5
 
 
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "Recreate", "BlueGreen", "ROLLING_UPDATE", "BLUE_GREEN"])

@@ -1,4 +1,4 @@
-"""What a Workload says of itself: its phase, its conditions, where its rollout stands, and what is told to people."""
+"""The status of a Workload: its phase, its conditions, where its rollout stands, and the Events about it."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_the_end_is_estimated_from_what_is_done() -> None:
     assert says["rollout"]["estimatedEnd"] == ago(seconds=-90)
 
 
-def test_nobody_knows_when_a_rollout_ends_that_waits() -> None:
+def test_the_end_of_a_rollout_that_waits_is_not_estimated() -> None:
     kept = said("web:1", rolling="web:2", startedAt=ago(seconds=30))
     workload = web("web:2", status=kept, rollout={"paused": True})
     assert "estimatedEnd" not in status(decided(workload, KNOWN, pods("web:1", 3), pods("web:2", 1)))["rollout"]
@@ -192,11 +192,11 @@ def test_the_current_revision_changes_when_all_replicas_have() -> None:
     assert status(decided(web("web:2", status=ROLLING), midway))["currentRevision"] == revision("web:1")
 
 
-# --- what is told
+# --- Events
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("new", ["Normal StartingUpdated"]),
         ("rolling", ["Normal StoppingOld"]),
@@ -208,12 +208,12 @@ def test_the_current_revision_changes_when_all_replicas_have() -> None:
         ("rolled out", ["Normal RolledOut"]),
     ],
 )
-def test_people_are_told_what_is_done_and_what_turned(name: str, told: list[str]) -> None:
+def test_events_report_what_is_done_and_which_conditions_turned(name: str, reported: list[str]) -> None:
     workload, placed = SITUATIONS[name]
-    assert list(notices(decided(workload, placed))) == told
+    assert list(notices(decided(workload, placed))) == reported
 
 
-def test_nobody_is_told_twice() -> None:
+def test_a_condition_that_stays_is_reported_once() -> None:
     workload, placed = SITUATIONS["badly hurt"]
     first = status(decided(workload, placed))
     assert list(notices(decided({**workload, "status": first}, placed))) == []

@@ -34,7 +34,7 @@ ACTS = 14
 REJECTED, PROMOTED = "holdfast.dev/rejected-revision", "holdfast.dev/promoted"
 
 
-def manners(random: Random) -> Wire:
+def rollout_of(random: Random) -> Wire:
     """Any rollout that can be had; None takes a field away."""
     strategy = random.choice(["RollingUpdate", "Recreate", "BlueGreen", "Canary", "OnDelete"])
     steps = [random.choice([{"weight": 30, "pauseDuration": "3s"}, {"replicas": 1, "manual": True}]) for _ in range(2)]
@@ -54,7 +54,7 @@ def manners(random: Random) -> Wire:
 
 
 class Storm:
-    """Somebody who does whatever comes to mind."""
+    """A user who does anything at random."""
 
     def __init__(self, cluster: Cluster, random: Random) -> None:
         self._cluster = cluster
@@ -65,7 +65,7 @@ class Storm:
             self._image,
             self._image,
             self._scale,
-            self._manners,
+            self._rollout,
             self._pause,
             self._reject,
             self._promote,
@@ -83,8 +83,8 @@ class Storm:
     async def _scale(self) -> None:
         await change(self._cluster, replicas=self._random.randrange(7))
 
-    async def _manners(self) -> None:
-        await change(self._cluster, rollout=manners(self._random))
+    async def _rollout(self) -> None:
+        await change(self._cluster, rollout=rollout_of(self._random))
 
     async def _pause(self) -> None:
         await change(self._cluster, rollout={"paused": self._random.choice([True, None])})
@@ -125,7 +125,7 @@ def test_whatever_was_done_to_it_it_comes_to_rest(seed: int, caplog: pytest.LogC
     async def story(cluster: Cluster) -> None:
         every = random.choice([0, 2, 5])
         async with mortal(cluster, every=every, seen=set()) if every else operator(cluster):
-            made = workload(replicas=4, rollout=manners(random), ports=[{"containerPort": 80}])
+            made = workload(replicas=4, rollout=rollout_of(random), ports=[{"containerPort": 80}])
             await cluster.create(WORKLOADS, made)
             storm = Storm(cluster, random)
             for _ in range(ACTS):

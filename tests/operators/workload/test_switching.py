@@ -60,7 +60,7 @@ BLUE, GREEN = pods("web:1", 2), pods("web:2", 2)
             [*BLUE],
             ["make Service web for web:1"],
             "Completed",
-            id="a Service that somebody deleted is made again",
+            id="a Service that was deleted is created again",
         ),
         pytest.param(
             blue_green("web:2", status=said("web:1")),
@@ -166,7 +166,7 @@ def test_traffic_goes_over_as_a_whole(workload: Wire, others: list[Placed], does
 # --- whose Service
 
 
-def test_a_service_that_the_spec_names_is_switched_whoever_made_it() -> None:
+def test_a_service_that_the_spec_names_is_switched_whatever_its_owner() -> None:
     workload = blue_green("web:2", status=step(1), rollout=NAMED)
     front = service("front", serving="web:1", owned=False, app="web")
     decision = decided(workload, known(up_to=2), front, BLUE, GREEN)
@@ -189,7 +189,7 @@ def test_a_service_that_is_named_and_does_not_exist_is_made() -> None:
     assert "make Service front for web:1" in deeds(decided(workload))
 
 
-def test_somebody_elses_service_of_our_name_is_left_alone() -> None:
+def test_a_service_of_our_name_with_another_owner_is_left_alone() -> None:
     workload = blue_green("web:2", status=said("web:1"))
     decision = decided(workload, known(up_to=2), service(owned=False, app="other"), BLUE)
     assert (deeds(decision), code(decision)) == ([], "ServiceTaken")
@@ -245,7 +245,7 @@ def test_also_when_another_one_is_switched_from_now_on() -> None:
     assert deeds(decision) == ["switch web to all", "switch front to web:1"]
 
 
-def test_a_service_that_somebody_bound_to_a_revision_for_himself_is_not_ours_to_release() -> None:
+def test_a_service_that_a_user_bound_to_a_revision_is_not_released() -> None:
     preview = service("preview", serving="web:1", owned=False)
     workload = web("web:1", replicas=2, status=said("web:1"))
     assert deeds(decided(workload, known(up_to=1), preview, BLUE)) == []

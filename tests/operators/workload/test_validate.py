@@ -133,7 +133,7 @@ def test_a_surge_may_be_more_than_all_replicas() -> None:
         workload(env={}, ports=[]),
     ],
 )
-def test_numbers_and_manners_make_no_new_revision(other: Workload) -> None:
+def test_replicas_and_rollout_make_no_new_revision(other: Workload) -> None:
     assert revision(other) == revision(workload())
 
 

@@ -153,7 +153,7 @@ def test_a_restart_replaces_every_replica_above_the_floor() -> None:
     operated(story)
 
 
-def test_on_delete_replaces_what_somebody_deletes() -> None:
+def test_on_delete_replaces_what_a_user_deletes() -> None:
     async def story(cluster: Cluster) -> None:
         await begun(cluster, strategy="OnDelete")
         await change(cluster, image="web:2")
@@ -285,9 +285,9 @@ def test_a_spec_that_slipped_in_is_told_and_its_replicas_are_kept() -> None:
         assert await images(cluster) == ["web:1"] * 4
         await change(cluster, image="web:2")
         await reaches(cluster, "Completed")
-        told = [event for event in await cluster.list(EVENTS) if event["reason"] == "InvalidSpec"]
-        assert len(told) == 2
-        assert {event["type"] for event in told} == {"Warning"}
+        reported = [event for event in await cluster.list(EVENTS) if event["reason"] == "InvalidSpec"]
+        assert len(reported) == 2
+        assert {event["type"] for event in reported} == {"Warning"}
 
     operated(story)
 

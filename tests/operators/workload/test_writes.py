@@ -16,9 +16,9 @@ from holdfast.testing.faults import Faulty
 ONE_SECOND = Defaults(ready=(timedelta(seconds=1), timedelta(seconds=1)))
 
 
-@pytest.mark.parametrize(("surge", "told"), [("10%", 75), (1, 120)])
-def test_each_replica_is_started_and_stopped_with_one_write_each(surge: int | str, told: int) -> None:
-    """The status is told once a pass at most, so that batches cost less than replicas one by one."""
+@pytest.mark.parametrize(("surge", "reports"), [("10%", 75), (1, 120)])
+def test_each_replica_is_started_and_stopped_with_one_write_each(surge: int | str, reports: int) -> None:
+    """The status is written once a reconciliation at most, so that batches cost less than single replicas."""
 
     async def story(cluster: Cluster) -> None:
         writes = Writes()
@@ -30,7 +30,7 @@ def test_each_replica_is_started_and_stopped_with_one_write_each(surge: int | st
             await change(cluster, image="web:2")
             await reaches(cluster, "Completed")
             assert (writes.by_resource[PODS], writes.by_resource[CONTROLLER_REVISIONS]) == (60, 1)
-            assert writes.by_resource[WORKLOADS] <= told
+            assert writes.by_resource[WORKLOADS] <= reports
 
     staged(story, defaults=ONE_SECOND)
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from holdfast.kernel.floors import FLOOR_LOWERED
 from holdfast.kernel.reasons import Code
 from holdfast.kinds.cloudless import Workload, WorkloadStatus
-from holdfast.kinds.cloudless.rollouts import Rollout, RolloutStatus
+from holdfast.kinds.cloudless.rollouts import EffectiveLimits, Rollout, RolloutStatus
 from holdfast.meta import durations, times
 from holdfast.operators.rollouts import (
     NOT_REPORTED,
@@ -88,12 +89,16 @@ def _desired(workload: Workload) -> int:
 
 def _floor(workload: Workload) -> Floor:
     status = workload.status or WorkloadStatus()
+    limits, rollout = status.limits or EffectiveLimits(), status.rollout or RolloutStatus()
+    # An announced exception is always one replica.
+    lowered = int(holds(status, FLOOR_LOWERED) is not None)
     return Floor(
         ready=status.ready_replicas or 0,
         desired=_desired(workload),
-        floor=(status.limits.floor or 0) if status.limits is not None else 0,
-        most=(status.limits.max_live or 0) if status.limits is not None else 0,
-        lowest=status.rollout.lowest_ready if status.rollout is not None else None,
+        floor=max((limits.floor or 0) - lowered, 0),
+        most=limits.max_live or 0,
+        lowest=rollout.lowest_ready,
+        lowered=lowered,
     )
 
 
