@@ -14,6 +14,7 @@ from holdfast.kernel.children import (
     APPLIED_HASH,
     PRUNE,
     Apply,
+    ChildReason,
     Conflict,
     Create,
     Delete,
@@ -22,7 +23,6 @@ from holdfast.kernel.children import (
     Observed,
     Step,
     Wait,
-    Why,
     diff,
     differences,
 )
@@ -87,7 +87,7 @@ def touched(wire: Wire, **metadata: Any) -> Wire:
 def test_a_missing_child_is_created_with_its_owner_and_the_hash_of_its_content() -> None:
     step = only(plan([Desired(manifest())]))
     assert isinstance(step, Create)
-    assert (step.reason, step.message) == (Why.MISSING, "ConfigMap prod/web does not exist yet.")
+    assert (step.reason, step.message) == (ChildReason.MISSING, "ConfigMap prod/web does not exist yet.")
     assert step.manifest["metadata"]["ownerReferences"] == [REFERENCE]
     assert set(step.manifest["metadata"]["annotations"]) == {APPLIED_HASH}
     assert step.manifest["data"] == {"size": 1}
@@ -103,7 +103,7 @@ def test_rendering_is_not_changed_by_planning() -> None:
 def test_a_child_as_it_was_applied_is_kept_whatever_the_server_added() -> None:
     child = Desired(manifest())
     assert only(plan([child], [created(child)])) == Keep(
-        ref=child.ref, reason=Why.UP_TO_DATE, message="ConfigMap prod/web is as it was applied."
+        ref=child.ref, reason=ChildReason.UP_TO_DATE, message="ConfigMap prod/web is as it was applied."
     )
 
 
@@ -111,7 +111,7 @@ def test_other_wanted_content_is_applied_to_the_object_that_was_seen() -> None:
     step = only(plan([Desired(manifest(size=2))], [created(Desired(manifest(size=1)))]))
     assert isinstance(step, Apply)
     assert (step.reason, step.message, step.uid) == (
-        Why.CHANGED,
+        ChildReason.CHANGED,
         "ConfigMap prod/web is to change in data.size.",
         "uid-web",
     )
@@ -122,7 +122,7 @@ def test_a_field_that_is_no_longer_wanted_is_a_change_too() -> None:
     step = only(plan([Desired(manifest(size=1))], [created(Desired(manifest(size=1, color="red")))]))
     assert isinstance(step, Apply)
     assert (step.reason, step.message) == (
-        Why.CHANGED,
+        ChildReason.CHANGED,
         "ConfigMap prod/web is to lose fields that were applied before.",
     )
 
@@ -134,7 +134,7 @@ def test_drift_is_set_back_and_the_changed_fields_are_named() -> None:
     step = only(plan([child], [wire]))
     assert isinstance(step, Apply)
     assert (step.reason, step.message) == (
-        Why.DRIFTED,
+        ChildReason.DRIFTED,
         "ConfigMap prod/web was changed by another writer in data.a, data.b, data.c and more; it is applied again.",
     )
 
@@ -144,7 +144,7 @@ def test_a_lost_record_is_written_again(record: str | None) -> None:
     child = Desired(manifest(), immutable=True)
     step = only(plan([child], [touched(created(child), annotations=record and {APPLIED_HASH: record})]))
     assert isinstance(step, Apply)
-    assert step.reason is Why.DRIFTED
+    assert step.reason is ChildReason.DRIFTED
     assert APPLIED_HASH in step.message
 
 
@@ -160,13 +160,13 @@ def test_an_immutable_child_is_deleted_waited_for_and_created_anew() -> None:
 
     first = only(plan([child], [old]))
     assert isinstance(first, Delete)
-    assert (first.reason, first.uid) == (Why.REPLACED, "uid-run")
+    assert (first.reason, first.uid) == (ChildReason.REPLACED, "uid-run")
     assert first.message == (
         "Job.batch prod/run is to change in data.size and cannot be changed in place; it is deleted, then created anew."
     )
     second = only(plan([child], [touched(old, deletionTimestamp="2025-01-01T00:00:00Z")]))
     assert isinstance(second, Wait)
-    assert second.reason is Why.BEING_DELETED
+    assert second.reason is ChildReason.BEING_DELETED
     third = only(plan([child]))
     assert isinstance(third, Create)
 
@@ -175,7 +175,7 @@ def test_an_immutable_child_that_drifted_is_repaired_and_not_replaced() -> None:
     child = Desired(manifest(kind="Job"), immutable=True)
     step = only(plan([child], [touched(created(child), labels={})]))
     assert isinstance(step, Apply)
-    assert step.reason is Why.DRIFTED
+    assert step.reason is ChildReason.DRIFTED
 
 
 def test_an_immutable_child_without_a_record_is_replaced_only_if_it_differs() -> None:
@@ -191,7 +191,7 @@ def test_a_child_that_is_no_longer_wanted_is_deleted() -> None:
     step = only(plan([], [created(Desired(manifest()))]))
     assert step == Delete(
         ref=Desired(manifest()).ref,
-        reason=Why.NOT_WANTED,
+        reason=ChildReason.NOT_WANTED,
         message="ConfigMap prod/web is no longer wanted.",
         uid="uid-web",
     )
@@ -202,14 +202,14 @@ def test_a_protected_child_is_kept_when_it_is_no_longer_desired() -> None:
     assert wire["metadata"]["annotations"][PRUNE] == "never"
     step = only(plan([], [wire]))
     assert isinstance(step, Keep)
-    assert step.reason is Why.PROTECTED
+    assert step.reason is ChildReason.PROTECTED
 
 
 def test_a_surplus_child_that_is_being_deleted_is_waited_for() -> None:
     leaving = touched(created(Desired(manifest())), deletionTimestamp="2025-01-01T00:00:00Z")
     step = only(plan([], [leaving]))
     assert isinstance(step, Wait)
-    assert step.reason is Why.BEING_DELETED
+    assert step.reason is ChildReason.BEING_DELETED
 
 
 def test_objects_of_other_owners_are_ignored() -> None:
@@ -226,17 +226,22 @@ def owned_by(**changes: Any) -> list[Wire]:
 @pytest.mark.parametrize(
     ("owners", "expected", "reason", "words"),
     [
-        (None, Conflict, Why.FOREIGN, "no controller owns it"),
-        (owned_by(controller=False), Conflict, Why.FOREIGN, "no controller owns it"),
-        (owned_by(uid="uid-other", name="bar"), Conflict, Why.FOREIGN, "belongs to Workload bar"),
-        (owned_by(uid="uid-other", apiVersion="v1"), Conflict, Why.FOREIGN, "belongs to Workload shop"),
-        (owned_by(uid="uid-old"), Wait, Why.PREVIOUS_OWNER, "earlier Workload shop (UID uid-old)"),
-        (owned_by(uid="uid-old", apiVersion="cloudless.io/v2"), Wait, Why.PREVIOUS_OWNER, "earlier Workload shop"),
-        (owned_by(), Keep, Why.UP_TO_DATE, "as it was applied"),
+        (None, Conflict, ChildReason.FOREIGN, "no controller owns it"),
+        (owned_by(controller=False), Conflict, ChildReason.FOREIGN, "no controller owns it"),
+        (owned_by(uid="uid-other", name="bar"), Conflict, ChildReason.FOREIGN, "belongs to Workload bar"),
+        (owned_by(uid="uid-other", apiVersion="v1"), Conflict, ChildReason.FOREIGN, "belongs to Workload shop"),
+        (owned_by(uid="uid-old"), Wait, ChildReason.PREVIOUS_OWNER, "earlier Workload shop (UID uid-old)"),
+        (
+            owned_by(uid="uid-old", apiVersion="cloudless.io/v2"),
+            Wait,
+            ChildReason.PREVIOUS_OWNER,
+            "earlier Workload shop",
+        ),
+        (owned_by(), Keep, ChildReason.UP_TO_DATE, "as it was applied"),
     ],
 )
 def test_only_the_controller_reference_with_our_uid_is_proof(
-    owners: list[Wire] | None, expected: type[Step], reason: Why, words: str
+    owners: list[Wire] | None, expected: type[Step], reason: ChildReason, words: str
 ) -> None:
     child = Desired(manifest())
     step = only(plan([child], [touched(created(child), ownerReferences=owners)]))
@@ -299,7 +304,7 @@ def test_list_items_may_lack_their_kind() -> None:
 
 
 def test_the_reasons_of_steps_and_conditions_do_not_contradict_each_other() -> None:
-    assert not {reason.value for reason in Common} & {reason.value for reason in Why}
+    assert not {reason.value for reason in Common} & {reason.value for reason in ChildReason}
 
 
 # --- order
@@ -462,7 +467,7 @@ def carried_out(steps: Iterable[Step], world: Iterable[Wire]) -> list[Wire]:
 @given(children(), worlds())
 def test_carrying_out_the_plan_leaves_nothing_to_do(desired: list[Desired], world: list[Wire]) -> None:
     steps = plan(desired, world)
-    replaced = {step.ref for step in steps if step.reason is Why.REPLACED}
+    replaced = {step.ref for step in steps if step.reason is ChildReason.REPLACED}
     world = carried_out(steps, world)
     again = plan(desired, world)
     assert {step.ref for step in again if isinstance(step, Create)} == replaced

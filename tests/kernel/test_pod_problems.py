@@ -1,4 +1,4 @@
-"""Every way in which a pod can fail to be ready has a reason of its own, and the words of whoever reported it."""
+"""Every way in which a pod can fail to be ready has its own reason, and the message of the reporting component."""
 
 from __future__ import annotations
 

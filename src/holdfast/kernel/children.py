@@ -39,8 +39,8 @@ PRUNE: Final = "holdfast.dev/prune"
 """The annotation that protects a child that is no longer wanted: ``never``."""
 
 
-class Why(Reason):
-    """Why a child is touched, or left alone."""
+class ChildReason(Reason):
+    """ChildReason a child is touched, or left alone."""
 
     MISSING = "Missing", "The object is wanted and does not exist."
     CHANGED = "Changed", "What is wanted differs from what was last applied."
@@ -112,7 +112,7 @@ class Observed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
     ref: Ref
-    reason: Why
+    reason: ChildReason
     message: str
 
 
@@ -211,10 +211,10 @@ def _settle(want: Desired, have: Observed | None, *, reference: Mapping[str, Any
     wanted = _owned(want, reference)
     if have is None:
         message = f"{ref} does not exist yet."
-        return Create(ref=ref, reason=Why.MISSING, message=message, manifest=_hashed(wanted))
+        return Create(ref=ref, reason=ChildReason.MISSING, message=message, manifest=_hashed(wanted))
     if have.deleting:
         message = f"{ref} is being deleted; it is created again once it is gone."
-        return Wait(ref=ref, reason=Why.BEING_DELETED, message=message)
+        return Wait(ref=ref, reason=ChildReason.BEING_DELETED, message=message)
     if not _controlled_by(have, reference["uid"]):
         return _respect(have, reference=reference)
     return _update(want, have, wanted=wanted)
@@ -231,25 +231,25 @@ def _update(want: Desired, have: Observed, *, wanted: dict[str, Any]) -> Step:
     if changed and want.immutable:
         where = f" in {drift}" if drift else ""
         message = f"{ref} is to change{where} and cannot be changed in place; it is deleted, then created anew."
-        return Delete(ref=ref, reason=Why.REPLACED, message=message, uid=have.uid)
+        return Delete(ref=ref, reason=ChildReason.REPLACED, message=message, uid=have.uid)
     if changed:
         message = f"{ref} is to change in {drift}." if drift else f"{ref} is to lose fields that were applied before."
-        return Apply(ref=ref, reason=Why.CHANGED, message=message, manifest=_hashed(wanted), uid=have.uid)
+        return Apply(ref=ref, reason=ChildReason.CHANGED, message=message, manifest=_hashed(wanted), uid=have.uid)
     if drift or recorded is None:
         message = f"{ref} was changed by another writer in {drift or APPLIED_HASH}; it is applied again."
-        return Apply(ref=ref, reason=Why.DRIFTED, message=message, manifest=_hashed(wanted), uid=have.uid)
-    return Keep(ref=ref, reason=Why.UP_TO_DATE, message=f"{ref} is as it was applied.")
+        return Apply(ref=ref, reason=ChildReason.DRIFTED, message=message, manifest=_hashed(wanted), uid=have.uid)
+    return Keep(ref=ref, reason=ChildReason.UP_TO_DATE, message=f"{ref} is as it was applied.")
 
 
 def _clear(have: Observed) -> Step:
     """The step for a child of ours that is not wanted."""
     ref = have.ref
     if have.deleting:
-        return Wait(ref=ref, reason=Why.BEING_DELETED, message=f"{ref} is being deleted and not gone yet.")
+        return Wait(ref=ref, reason=ChildReason.BEING_DELETED, message=f"{ref} is being deleted and not gone yet.")
     if have.annotations.get(PRUNE) == "never":
         message = f"{ref} is no longer wanted and kept, because its annotation {PRUNE} says never."
-        return Keep(ref=ref, reason=Why.PROTECTED, message=message)
-    return Delete(ref=ref, reason=Why.NOT_WANTED, message=f"{ref} is no longer wanted.", uid=have.uid)
+        return Keep(ref=ref, reason=ChildReason.PROTECTED, message=message)
+    return Delete(ref=ref, reason=ChildReason.NOT_WANTED, message=f"{ref} is no longer wanted.", uid=have.uid)
 
 
 def _respect(have: Observed, *, reference: Mapping[str, Any]) -> Step:
@@ -260,15 +260,15 @@ def _respect(have: Observed, *, reference: Mapping[str, Any]) -> Step:
             f"{ref} exists and no controller owns it, so it is left alone. "
             f"Delete it, or name it differently, and {reference['kind']} {reference['name']} creates its own."
         )
-        return Conflict(ref=ref, reason=Why.FOREIGN, message=message)
+        return Conflict(ref=ref, reason=ChildReason.FOREIGN, message=message)
     holder = f"{controller.get('kind')} {controller.get('name')}"
     if _group_kind_name(controller) == _group_kind_name(reference):
         message = (
             f"{ref} belongs to an earlier {holder} (UID {controller.get('uid')}); it is created once that is gone."
         )
-        return Wait(ref=ref, reason=Why.PREVIOUS_OWNER, message=message)
+        return Wait(ref=ref, reason=ChildReason.PREVIOUS_OWNER, message=message)
     message = f"{ref} exists and belongs to {holder}, so it is left alone. Give one of the two another name."
-    return Conflict(ref=ref, reason=Why.FOREIGN, message=message)
+    return Conflict(ref=ref, reason=ChildReason.FOREIGN, message=message)
 
 
 def _controlled_by(child: Observed, uid: str) -> bool:

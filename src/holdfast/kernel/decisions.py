@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
-from holdfast.kernel.fleet import Side
+from holdfast.kernel.fleet import Side, State
 from holdfast.kernel.reasons import Because
 
 
@@ -21,6 +22,18 @@ class Kind(StrEnum):
     DEAD = "dead"
     UNREADY = "unready"
     READY = "ready"
+
+    @property
+    def states(self) -> frozenset[State]:
+        """The states of the replicas that are meant."""
+        return _STATES[self]
+
+
+_STATES: Final = {
+    Kind.DEAD: frozenset({State.DEAD}),
+    Kind.UNREADY: frozenset({State.UNREADY}),
+    Kind.READY: frozenset({State.SETTLING, State.AVAILABLE}),
+}
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):

@@ -47,11 +47,6 @@ class Ladder(Generic[World, Phase]):
         """The phase of the first rung that matches."""
         return next(phase for phase, holds in self.rungs if holds(world))
 
-    @property
-    def phases(self) -> tuple[Phase, ...]:
-        """Every phase the ladder can name, once each, in order."""
-        return tuple(dict.fromkeys(phase for phase, _ in self.rungs))
-
 
 class IllegalTransition(Exception):
     """A phase followed another although the table has no such edge."""
@@ -91,11 +86,6 @@ class Transitions(Generic[Phase]):
         allowed = frozenset(self.start if old is None else self.table.get(old, ()))
         if new not in allowed:
             raise IllegalTransition(old, new, allowed=allowed)
-
-    @property
-    def phases(self) -> tuple[Phase, ...]:
-        """Every phase of the table, in its order."""
-        return tuple(self.table)
 
     def _reachable(self) -> set[Phase]:
         seen: set[Phase] = set()

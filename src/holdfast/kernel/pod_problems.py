@@ -1,8 +1,8 @@
 """Why a pod is not ready: one classifier for every operator, view and message.
 
-From a pod as it was reported to a `Problem`: a reason for machines, the words of
-whoever reported it (scheduler, kubelet, registry), and what to do about it.  Pure.  The
-module must not know whose pod it is.
+From a pod as it was reported to a `Problem`: a reason for machines, the message of the
+component that reported it (scheduler, kubelet, registry), and what to do about it.  Pure.
+The module must not know the owner of the pod.
 
     >>> pod = read({"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
     ...     "reason": "Unschedulable", "message": "0/3 nodes are available"}]}})
@@ -54,7 +54,7 @@ REMEDIES: Final[Mapping[PodReason, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why one pod is not ready, in the words of whoever reported it."""
+    """Why one pod is not ready, with the message of the component that reported it."""
 
     reason: PodReason
     message: str
@@ -65,7 +65,7 @@ class Problem:
 
     @property
     def passes(self) -> bool:
-        """Whether it ends by itself, as far as can be told."""
+        """Whether it usually ends by itself."""
         return self.reason in (PodReason.STARTING, PodReason.GATED)
 
     def __str__(self) -> str:
@@ -192,8 +192,8 @@ def problem(pod: ReportedPod) -> Problem | None:
 def _problems(pod: ReportedPod, ready: _Condition | None) -> Iterator[Problem]:
     status = pod.status
     if status.phase == "Failed":
-        told = _joined(status.reason, status.message) or _endings(status.container_statuses)
-        yield Problem(PodReason.POD_FAILED, f"failed: {told}" if told else "failed")
+        reported = _joined(status.reason, status.message) or _endings(status.container_statuses)
+        yield Problem(PodReason.POD_FAILED, f"failed: {reported}" if reported else "failed")
         return
     if status.reason in _LOST or (ready is not None and ready.reason in _LOST):
         yield Problem(PodReason.NODE_LOST, f"its node {pod.spec.node_name} does not report")
@@ -243,8 +243,8 @@ def _container(container: _Container, called: str) -> Problem:
         return Problem(PodReason.CONTAINER_FAILED, f"{called} was restarted: {_ended(last)}")
     if state.running is not None:
         return Problem(PodReason.STARTING, f"{called} runs, and its startup probe has not succeeded yet")
-    told = "" if waiting is None else _joined(waiting.reason, waiting.message)
-    return Problem(PodReason.STARTING, f"{called} is starting" + (f": {told}" if told else ""))
+    reported = "" if waiting is None else _joined(waiting.reason, waiting.message)
+    return Problem(PodReason.STARTING, f"{called} is starting" + (f": {reported}" if reported else ""))
 
 
 def _ended(terminated: _Terminated | None) -> str:

@@ -21,7 +21,7 @@ import msgspec
 from holdfast.kernel import fleet as fleets
 from holdfast.kernel import rollout as engine
 from holdfast.kernel.decisions import Blocked, Decision, Done, Hold, Kind, Refusal, Start, Stop, Wait
-from holdfast.kernel.fleet import Fleet, Replica, Side, State
+from holdfast.kernel.fleet import Fleet, Replica, Side
 from holdfast.kernel.groups import Role, decide_group
 from holdfast.kernel.guard import guard
 from holdfast.kernel.outcomes import Outcome, soonest, until
@@ -30,12 +30,6 @@ from holdfast.kernel.rollout import Progress, Rollout, Verdict
 
 AT_A_TIME: Final = 250
 """Replicas that one step starts or stops, so that the status of a large fleet is written on the way."""
-
-_STATES: Final = {
-    Kind.DEAD: frozenset({State.DEAD}),
-    Kind.UNREADY: frozenset({State.UNREADY}),
-    Kind.READY: frozenset({State.SETTLING, State.AVAILABLE}),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +82,7 @@ class Situation:
             self.replicas,
             self.target,
             side=stop.side,
-            states=_STATES[stop.kind],
+            states=stop.kind.states,
             count=min(stop.count, AT_A_TIME),
             now=self.now,
             min_ready=self.min_ready,

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.kernel.backoff import Backoff
-from holdfast.kernel.fleet import Fleet, Replica, Side, State, choose, observe
+from holdfast.kernel.fleet import Fleet, Replica, Side, choose, observe
 from holdfast.kernel.guard import guard
 from holdfast.kernel.preview import phase_of
 from holdfast.kernel.reasons import Because, Code, count
@@ -303,7 +303,7 @@ class Simulation:
             self._world.replicas,
             self._target,
             side=decision.side,
-            states=_STATES[decision.kind],
+            states=decision.kind.states,
             count=decision.count,
             now=self._world.now,
             min_ready=self.scenario.min_ready,
@@ -465,10 +465,3 @@ def _summary(happened: Iterable[Happening]) -> str:
     """``2 ready, 1 gone``."""
     events = Counter(happening.event for happening in happened)
     return ", ".join(f"{events[event]} {event}" for event in Event if events[event])
-
-
-_STATES = {
-    Kind.DEAD: frozenset({State.DEAD}),
-    Kind.UNREADY: frozenset({State.UNREADY}),
-    Kind.READY: frozenset({State.SETTLING, State.AVAILABLE}),
-}

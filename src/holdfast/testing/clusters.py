@@ -60,7 +60,7 @@ class Cluster:
         self.manager = employ(server)
 
     async def start(self) -> None:
-        """Have the manager work, and wait until it does."""
+        """Start the manager, and wait until it runs."""
         self._working = asyncio.create_task(self.manager.run())
         begun = asyncio.create_task(_waited(self.manager.working))
         await asyncio.wait({begun, self._working}, return_when=asyncio.FIRST_COMPLETED)
@@ -69,14 +69,14 @@ class Cluster:
             self._working.result()
 
     async def stop(self) -> None:
-        """Have the manager end what it does."""
+        """Stop the manager in an orderly way."""
         self.manager.stop()
         if self._working is not None:
             await self._working
         self._working = None
 
     async def kill(self) -> None:
-        """End the manager in the middle of whatever it does."""
+        """End the manager at once, as a crash does."""
         if self._working is not None:
             self._working.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -84,7 +84,7 @@ class Cluster:
         self._working = None
 
     async def restart(self) -> None:
-        """Put a new manager in the place of the one that is killed; it knows nothing but what the server has."""
+        """Replace the manager that was killed by a new one, which has no memory of the old one."""
         await self.kill()
         self.manager = self._employ(self.server)
         await self.start()
@@ -124,7 +124,7 @@ class Cluster:
     # --- pods that nothing but the test moves
 
     async def report(self, pod: str, *, ready: bool = True, phase: str = "Running", namespace: str = "default") -> Wire:
-        """Say of a pod, as its node would, that it runs and is ready or not."""
+        """Write the status of a pod as its node would: it runs, and is ready or not."""
         now = times.format(self.loop.now())
         status = "True" if ready else "False"
         condition = {"type": "Ready", "status": status, "lastTransitionTime": now}
@@ -132,7 +132,7 @@ class Cluster:
         return await self.patch(PODS, pod, patch, namespace=namespace, subresource="status")
 
     async def report_all(self, labels: str = "", *, ready: bool = True, namespace: str = "default") -> None:
-        """Say the same of all pods that are not on their way out."""
+        """The same for all pods that are not being deleted."""
         for pod in await self.list(PODS, labels, namespace=namespace):
             if "deletionTimestamp" not in pod["metadata"]:
                 await self.report(pod["metadata"]["name"], ready=ready, namespace=namespace)
@@ -152,7 +152,7 @@ class Cluster:
             revision = self.server.store.revision
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass, and then everybody react."""
+        """Let time pass, and then every task react."""
         await asyncio.sleep(seconds)
         await self.settle()
 
@@ -176,7 +176,7 @@ class Cluster:
 async def opened(
     loop: VirtualLoop, *, employ: Employ, kinds: Sequence[Kind] = (), seed: int = 1
 ) -> AsyncIterator[Cluster]:
-    """A cluster that works, with the definitions of `kinds` installed."""
+    """A cluster that runs, with the definitions of `kinds` installed."""
     server = await Server.open(None, now=loop.now)
     cluster = Cluster(loop, server, employ=employ, seed=seed)
     try:
@@ -230,7 +230,7 @@ async def _waited(event: asyncio.Event) -> None:
 
 
 def _placed(resource: Resource, manifest: Mapping[str, Any]) -> Wire:
-    """The manifest with what every one of its kind says, so that tests need not."""
+    """The manifest with apiVersion, kind and namespace filled in, so that tests need not write them."""
     metadata = dict(manifest["metadata"])
     if resource.namespaced:
         metadata.setdefault("namespace", "default")

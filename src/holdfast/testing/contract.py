@@ -1,4 +1,4 @@
-"""The contract every controller keeps, tried by force.
+"""The contract that every controller keeps, tested with faults.
 
 A `Scenario` is what a user does to a cluster, and what must be true in the end.
 It is played once undisturbed, and then again and again with one fault at a time
@@ -11,7 +11,7 @@ have in common: identities, times, generated names.
     def test_the_contract_holds(faults: str) -> None:
         check(SCENARIO, faults)
 
-What is tried: a second look writes nothing; the process dies with any one of its
+What is tested: a second reconcile writes nothing; the process crashes with any one of its
 writes; any one change is lost; every read is one version old; changes of different
 kinds come in another order; a write is refused; deletion leaves nothing behind.
 """
@@ -63,7 +63,7 @@ _IGNORED: Final = frozenset({"/events", "events.k8s.io/events", "coordination.k8
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
     """
-    controllers  what is put to the test
+    controllers  the controllers under test
     components   made anew for every process, because they may keep something in memory
     kinds        whose definitions are installed first
     story        what the user does; it waits with `until`, never for a fixed number of passes

@@ -1,7 +1,7 @@
 """An event loop on virtual time: a timer fires at once when nothing else is left to do.
 
-What is waited for in the same process (queues, locks, tasks) behaves as ever; as
-soon as everybody waits, the clock jumps to the next timer.  Tests of deadlines,
+Queues, locks and tasks behave as on any loop; as soon as every task waits, the clock
+jumps to the next timer.  Tests of deadlines,
 backoff and hour-long watches end at once, and always in the same order.
 """
 

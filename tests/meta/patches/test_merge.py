@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.meta.patches.json import json_equal
-from holdfast.meta.patches.merge import apply, create_three_way, diff
+from holdfast.meta.patches.merge import apply, diff
 
 
 def objects() -> st.SearchStrategy[dict[str, Any]]:
@@ -60,6 +60,9 @@ def test_patch_gives_the_document_of_the_rfc(target: Any, patch: Any, expected: 
         ({"a": 1}, {"a": None}, {"a": None}),
         ({"a": 1}, [1], [1]),
         ([1], {"a": 1}, {"a": 1}),
+        ({"a": None}, {"a": None}, {"a": None}),
+        ({}, {"a": None}, {}),
+        ({"a": 5}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}),
     ],
 )
 def test_found_patch_says_only_what_changed(before: Any, after: Any, expected: Any) -> None:
@@ -75,36 +78,3 @@ def test_found_patch_leads_from_before_to_after(before: dict[str, Any], after: d
 def test_a_patch_applied_twice_is_a_patch_applied_once(target: dict[str, Any], patch: dict[str, Any]) -> None:
     once = apply(target, patch)
     assert apply(once, patch) == once
-
-
-@pytest.mark.parametrize(
-    ("last_applied", "modified", "current", "expected"),
-    [
-        pytest.param({"a": 1}, {"a": 1}, {"a": 1, "x": 9}, {}, id="nothing to do, and x is someone else's"),
-        pytest.param({"a": 1, "b": 1}, {"a": 1}, {"a": 1, "b": 1}, {"b": None}, id="no longer wanted"),
-        pytest.param({"a": 1, "b": 1}, {"a": 1}, {"a": 1}, {"b": None}, id="removed even if not seen"),
-        pytest.param({"a": 1}, {"a": 2}, {"a": 1}, {"a": 2}, id="changed by the user"),
-        pytest.param({"a": 1}, {"a": 1}, {"a": 7}, {"a": 1}, id="drift is put right"),
-        pytest.param({}, {"a": {"b": 1}}, {}, {"a": {"b": 1}}, id="new object"),
-        pytest.param({"a": {"b": 1}}, {"a": {}}, {"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, id="nested removal"),
-        pytest.param({"a": {"b": 1}}, {"a": {"c": 1}}, {"a": 5}, {"a": {"b": None, "c": 1}}, id="scalar in the way"),
-        pytest.param({}, {"a": None}, {"a": 1}, {"a": None}, id="null in a manifest removes"),
-        pytest.param({}, {"a": None}, {}, {}, id="null of nothing is nothing"),
-    ],
-)
-def test_three_way_patch_keeps_what_others_own(
-    last_applied: dict[str, Any], modified: dict[str, Any], current: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    assert create_three_way(last_applied, modified, current=current) == expected
-
-
-@given(objects(), objects(), objects())
-def test_three_way_patch_settles_in_one_step(
-    last_applied: dict[str, Any], modified: dict[str, Any], current: dict[str, Any]
-) -> None:
-    settled = apply(current, create_three_way(last_applied, modified, current=current))
-    assert create_three_way(modified, modified, current=settled) == {}
-    for key in last_applied.keys() - modified.keys():
-        assert key not in settled
-    for key in current.keys() - last_applied.keys() - modified.keys():
-        assert settled[key] == current[key]

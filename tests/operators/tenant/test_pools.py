@@ -82,7 +82,7 @@ def test_a_stateful_set_that_does_not_say_how_many_it_wants_wants_what_it_has() 
 
 @pytest.mark.parametrize("state", PoolState)
 def test_every_state_stands_in_the_diagram(state: PoolState) -> None:
-    assert state.value in TRANSITIONS.phases
+    assert state.value in TRANSITIONS.table
 
 
 def test_a_rollout_fails_only_after_it_has_run() -> None:

@@ -1,8 +1,7 @@
-"""JSON Merge Patch (RFC 7386): apply one, and make one from two or three documents.
+"""JSON Merge Patch (RFC 7386): apply one, and make one from two documents.
 
 A merge patch is a document in which null means "remove" and a list means "this list instead". Values are never
-changed in place; results share what was not touched. `create_three_way` is what `kubectl apply` computes for custom
-resources: it removes only what the user once applied and no longer wants, and leaves other people's fields alone.
+changed in place; results share what was not touched.
 
 This module knows JSON values. It must not know schemas: lists are atoms here (see `strategic` for the other way).
 """
@@ -13,7 +12,7 @@ from typing import Any
 
 from holdfast.meta.patches.json import json_equal
 
-__all__ = ["apply", "create_three_way", "diff"]
+__all__ = ["apply", "diff"]
 
 
 def apply(target: Any, patch: Any) -> Any:
@@ -38,34 +37,18 @@ def diff(before: Any, after: Any) -> Any:
 
     A merge patch cannot set a member to null: null members of `after` are taken as absent.
     """
-    if isinstance(before, dict) and isinstance(after, dict):
-        return create_three_way(before, after, current=before)
-    return after
-
-
-def create_three_way(
-    last_applied: dict[str, Any], modified: dict[str, Any], *, current: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the patch for `current` that makes it say what `modified` says.
-
-    Removes what is in `last_applied` and not in `modified`, sets what `modified` has and `current` has not, and does
-    not mention the rest. A removal is written even where `current` lacks the field: it may have come back since it
-    was read.
-    """
-    patch: dict[str, Any] = {key: None for key in last_applied if modified.get(key) is None}
-    for key, wanted in modified.items():
-        live = current.get(key)
+    if not isinstance(after, dict):
+        return after
+    held = before if isinstance(before, dict) else {}
+    patch: dict[str, Any] = {key: None for key in held if after.get(key) is None}
+    for key, wanted in after.items():
         if wanted is None:
-            if live is not None:
-                patch[key] = None
-        elif isinstance(wanted, dict):
-            nested = create_three_way(_object(last_applied.get(key)), wanted, current=_object(live))
+            continue
+        live = held.get(key)
+        if isinstance(wanted, dict):
+            nested = diff(live, wanted)
             if nested or not isinstance(live, dict):
                 patch[key] = nested
         elif not json_equal(live, wanted):
             patch[key] = wanted
     return patch
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
