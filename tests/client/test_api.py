@@ -372,7 +372,7 @@ def test_a_deletion_tells_what_lives_on_from_what_is_gone() -> None:
         assert graced.meta.deletion_grace_period_seconds == 30
         assert await client.delete(PODS, ONE, grace_seconds=0) is None
 
-        await client.create(PODS, pod("one"))  # no node knows it, so that there is nobody to wait for
+        await client.create(PODS, pod("one"))  # no node knows it, so that there is no kubelet to wait for
         assert await client.delete(PODS, ONE) is None
 
         await client.create(NAMESPACES, {"metadata": {"name": "full"}})

@@ -105,7 +105,7 @@ def proofs(plugin: Plugin, times: int = 1) -> list[Proof]:
     return asyncio.run(test())
 
 
-def test_a_command_is_run_once_for_everybody_until_what_it_gave_expires(setting: Setting) -> None:
+def test_a_command_is_run_once_for_all_requests_until_what_it_gave_expires(setting: Setting) -> None:
     setting.answer(token="one", expirationTimestamp="2030-01-01T01:00:00Z")
     plugin = setting.plugin(args=("get-token", "--cluster=x"))
 
@@ -154,7 +154,7 @@ def test_a_command_is_told_what_it_may_want_to_know(setting: Setting, version: s
     assert setting.info == {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
 
 
-def test_a_command_that_must_ask_is_not_run_where_nobody_can_answer(setting: Setting) -> None:
+def test_a_command_that_must_ask_is_not_run_where_no_user_can_answer(setting: Setting) -> None:
     setting.answer(token="one")
     with pytest.raises(Untrusted, match="terminal"):
         proofs(setting.plugin(interaction="Always"))

@@ -1,4 +1,4 @@
-"""What a server has, told in both forms, and what names mean in it."""
+"""The resources of a server, in both forms of discovery, and what names mean in it."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_kind_of_a_manifest_is_found_in_its_own_version() -> None:
         KNOWN.kind(GVK("apps", "v2", "Deployment"))
 
 
-class Told:
+class Documents:
     """A client of a server that has these documents, and no others."""
 
     def __init__(self, **documents: bytes | StatusError | dict[str, Any]) -> None:
@@ -164,8 +164,8 @@ class Told:
         return Response(200, document) if isinstance(document, bytes) else Response.of(document)
 
 
-def told(**documents: bytes | StatusError | dict[str, Any]) -> Discovery:
-    return loops.run(lambda loop: discover(Told(**documents)))
+def discovered(**documents: bytes | StatusError | dict[str, Any]) -> Discovery:
+    return loops.run(lambda loop: discover(Documents(**documents)))
 
 
 AGGREGATED = {"kind": "APIGroupDiscoveryList", "items": []}
@@ -184,11 +184,11 @@ def test_what_cannot_be_asked_about_hides_nothing_else() -> None:
         ]
     }
     deployments = {"resources": [{"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": None}]}
-    found = told(
+    found = discovered(
         apis=groups,
         apis_apps_v1=deployments,
         apis_apps_v1beta1=deployments,
-        apis_away_example_com_v1=ServiceUnavailable("nobody serves it"),
+        apis_away_example_com_v1=ServiceUnavailable("no server"),
         apis_empty_example_com_v1={"resources": None},
     )
     assert [each.resource.version for each in found.served] == ["v1", "v1beta1"]
@@ -199,10 +199,10 @@ def test_what_cannot_be_asked_about_hides_nothing_else() -> None:
 
 def test_a_group_that_is_stale_is_missing() -> None:
     stale = {"metadata": {"name": "away.example.com"}, "versions": [{"version": "v1", "freshness": "Stale"}]}
-    assert told(api=AGGREGATED, apis={**AGGREGATED, "items": [stale]}) == Discovery((), ("away.example.com/v1",))
+    assert discovered(api=AGGREGATED, apis={**AGGREGATED, "items": [stale]}) == Discovery((), ("away.example.com/v1",))
 
 
 @pytest.mark.parametrize("body", [b"<html>", json.dumps({**AGGREGATED, "items": 5}).encode()])
 def test_what_is_no_discovery_is_unreachable(body: bytes) -> None:
     with pytest.raises(Unreachable):
-        told(api=body, apis=AGGREGATED)
+        discovered(api=body, apis=AGGREGATED)

@@ -80,8 +80,8 @@ def test_a_request_arrives_as_it_was_meant() -> None:
         (arrived,) = requests
         assert (arrived.method, arrived.path, arrived.query) == ("PATCH", "/prefix/a/b:c d", {"q": ("x y", "&=")})
         assert arrived.body == b"body"
-        told = {name: arrived.headers[name] for name in ("content-type", "impersonate-user", "impersonate-group")}
-        assert told == {"content-type": "text/x", "impersonate-user": "jane", "impersonate-group": "a\nb"}
+        sent = {name: arrived.headers[name] for name in ("content-type", "impersonate-user", "impersonate-group")}
+        assert sent == {"content-type": "text/x", "impersonate-user": "jane", "impersonate-group": "a\nb"}
         assert arrived.headers["authorization"] == "Basic dTpw"
         assert arrived.headers["accept-encoding"] == "gzip"
         assert arrived.headers["user-agent"] == "holdfast"
@@ -118,7 +118,7 @@ def test_redirects_are_answers_and_are_not_followed() -> None:
 # Trust.
 
 
-def test_a_server_that_nobody_vouches_for_is_not_talked_to() -> None:
+def test_a_server_without_a_trusted_certificate_is_refused() -> None:
     async def test() -> None:
         requests, handle = heard()
         async with listening(handle) as api:
@@ -327,7 +327,7 @@ def test_a_closed_transport_sends_nothing() -> None:
 # The table.
 
 BASES = {client_exceptions.ClientError}
-"""Classes that nobody raises; only their children say what happened."""
+"""Classes that are never raised; only their children say what happened."""
 
 NOT_OURS = {client_exceptions.WSMessageTypeError}
 """Of WebSockets, which are not spoken here."""

@@ -14,7 +14,7 @@ from holdfast.meta.errors import Forbidden
 from holdfast.meta.objects import Key
 
 
-def test_who_has_no_token_is_nobody_there_as_anywhere() -> None:
+def test_a_request_without_a_token_is_anonymous_as_anywhere() -> None:
     async def test(api: Embedded) -> None:
         with pytest.raises(Forbidden):
             await api.through(InProcess(api.server.handle)).get(CONFIG_MAPS, Key("default", "one"))
@@ -34,7 +34,7 @@ def test_closing_ends_the_streams_that_were_given_out() -> None:
     embedded(test)
 
 
-def test_closing_ends_a_stream_that_somebody_waits_for() -> None:
+def test_closing_ends_a_stream_that_is_being_read() -> None:
     async def test(api: Embedded) -> None:
         client = api.through(InProcess(api.server.handle, api.server.identity.admin_token))
 

@@ -257,8 +257,8 @@ def test_a_credential_plugin_is_run_again_when_its_token_is_refused(tmp_path: Pa
                 await found.client.get(CONFIG_MAPS, Key("default", "one"))
             answer(api.token)
             assert await names(found) == []
-            told = json.loads((tmp_path / "plugin.info").read_text())["spec"]["cluster"]
-            assert told == {**cluster_of(api), "config": {"audience": "x"}}
+            given = json.loads((tmp_path / "plugin.info").read_text())["spec"]["cluster"]
+            assert given == {**cluster_of(api), "config": {"audience": "x"}}
 
     asyncio.run(test())
 

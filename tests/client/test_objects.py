@@ -1,4 +1,4 @@
-"""Objects: what is decoded once, and what is everybody's own."""
+"""Objects: what is decoded once, and what each reader gets for itself."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Site:
         await self.client.delete(NAMESPACES, Key("", self.namespace))
 
     async def define(self, resource: Resource) -> None:
-        """Have the server serve a kind that nobody else has."""
+        """Install a kind that no other test uses."""
         names = {"plural": resource.plural, "kind": resource.kind}
         schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         version = {
@@ -116,7 +116,7 @@ class Site:
             return None
 
     async def children(self, resource: Resource) -> list[str]:
-        """The names of those that somebody owns; a cluster may put others beside them."""
+        """The names of those that have an owner; a cluster may put others beside them."""
         listed = await self.client.list(resource, Scope(namespace=self.namespace))
         return [obj.key.name for obj in listed.objects if obj.controller is not None]
 

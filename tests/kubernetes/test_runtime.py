@@ -103,8 +103,8 @@ def test_children_follow_their_owner_come_back_and_are_pruned(tell: Tell) -> Non
         assert child is not None
         assert child["metadata"]["ownerReferences"][0]["name"] == "a"
         assert "holdfast" in {entry["manager"] for entry in child["metadata"]["managedFields"]}
-        told = await site.client.list(EVENTS)
-        mine = [event.wire() for event in told.objects if event.meta.namespace == site.namespace]
+        found = await site.client.list(EVENTS)
+        mine = [event.wire() for event in found.objects if event.meta.namespace == site.namespace]
         assert {event["reason"] for event in mine} == {"Copied"}
 
     tell(story)

@@ -115,7 +115,7 @@ def test_what_is_required_before_or_after_the_start_is_followed() -> None:
         assert it.caches.get(CONFIG_MAPS, made.key) is not None
         assert it.colours(labels=LabelSelector.parse("app=web")) == ["red"]
         assert [each.meta.name for each in it.caches.indexed(CONFIG_MAPS, "colour", "blue")] == ["b"]
-        assert it.caches.owned(CONFIG_MAPS, "nobody") == ()
+        assert it.caches.owned(CONFIG_MAPS, "none") == ()
         assert it.caches.trouble() == {}
 
     tell(story)
@@ -133,7 +133,7 @@ def test_a_resource_is_watched_once_however_many_want_it() -> None:
     tell(story)
 
 
-def test_what_nobody_required_is_an_error_that_says_what_to_do() -> None:
+def test_a_resource_that_is_not_watched_is_an_error_that_says_what_to_do() -> None:
     async def story(it: Story) -> None:
         for ask in (
             lambda: it.caches.get(PODS, Key("default", "a")),
@@ -180,7 +180,7 @@ def test_several_namespaces_are_read_as_one() -> None:
         ]
         called: list[str] = []
         it.caches.when_seen(CONFIG_MAPS, Key("three", "a"), "999999", lambda: called.append("unwatched"))
-        assert called == ["unwatched"], "nobody can be misled about what nobody looks at"
+        assert called == ["unwatched"], "no decision reads what is not watched"
 
     tell(story, namespaces=["two", "one", "two"])
 
@@ -223,19 +223,19 @@ def test_own_writes_are_seen_when_they_are_in_the_store() -> None:
 
 def test_a_forgotten_past_costs_a_list_and_no_deletion() -> None:
     async def story(it: Story) -> None:
-        told: list[tuple[Object | None, Object | None]] = []
+        calls: list[tuple[Object | None, Object | None]] = []
         made = await it.client.create(CONFIG_MAPS, config_map("a"))
-        it.caches.subscribe(CONFIG_MAPS, lambda old, new: told.append((old, new)))
+        it.caches.subscribe(CONFIG_MAPS, lambda old, new: calls.append((old, new)))
         it.follow()
         await it.caches.synced()
-        assert [new.uid for _, new in told if new] == [made.uid]
+        assert [new.uid for _, new in calls if new] == [made.uid]
         await it.unfollow()
         await it.client.delete(CONFIG_MAPS, made.key)
         again = await it.client.create(CONFIG_MAPS, config_map("a", "blue"))
         await it.server.store.compact()
         it.follow()
         await it.settle()
-        assert [(old and old.uid, new and new.uid) for old, new in told[1:]] == [(made.uid, None), (None, again.uid)]
+        assert [(old and old.uid, new and new.uid) for old, new in calls[1:]] == [(made.uid, None), (None, again.uid)]
 
     tell(story)
 
@@ -258,7 +258,7 @@ def test_a_day_of_watching_is_a_few_restarts_and_no_trouble() -> None:
 # --- metadata
 
 
-def test_metadata_alone_is_fetched_where_nobody_needs_more_until_somebody_does() -> None:
+def test_metadata_alone_is_fetched_until_a_subscriber_needs_whole_objects() -> None:
     async def story(it: Story) -> None:
         content: list[str] = []
         whole: list[dict[str, Any]] = []
@@ -272,11 +272,11 @@ def test_metadata_alone_is_fetched_where_nobody_needs_more_until_somebody_does()
 
         it.caches.subscribe(CONFIG_MAPS, lambda old, new: whole.append(new.wire()))
         it.caches.require(CONFIG_MAPS, indexes=[BY_COLOUR])
-        assert whole == [], "nobody who needs it whole is told of a part"
+        assert whole == [], "a subscriber of whole objects is not called with a part"
         await it.caches.synced()
         assert it.colours() == ["red"]
         assert [each["data"] for each in whole] == [{"colour": "red"}]
-        assert content == ["a"], "who was content was told once"
+        assert content == ["a"], "the subscriber of metadata was called once"
         await it.client.create(CONFIG_MAPS, config_map("b", "blue"))
         await it.settle()
         assert content == ["a", "b"]
@@ -286,7 +286,7 @@ def test_metadata_alone_is_fetched_where_nobody_needs_more_until_somebody_does()
     tell(story)
 
 
-def test_whoever_is_content_with_metadata_shares_what_is_there_in_full() -> None:
+def test_a_subscriber_of_metadata_shares_whole_objects() -> None:
     async def story(it: Story) -> None:
         it.caches.require(CONFIG_MAPS)
         it.follow()
@@ -372,7 +372,7 @@ def test_what_the_last_subscriber_leaves_is_followed_no_longer() -> None:
     tell(story)
 
 
-def test_what_is_required_is_followed_whoever_leaves() -> None:
+def test_a_required_resource_is_watched_though_subscribers_leave() -> None:
     async def story(it: Story) -> None:
         it.caches.require(CONFIG_MAPS)
         it.follow()
@@ -383,7 +383,7 @@ def test_what_is_required_is_followed_whoever_leaves() -> None:
     tell(story)
 
 
-def test_whoever_waits_for_what_is_given_up_waits_no_longer() -> None:
+def test_a_wait_for_a_resource_that_is_given_up_ends() -> None:
     async def story(it: Story) -> None:
         it.follow()
         stop = it.caches.subscribe(WIDGETS, lambda old, new: None)

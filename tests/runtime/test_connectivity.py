@@ -1,4 +1,4 @@
-"""Connectivity: a server that is away is told once, and who learns first that it is back wakes the others."""
+"""Connectivity: a server that does not answer is logged once, and the first watch with an answer wakes the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Server(FakeSource):
 
     async def _answer(self) -> None:
         if self.away:
-            raise Unreachable("nobody answers")
+            raise Unreachable("no answer")
         await super()._answer()
 
     def leave(self) -> None:

@@ -110,7 +110,7 @@ def test_a_budget_of_another_owner_with_the_name_is_left_alone(owner: str, wante
     assert writes(budget(owner=owner, spec={}), wanted=wanted) == []
 
 
-def test_a_budget_is_found_by_its_name_whoever_owns_it() -> None:
+def test_a_budget_is_found_by_its_name_whatever_its_owner() -> None:
     view = Snapshot([(BUDGETS, budget())])
     found = own_budget(view, OWNER, "web")
     assert found is not None

@@ -65,7 +65,7 @@ async def names(cluster: Cluster, resource: Resource) -> list[str]:
     return [obj["metadata"]["name"] for obj in await cluster.list(resource)]
 
 
-def test_children_follow_their_owner_and_come_back_when_somebody_deletes_them() -> None:
+def test_children_follow_their_owner_and_come_back_when_they_are_deleted() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(CONFIG_MAPS, config(copies="2"))
         await cluster.settle()
@@ -220,7 +220,7 @@ def test_failures_are_tried_again_as_their_type_says(failure: Exception, passes:
         (ZeroDivisionError("a defect"), "ERROR"),
     ],
 )
-def test_what_fails_in_the_same_way_is_told_once(
+def test_what_fails_in_the_same_way_is_logged_once(
     failure: Exception, level: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = True
@@ -255,7 +255,7 @@ class Absence(Fault):
             raise Unreachable("no answer came")
 
 
-def test_a_server_that_is_away_is_told_once_and_asked_again_soon(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_is_away_is_logged_once_and_asked_again_soon(caplog: pytest.LogCaptureFixture) -> None:
     async def played(loop: VirtualLoop) -> None:
         absence = Absence()
 
@@ -277,7 +277,7 @@ def test_a_server_that_is_away_is_told_once_and_asked_again_soon(caplog: pytest.
     assert [record.__dict__["fields"]["reason"] for record in caplog.records] == ["Unreachable"]
 
 
-def test_a_view_that_stays_behind_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_view_that_stays_behind_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     def decide(world: World, now: datetime) -> Decision:
         return Decision(writes=(Create(because="not seen", resource=SERVICE_ACCOUNTS, manifest=account),))
 
@@ -295,7 +295,7 @@ def test_a_view_that_stays_behind_is_told(caplog: pytest.LogCaptureFixture) -> N
     play(story, controllers=[controller(decide=decide)])
 
 
-def test_a_permanent_failure_is_told_and_tried_again_after_a_change() -> None:
+def test_a_permanent_failure_is_reported_and_tried_again_after_a_change() -> None:
     def decide(world: World, now: datetime) -> Decision:
         if world.owner.wire()["data"]["copies"] == "many":
             raise Permanent("NotANumber", "data.copies: write a number")
@@ -359,7 +359,7 @@ def test_a_watch_brings_the_keys_it_says_for_what_was_and_what_is() -> None:
     play(story, controllers=[controller(decide=decide, watches=(Watch(resource=SERVICE_ACCOUNTS, keys=named),))])
 
 
-def test_a_status_is_written_once_and_notices_are_told_after_it() -> None:
+def test_a_status_is_written_once_and_notices_are_recorded_after_it() -> None:
     def observe_pod(view: View, key: Key) -> Object | None:
         return view.get(PODS, key)
 

@@ -118,7 +118,7 @@ class Cluster:
         self.journal.append((self.loop.time(), what))
 
     def when(self, what: str) -> float:
-        return next(time for time, told in self.journal if told == what)
+        return next(time for time, event in self.journal if event == what)
 
     async def lease(self) -> dict[str, Any]:
         spec: dict[str, Any] = (await self.api.get(LEASES, KEY)).wire()["spec"]
@@ -264,12 +264,12 @@ async def test_a_server_that_does_not_answer_ends_the_work_at_the_deadline_to_th
 async def test_a_lease_in_anothers_name_ends_the_work_at_the_next_renewal(world: Cluster) -> None:
     one = world.process("one").start()
     await one.working.wait()
-    await world.api.patch(LEASES, KEY, {"spec": {"holderIdentity": "somebody"}})
+    await world.api.patch(LEASES, KEY, {"spec": {"holderIdentity": "another"}})
     await one.idle.wait()
     assert world.loop.time() <= 2.4
-    assert one.election.holder == "somebody"
+    assert one.election.holder == "another"
     await one.working.wait()
-    assert world.loop.time() >= 15, "somebody's lease is honoured"
+    assert world.loop.time() >= 15, "another's lease is honoured"
 
 
 @on_a_cluster

@@ -1,4 +1,4 @@
-"""What is told of objects: counted, combined and bounded by tables; written to the API server, and never in the way."""
+"""Events: counted, combined and bounded; written to the API server, and never in the way."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ PULLED = Notice(reason="Pulled", message="pulled the image")
 
 
 class Story:
-    """A recorder, told of things at times."""
+    """A recorder, and notices at times."""
 
     def __init__(self, **options: Any) -> None:
         self.recorder = Recorder(**options)
         self.now = NOW
 
-    def tell(self, notice: Notice = PULLED, *, about: Subject = POD, after: float = 0) -> EventState | None:
+    def record(self, notice: Notice = PULLED, *, about: Subject = POD, after: float = 0) -> EventState | None:
         self.now += timedelta(seconds=after)
         return self.recorder.record(about, notice, now=self.now)
 
-    def told(self, notice: Notice = PULLED, *, about: Subject = POD, after: float = 0) -> EventState:
-        telling = self.tell(notice, about=about, after=after)
-        assert telling is not None
-        return telling
+    def recorded(self, notice: Notice = PULLED, *, about: Subject = POD, after: float = 0) -> EventState:
+        state = self.record(notice, about=about, after=after)
+        assert state is not None
+        return state
 
 
 # --- the same again
@@ -53,22 +53,22 @@ class Story:
 
 def test_what_is_told_again_is_counted() -> None:
     story = Story()
-    first = story.told()
-    second = story.told(after=60)
+    first = story.recorded()
+    second = story.recorded(after=60)
     assert (first.count, second.count, second.key) == (1, 2, first.key)
     assert (second.first, second.last) == (NOW, NOW + timedelta(seconds=60))
 
 
 def test_what_is_told_again_and_again_stays_one_event() -> None:
     story = Story()
-    first = story.told()
-    assert [story.told(after=599).key for _ in range(10)] == [first.key] * 10
+    first = story.recorded()
+    assert [story.recorded(after=599).key for _ in range(10)] == [first.key] * 10
 
 
 def test_what_is_told_after_a_long_silence_is_new() -> None:
     story = Story()
-    first = story.told()
-    second = story.told(after=600)
+    first = story.recorded()
+    second = story.recorded(after=600)
     assert second.count == 1
     assert second.key != first.key
 
@@ -84,18 +84,18 @@ def test_what_is_told_after_a_long_silence_is_new() -> None:
 )
 def test_what_differs_is_another_event(notice: Notice, about: Subject) -> None:
     story = Story()
-    first = story.told()
-    other = story.told(notice, about=about)
+    first = story.recorded()
+    other = story.recorded(notice, about=about)
     assert other.count == 1
     assert other.key != first.key
 
 
 def test_an_object_that_changed_is_the_same_and_one_that_was_replaced_is_not() -> None:
     story = Story()
-    story.told()
+    story.recorded()
     changed = Subject(api_version="v1", kind="Pod", key=POD.key, uid="u1", version="9")
     replaced = Subject(api_version="v1", kind="Pod", key=POD.key, uid="u9", version="9")
-    assert (story.told(about=changed).count, story.told(about=replaced).count) == (2, 1)
+    assert (story.recorded(about=changed).count, story.recorded(about=replaced).count) == (2, 1)
 
 
 # --- many variants of one thing
@@ -107,33 +107,33 @@ def variant(number: int) -> Notice:
 
 def test_many_variants_are_combined_from_the_eleventh_on() -> None:
     story = Story()
-    single = [story.told(variant(number), after=1) for number in range(10)]
-    combined = [story.told(variant(number), after=1) for number in range(10, 13)]
-    assert len({telling.key for telling in single}) == 10
-    assert [telling.count for telling in combined] == [1, 2, 3]
-    assert len({telling.key for telling in combined}) == 1
+    single = [story.recorded(variant(number), after=1) for number in range(10)]
+    combined = [story.recorded(variant(number), after=1) for number in range(10, 13)]
+    assert len({state.key for state in single}) == 10
+    assert [state.count for state in combined] == [1, 2, 3]
+    assert len({state.key for state in combined}) == 1
     assert combined[-1].message == "(combined from similar events): probe failed on port 12"
 
 
 def test_variants_are_forgotten_after_a_while() -> None:
     story = Story()
     for number in range(15):
-        story.tell(variant(number), after=1)
-    assert story.told(variant(99), after=600).message == "probe failed on port 99"
+        story.record(variant(number), after=1)
+    assert story.recorded(variant(99), after=600).message == "probe failed on port 99"
 
 
 def test_variants_that_are_far_between_are_told_one_by_one() -> None:
     story = Story()
-    tellings = [story.told(variant(number), after=300) for number in range(30)]
-    assert [telling.count for telling in tellings] == [1] * 30
+    states = [story.recorded(variant(number), after=300) for number in range(30)]
+    assert [state.count for state in states] == [1] * 30
 
 
 def test_variants_of_other_objects_and_reasons_do_not_count() -> None:
     story = Story()
     for number in range(15):
-        story.tell(variant(number))
-    assert story.told(variant(1), about=OTHER).message == "probe failed on port 1"
-    assert story.told(PULLED).message == PULLED.message
+        story.record(variant(number))
+    assert story.recorded(variant(1), about=OTHER).message == "probe failed on port 1"
+    assert story.recorded(PULLED).message == PULLED.message
 
 
 # --- too much
@@ -141,29 +141,29 @@ def test_variants_of_other_objects_and_reasons_do_not_count() -> None:
 
 def test_too_much_about_one_object_is_not_told_until_some_time_has_passed() -> None:
     story = Story()
-    told = [story.tell() is not None for _ in range(30)]
-    assert told == [True] * 25 + [False] * 5
-    assert story.tell(about=OTHER) is not None
-    assert story.tell(after=299) is None
-    last = story.told(after=1)
-    assert last.count == 32, "what was not told is counted"
-    assert story.tell() is None
+    written = [story.record() is not None for _ in range(30)]
+    assert written == [True] * 25 + [False] * 5
+    assert story.record(about=OTHER) is not None
+    assert story.record(after=299) is None
+    last = story.recorded(after=1)
+    assert last.count == 32, "what was not written is counted"
+    assert story.record() is None
 
 
 def test_after_a_long_silence_as_much_can_be_told_as_at_first() -> None:
     story = Story()
     for _ in range(40):
-        story.tell()
+        story.record()
     story.now += timedelta(days=7)
-    assert [story.tell() is not None for _ in range(26)] == [True] * 25 + [False]
+    assert [story.record() is not None for _ in range(26)] == [True] * 25 + [False]
 
 
 def test_a_clock_that_is_set_back_gives_nothing_and_takes_nothing() -> None:
     story = Story()
     for _ in range(24):
-        story.tell()
-    assert story.tell(after=-3600) is not None
-    assert story.tell() is None
+        story.record()
+    assert story.record(after=-3600) is not None
+    assert story.record() is None
 
 
 # --- bounds
@@ -173,11 +173,11 @@ def test_what_was_told_longest_ago_is_forgotten_first() -> None:
     story = Story(remembered=2)
     subjects = [Subject(api_version="v1", kind="Pod", key=Key("a", f"p{n}"), uid=f"u{n}", version="") for n in range(3)]
     for subject in subjects[:2]:
-        story.told(about=subject)
-    story.told(about=subjects[0])
-    story.told(about=subjects[2])
-    assert story.told(about=subjects[0]).count == 3
-    assert story.told(about=subjects[1]).count == 1
+        story.recorded(about=subject)
+    story.recorded(about=subjects[0])
+    story.recorded(about=subjects[2])
+    assert story.recorded(about=subjects[0]).count == 3
+    assert story.recorded(about=subjects[1]).count == 1
 
 
 @pytest.mark.parametrize("message", ["x" * 1024, "ä" * 512, "🎉" * 256, ""])
@@ -204,10 +204,10 @@ def test_long_messages_are_cut_between_characters(message: str) -> None:
 )
 def test_an_event_is_named_for_its_object_and_kept_beside_it(key: Key, namespace: str, starts: str) -> None:
     about = Subject(api_version="v1", kind="Thing", key=key, uid="u", version="")
-    telling = Story().told(about=about)
-    assert telling.key.namespace == namespace
-    assert telling.key.name.removeprefix(starts).isalnum()
-    assert len(telling.key.name.removeprefix(starts)) == 16
+    state = Story().recorded(about=about)
+    assert state.key.namespace == namespace
+    assert state.key.name.removeprefix(starts).isalnum()
+    assert len(state.key.name.removeprefix(starts)) == 16
 
 
 # --- on the API server
@@ -227,7 +227,7 @@ class Teller:
         return [each.wire() for each in (await self.client.list(EVENTS, Scope(namespace=namespace))).objects]
 
 
-def told(story: Callable[[Teller], Any]) -> None:
+def play(story: Callable[[Teller], Any]) -> None:
     async def inside(loop: VirtualLoop) -> None:
         server = await Server.open(None, now=loop.now)
         client = ApiClient(InProcess(server.handle, server.identity.admin_token))
@@ -265,7 +265,7 @@ def test_an_event_says_what_kubectl_shows() -> None:
         assert (event["reportingComponent"], event["reportingInstance"]) == ("holdfast-workload", "here")
         assert 'holdfast_events_emitted_total{component="holdfast-workload",type="Normal"} 1.0' in shown(teller)
 
-    told(story)
+    play(story)
 
 
 def test_the_same_again_is_a_patch_of_the_event() -> None:
@@ -280,7 +280,7 @@ def test_the_same_again_is_a_patch_of_the_event() -> None:
             "2030-01-01T00:01:30Z",
         )
 
-    told(story)
+    play(story)
 
 
 def test_an_event_that_expired_is_written_anew_with_its_count() -> None:
@@ -292,7 +292,7 @@ def test_an_event_that_expired_is_written_anew_with_its_count() -> None:
         (event,) = await teller.written()
         assert event["count"] == 2
 
-    told(story)
+    play(story)
 
 
 def test_a_notice_can_be_about_another_object_and_about_one_without_a_namespace() -> None:
@@ -309,7 +309,7 @@ def test_a_notice_can_be_about_another_object_and_about_one_without_a_namespace(
         assert "namespace" not in about_namespace["involvedObject"]
         assert about_settings["involvedObject"]["uid"] == settings.uid
 
-    told(story)
+    play(story)
 
 
 # --- what goes wrong
@@ -367,14 +367,14 @@ def test_an_event_that_cannot_be_written_is_counted_and_dropped(
 OBJECT: Mapping[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "a", "name": "p", "uid": "u"}}
 
 
-def test_what_is_about_nothing_is_dropped_and_the_rest_is_told() -> None:
+def test_what_is_about_nothing_is_dropped_and_the_rest_is_recorded() -> None:
     async def story(teller: Teller) -> None:
         nothing = Notice(reason="Odd", message="about nothing", about={"metadata": {"name": "x"}})
         await teller.events.emit(teller.pod, [nothing, PULLED])
         assert [event["reason"] for event in await teller.written()] == ["Pulled"]
         assert 'reason="Malformed"} 1.0' in shown(teller)
 
-    told(story)
+    play(story)
 
 
 def test_what_is_too_much_is_counted_as_dropped() -> None:
@@ -384,7 +384,7 @@ def test_what_is_too_much_is_counted_as_dropped() -> None:
         assert event["count"] == 25
         assert 'reason="TooMany"} 5.0' in shown(teller)
 
-    told(story)
+    play(story)
 
 
 def shown(teller: Teller) -> str:

@@ -49,7 +49,7 @@ def test_a_patch_of_another_object_of_the_same_name_is_stale() -> None:
     async def story(client: Client) -> None:
         await client.create(CONFIG_MAPS, config("a", x="1"))
         written: list[Written] = []
-        patch = Patch(because="test", resource=CONFIG_MAPS, key=A, patch={"data": {"x": "2"}}, uid="somebody-else")
+        patch = Patch(because="test", resource=CONFIG_MAPS, key=A, patch={"data": {"x": "2"}}, uid="another")
         with pytest.raises(Stale):
             await Executor(client, written).carry_out([patch])
         assert (await client.get(CONFIG_MAPS, A)).wire()["data"] == {"x": "1"}
@@ -70,7 +70,7 @@ def test_a_patch_of_an_object_that_changed_since_is_stale() -> None:
     on_a_server(story)
 
 
-def test_deleting_what_is_gone_is_as_wished_and_deleting_a_successor_is_stale() -> None:
+def test_deleting_what_is_gone_is_no_failure_and_deleting_a_successor_is_stale() -> None:
     async def story(client: Client) -> None:
         made = await client.create(CONFIG_MAPS, config("a"))
         await client.delete(CONFIG_MAPS, A)
@@ -126,7 +126,7 @@ def test_children_are_created_applied_and_pruned_and_those_of_others_are_left_al
     on_a_server(story)
 
 
-def test_a_status_that_is_as_wished_is_not_written() -> None:
+def test_a_status_that_does_not_differ_is_not_written() -> None:
     class Refusing:
         def __getattr__(self, verb: str) -> Any:
             raise AssertionError(f"{verb} was called")

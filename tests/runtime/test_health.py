@@ -36,7 +36,7 @@ REPORTS: dict[str, tuple[Checks, bool, int, str]] = {
         200,
         f"[+]stores ok\n[+]controllers ok\n{LEADER}readyz check passed\n",
     ),
-    "one fails, and why is not everybody's business": (
+    "one fails, and the reason needs verbose": (
         {"stores": late, "controllers": fine},
         False,
         503,

@@ -79,7 +79,7 @@ def test_what_fails_is_tried_again_after_a_while_that_grows(error: Exception, tr
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "logged"),
     [
         pytest.param(TooManyRequests("busy"), ["WARNING work failed"], id="a refusal is"),
         pytest.param(ValueError("a defect"), ["ERROR work crashed"], id="a defect is"),
@@ -87,12 +87,12 @@ def test_what_fails_is_tried_again_after_a_while_that_grows(error: Exception, tr
         pytest.param(Retry("NotYet", "wait"), [], id="a wait is no trouble"),
     ],
 )
-def test_trouble_is_told_once(error: Exception, told: list[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_problem_is_logged_once(error: Exception, logged: list[str], caplog: pytest.LogCaptureFixture) -> None:
     async def do(key: str) -> Outcome:
         raise error
 
     worked(do, "a", seconds=100)
-    assert [f"{record.levelname} {record.message}" for record in caplog.records] == told
+    assert [f"{record.levelname} {record.message}" for record in caplog.records] == logged
 
 
 def test_a_key_may_ask_to_be_looked_at_again() -> None:

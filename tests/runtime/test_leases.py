@@ -61,7 +61,7 @@ LEADING = Leading(MINE, AT + 5)
 LATE = Leading(MINE, AT)
 
 EDGES: dict[str, tuple[State, Happening, State, Action]] = {
-    # Following: look, and take what is nobody's, ours, or over.
+    # Following: look, and take a lease without a holder, ours, or over.
     "a wait over, one looks": (Following(), Waited(), Following(), Look()),
     "a lease that never was is created": (Following(), Found(None), Following(), Put(FIRST, "")),
     "a released lease is taken at once": (Following(), Found(FREE), Following(Seen(FREE, AT)), Put(TAKEN, "7")),
@@ -179,7 +179,7 @@ EDGES: dict[str, tuple[State, Happening, State, Action]] = {
         RETRY,
     ),
     "a lease with another's name is lost": (LEADING, Found(OTHERS), Following(Seen(OTHERS, AT)), RETRY),
-    "a lease with nobody's name is lost": (LEADING, Found(FREE), Following(Seen(FREE, AT)), RETRY),
+    "a lease without a holder is lost": (LEADING, Found(FREE), Following(Seen(FREE, AT)), RETRY),
     "a lease that is gone is to be written anew": (
         LEADING,
         Found(None),
@@ -218,12 +218,12 @@ def test_terms_that_cannot_be_kept_safely_are_refused(duration: int, deadline: f
         Terms(duration=duration, deadline=deadline, retry=retry)
 
 
-def test_nobody_stands_without_a_name() -> None:
+def test_a_contender_needs_an_identity() -> None:
     with pytest.raises(ValueError, match="needs an identity"):
         Contender(identity="")
 
 
-def test_whoever_holds_is_a_record_of_the_wire() -> None:
+def test_a_holder_is_written_as_a_lease_of_the_api() -> None:
     spec = msgspec.json.decode(b'{"holderIdentity":"me","renewTime":"x","strategy":"unknown"}', type=Spec)
     assert Record(spec, "1").holder == "me"
     assert Record(msgspec.json.decode(b'{"holderIdentity":null}', type=Spec), "1").holder == ""
@@ -247,7 +247,7 @@ class Racer:
 
 
 class Race:
-    """Contenders, a lease, and a network that loses, delays and reorders; nobody's clock is right.
+    """Contenders, a lease, and a network that loses, delays and reorders; no clock is right.
 
     A stalled contender does nothing, but its clock goes on, and what it sent before still arrives.
     """
@@ -319,7 +319,7 @@ class Race:
         return Accepted(self.lease, sent)
 
     def _send(self, racer: Racer, ask: Callable[[], Happening]) -> None:
-        """A request on its way: it may be lost, before or after it did its work, or arrive when nobody waits for it."""
+        """A request on its way: it may be lost, before or after it did its work, or arrive too late."""
         there, back = self._delay(), self._delay()
         loses_request, loses_answer = (not self.calm and self.chance.random() < 0.1 for _ in range(2))
         patience = racer.me.terms.patience

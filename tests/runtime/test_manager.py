@@ -67,8 +67,8 @@ def widgets() -> Controller[Any]:
     )
 
 
-class Told(Component):
-    """A component that does what it is told, and counts how often it begins."""
+class Scripted(Component):
+    """A component with a script, which counts how often it begins."""
 
     def __init__(self, live: Callable[[int], Awaitable[None]], *, name: str = "worker") -> None:
         self._live = live
@@ -314,7 +314,7 @@ def test_a_leader_that_slept_in_a_pass_writes_nothing_when_it_wakes() -> None:
 
 def test_a_lease_that_was_lost_and_won_again_begins_a_new_term_with_new_drivers() -> None:
     async def test(site: Site) -> None:
-        worker = Told(forever)
+        worker = Scripted(forever)
         only = site.start("only", components=[worker])
         await only.manager.working.wait()
         (driver,) = only.manager.drivers
@@ -375,7 +375,7 @@ def test_a_pass_that_runs_when_it_stops_may_end_within_the_grace(name: str, take
         assert site.loop.time() - began == pytest.approx(min(takes, 20))
         assert (await site.has("a"), await site.has("b")) == (made, False), "no key is taken any more"
         written = [path for _, path in process.line.written if path != "leases"]
-        assert written == (["secrets", "events"] if made else []), "what is done is told"
+        assert written == (["secrets", "events"] if made else []), "what is done is recorded"
         if name:
             assert process.line.written[-1][1] == "leases", "the lease is given up last"
             assert await site.holder() == ""
@@ -399,7 +399,7 @@ def test_components_end_after_the_passes_and_may_tidy_up() -> None:
                 await asyncio.sleep(1)
                 ended.append("component")
 
-        process = site.start(controllers=[secrets(survey=survey)], components=[Told(live)])
+        process = site.start(controllers=[secrets(survey=survey)], components=[Scripted(live)])
         await process.manager.working.wait()
         await site.ask("a")
         await asyncio.sleep(1)
@@ -438,7 +438,7 @@ def test_a_manager_that_was_stopped_before_it_began_ends_at_once_and_runs_only_o
 # --- kinds that are missing
 
 
-def test_a_kind_that_is_missing_keeps_its_own_controller_waiting_and_nobody_else() -> None:
+def test_a_kind_that_is_missing_keeps_only_its_own_controller_waiting() -> None:
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     schema = {"openAPIV3Schema": {"type": "object"}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
@@ -508,21 +508,21 @@ async def stray(_: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("live", "told"), [(crash, "ZeroDivisionError"), (give_up, "Failure"), (stray, "CancelledError")]
+    ("live", "error"), [(crash, "ZeroDivisionError"), (give_up, "Failure"), (stray, "CancelledError")]
 )
 def test_a_component_that_crashes_begins_again_later_each_time_while_others_work(
-    live: Callable[[int], Awaitable[None]], told: str, caplog: pytest.LogCaptureFixture
+    live: Callable[[int], Awaitable[None]], error: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test(site: Site) -> None:
         async def until_the_fourth(number: int) -> None:
             await (live if number < 4 else forever)(number)
 
-        worker = Told(until_the_fourth)
+        worker = Scripted(until_the_fourth)
         process = site.start(components=[worker])
         await site.ask("a")
         await asyncio.sleep(0.5)
         assert worker.begun == 1
-        assert process.manager.ready["parts"]() == f"component worker crashed with {told}, 1 times in a row"
+        assert process.manager.ready["parts"]() == f"component worker crashed with {error}, 1 times in a row"
         await asyncio.sleep(0.5)
         assert worker.begun == 2
         await asyncio.sleep(2 + 4)
@@ -546,7 +546,7 @@ def test_a_component_that_is_done_is_not_begun_again() -> None:
         async def done(_: int) -> None:
             pass
 
-        worker = Told(done)
+        worker = Scripted(done)
         process = site.start(components=[worker])
         await asyncio.sleep(100)
         assert worker.begun == 1
@@ -555,7 +555,7 @@ def test_a_component_that_is_done_is_not_begun_again() -> None:
     on_a_site(test)
 
 
-def test_a_defect_of_one_driver_takes_nobody_else_down_and_a_new_driver_goes_on() -> None:
+def test_a_defect_of_one_driver_takes_no_other_down_and_a_new_driver_goes_on() -> None:
     async def test(site: Site) -> None:
         defects = 1
 

@@ -88,7 +88,7 @@ def test_only_failures_that_may_pass_are_retries(result: str) -> None:
     )
 
 
-def test_a_result_that_nobody_knows_is_a_defect() -> None:
+def test_an_unknown_result_is_a_defect() -> None:
     with pytest.raises(KeyError):
         Metrics().passed("w", "odd", seconds=0)
 
@@ -108,7 +108,7 @@ def test_the_time_of_a_watch_is_not_measured() -> None:
     assert not [name for name in samples(metrics) if name.startswith("holdfast_api_request_duration")]
 
 
-def test_queues_stores_and_leadership_are_asked_when_somebody_looks() -> None:
+def test_queues_stores_and_leadership_are_computed_when_metrics_are_read() -> None:
     metrics = Metrics()
     assert not [name for name in samples(metrics) if name.startswith(("holdfast_queue", "holdfast_leader"))]
     backlogs = {"w": Backlog(3, (2.0, 5.5)), "idle": Backlog(0)}

@@ -1,4 +1,4 @@
-"""Reflectors: whatever happens to the connection, the store ends up like the server, and every deletion is told."""
+"""Reflectors: whatever happens to the connection, the store ends up like the server, and every deletion is notified."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.testing.loops import VirtualLoop, run
 
 @dataclass
 class Replay:
-    """The world as a listener knows it, who remembers everything that was told."""
+    """The objects as a listener knows them from its calls."""
 
     known: dict[Key, Object] = field(default_factory=dict)
     added: set[str] = field(default_factory=set)
@@ -35,10 +35,10 @@ class Replay:
 
     def __call__(self, old: Object | None, new: Object | None) -> None:
         if old is not None:
-            assert self.known.pop(old.key) is old, "what was is what was told last"
+            assert self.known.pop(old.key) is old, "the old object is the one of the last call"
         if new is not None:
-            assert new.key not in self.known, "what is told as new was not there"
-            assert old is None or old.uid == new.uid, "another object under the same name is told as two changes"
+            assert new.key not in self.known, "a new object was not there"
+            assert old is None or old.uid == new.uid, "another object under the same name makes two calls"
             self.known[new.key] = new
             self.added.add(new.uid)
         elif old is not None:
@@ -58,7 +58,7 @@ class Story:
     lists: list[float]
 
     async def settle(self, seconds: float = 0.0) -> None:
-        """Let time pass, and everybody do what is to be done."""
+        """Let time pass, and all tasks run."""
         await asyncio.sleep(seconds)
         for _ in range(50):
             await asyncio.sleep(0)
@@ -144,7 +144,7 @@ def test_a_stream_that_ends_goes_on_from_the_last_version_without_another_list()
     tell(story)
 
 
-def test_deletions_behind_a_forgotten_version_are_told() -> None:
+def test_deletions_behind_a_forgotten_version_are_notified() -> None:
     async def story(it: Story) -> None:
         gone, kept, remade = it.source.put("gone"), it.source.put("kept"), it.source.put("remade")
         await it.settle()
@@ -307,7 +307,7 @@ happenings = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(history=st.lists(happenings, max_size=40), collects=st.booleans(), seed=st.integers(0, 3))
-def test_whatever_happens_the_store_becomes_like_the_server_and_every_deletion_is_told(
+def test_whatever_happens_the_store_becomes_like_the_server_and_every_deletion_is_notified(
     history: list[tuple[str, Any]], collects: bool, seed: int
 ) -> None:
     async def story(it: Story) -> None:

@@ -1,4 +1,4 @@
-"""Stores: what is found by what, what is told to whom, and when a write counts as seen."""
+"""Stores: how objects are found, which listeners are called, and when a write counts as seen."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def names(objects: tuple[Object, ...]) -> list[str]:
 
 @dataclass(eq=False)
 class Ear:
-    """What a listener was told, as versions."""
+    """The calls of a listener, as versions."""
 
-    told: list[tuple[str | None, str | None]] = field(default_factory=list)
+    calls: list[tuple[str | None, str | None]] = field(default_factory=list)
 
     def __call__(self, old: Object | None, new: Object | None) -> None:
-        self.told.append((old.version if old else None, new.version if new else None))
+        self.calls.append((old.version if old else None, new.version if new else None))
 
 
 # --- finding
@@ -101,7 +101,7 @@ def test_objects_are_found_by_an_index_of_ones_own_that_came_before_or_after_the
         assert store.indexed("node", "n3") == ()
 
 
-def test_an_index_that_nobody_declared_is_an_error_that_says_where_to_declare_it() -> None:
+def test_an_index_that_is_not_declared_is_an_error_that_says_where_to_declare_it() -> None:
     store, _ = make(indexes=(BY_NODE,))
     with pytest.raises(UnknownIndex, match=r"pods has no index 'zone' \(it has: node\); declare it"):
         store.indexed("zone", "z")
@@ -141,7 +141,7 @@ def test_what_is_put_changed_and_removed_is_told_as_it_was_and_as_it_is() -> Non
     writer.put(obj("a", 2))
     writer.put(obj("b", 3))
     writer.remove(obj("a", 4))
-    assert ear.told == [(None, "1"), ("1", "2"), (None, "3"), ("2", None)]
+    assert ear.calls == [(None, "1"), ("1", "2"), (None, "3"), ("2", None)]
 
 
 def test_what_is_known_or_older_changes_nothing() -> None:
@@ -153,7 +153,7 @@ def test_what_is_known_or_older_changes_nothing() -> None:
     writer.put(obj("a", 3, uid="an-earlier-one"))
     writer.remove(obj("a", 4))
     writer.remove(obj("unknown", 6))
-    assert ear.told == [(None, "5")]
+    assert ear.calls == [(None, "5")]
     assert store.version == 6
 
 
@@ -169,7 +169,7 @@ def test_an_object_that_was_deleted_and_made_again_is_told_as_both() -> None:
         ear = Ear()
         store.subscribe(ear)
         act(writer)
-        assert ear.told == [(None, "1"), ("1", None), (None, "7")]
+        assert ear.calls == [(None, "1"), ("1", None), (None, "7")]
         assert store.list()[0].uid == "new"
 
 
@@ -177,9 +177,9 @@ def test_a_list_tells_what_happened_meanwhile_and_nothing_else() -> None:
     store, writer = make(obj("gone", 1), obj("same", 2), obj("changed", 3))
     ear = Ear()
     store.subscribe(ear)
-    ear.told.clear()
+    ear.calls.clear()
     writer.replace([obj("same", 2), obj("changed", 5), obj("new", 6)], "8")
-    assert ear.told == [("1", None), ("3", "5"), (None, "6")]
+    assert ear.calls == [("1", None), ("3", "5"), (None, "6")]
     assert names(store.list()) == ["changed", "new", "same"]
     assert store.version == 8
 
@@ -202,12 +202,12 @@ def test_a_list_that_renews_says_more_of_the_same_version_without_telling() -> N
     writer.renew()
     writer.replace([fuller], "2")
     assert store.list(labels=LabelSelector.parse("app=web")) == (fuller,)
-    assert ear.told == [(None, "1")]
+    assert ear.calls == [(None, "1")]
     writer.replace([obj("a", 1)], "3")
     assert store.list() == (fuller,)
 
 
-def test_everything_is_in_place_before_anybody_is_told() -> None:
+def test_everything_is_in_place_before_a_listener_is_called() -> None:
     store, writer = make(obj("a", 1, labels={"app": "old"}), obj("b", 2))
     sights: list[list[str]] = []
     store.subscribe(lambda old, new: sights.append(names(store.list())))
@@ -225,11 +225,11 @@ def test_who_unsubscribed_is_told_no_more() -> None:
     store.unsubscribe(ear)
     store.unsubscribe(ear)
     writer.put(obj("a", 1))
-    assert (ear.told, other.told) == ([], [(None, "1")])
+    assert (ear.calls, other.calls) == ([], [(None, "1")])
     assert store.has_listeners
 
 
-def test_a_listener_that_fails_keeps_nobody_else_from_hearing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_that_fails_keeps_no_other_listener_from_being_called(caplog: pytest.LogCaptureFixture) -> None:
     def fail(old: Object | None, new: Object | None) -> None:
         raise ZeroDivisionError
 
@@ -238,7 +238,7 @@ def test_a_listener_that_fails_keeps_nobody_else_from_hearing(caplog: pytest.Log
     store.subscribe(fail)
     store.subscribe(ear)
     writer.put(obj("a", 1))
-    assert ear.told == [(None, "1")]
+    assert ear.calls == [(None, "1")]
     assert caplog.messages == ["a listener failed on a change"]
 
 
@@ -268,13 +268,13 @@ def test_who_waits_is_called_in_the_order_of_versions_after_listeners_and_once()
     store, writer = make()
     order: list[str] = []
     key = Key("default", "a")
-    store.subscribe(lambda old, new: order.append("told"))
+    store.subscribe(lambda old, new: order.append("calls"))
     for version in ("9", "7", "8", "7"):
         store.when_seen(key, version, lambda version=version: order.append(version))
     writer.put(obj("a", 8))
     writer.put(obj("a", 20))
     store.when_seen(key, "15", lambda: order.append("at once"))
-    assert order == ["told", "7", "7", "8", "told", "9", "at once"]
+    assert order == ["calls", "7", "7", "8", "calls", "9", "at once"]
 
 
 def test_a_deletion_is_seen_when_the_object_is_gone_leaving_or_another() -> None:

@@ -230,7 +230,7 @@ def test_a_watch_goes_on_from_its_version_only_where_the_version_is_not_in_doubt
 
 
 @pytest.mark.parametrize("error", [FORBIDDEN, MISSING], ids=["forbidden", "missing"])
-def test_what_somebody_must_mend_is_asked_for_slowly_and_for_ever(error: Exception) -> None:
+def test_what_a_user_must_fix_is_asked_for_slowly_and_for_ever(error: Exception) -> None:
     state: State = Listing(Setbacks(1000, "missing: still"))
     assert step(state, Failed(error)).ask == Wait(REFUSED.cap)
 

@@ -69,7 +69,7 @@ DB, WEB = stateful_set(5), replica_set("web-1", replicas=3)
     ("why", "spec", "things", "expected"),
     [
         ("a number of pods is counted among those there are", {"minAvailable": 2}, pods_of(DB, 3), (3, 2, 3, 1)),
-        ("also where nobody controls them", {"minAvailable": 1}, pods_of(None, 2), (2, 1, 2, 1)),
+        ("also where they have no controller", {"minAvailable": 1}, pods_of(None, 2), (2, 1, 2, 1)),
         ("those that are not ready do not count", {"minAvailable": 2}, pods_of(DB, 2, 1), (3, 2, 2, 0)),
         ("never less than none", {"minAvailable": 9}, pods_of(DB, 2), (2, 9, 2, 0)),
         ("none is allowed where none is expected", {"minAvailable": 0}, [], (0, 0, 0, 0)),
@@ -129,7 +129,7 @@ def test_the_same_world_gives_the_same_status_later() -> None:
     assert decide(world, NOW + timedelta(hours=1)).status == first
 
 
-# --- what cannot be told
+# --- what cannot be computed
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_budget_that_cannot_be_counted_allows_nothing(why: str, owner: dict[st
     assert [notice.reason for notice in decision.notices] == ["CalculateExpectedPodCountFailed"]
 
 
-def test_pods_that_nobody_controls_are_told_of_where_a_part_is_meant() -> None:
+def test_pods_without_a_controller_are_reported_where_a_percentage_is_meant() -> None:
     decision = decided(budget(maxUnavailable=1), (STATEFUL_SETS, DB), *pods_of(DB, 2), *pods_of(None, 1))
     assert [(notice.type, notice.reason) for notice in decision.notices] == [("Warning", "UnmanagedPods")]
     assert decided(budget(minAvailable=1), *pods_of(None, 1)).notices == ()

@@ -90,7 +90,7 @@ MADE = [("make", "pvc-c1"), ("name", "pvc-c1")]
             claim(storageClassName="fast"),
             [(claim_types.CLASSES, storage_class("fast", "ebs.csi.aws.com"))],
             [],
-            id="but not for one of somebody else's",
+            id="but not for one of another provisioner",
         ),
         pytest.param(
             claim(),
@@ -119,7 +119,7 @@ MADE = [("make", "pvc-c1"), ("name", "pvc-c1")]
         pytest.param(
             claim(selector={"matchLabels": {"tier": "gold"}}), [(VOLUMES, volume("v1"))], MADE, id="nor one unselected"
         ),
-        pytest.param(claim(), [(VOLUMES, volume("v1", ref=OTHERS))], MADE, id="nor one that somebody has"),
+        pytest.param(claim(), [(VOLUMES, volume("v1", ref=OTHERS))], MADE, id="nor one of another claim"),
         pytest.param(
             claim(),
             [(VOLUMES, volume("pvc-c1", ref=OURS))],
@@ -152,7 +152,7 @@ def test_how_a_claim_is_met(wanted: dict[str, Any], others: Objects, writes: lis
 
 
 @pytest.mark.parametrize(
-    ("wanted", "others", "status", "told"),
+    ("wanted", "others", "status", "events"),
     [
         pytest.param(
             claim(volumeName="v1"),
@@ -167,21 +167,21 @@ def test_how_a_claim_is_met(wanted: dict[str, Any], others: Objects, writes: lis
             [(VOLUMES, volume("v1", ref=OTHERS))],
             {"phase": "Pending"},
             [("FailedBinding", 'volume "v1" already bound to a different claim.')],
-            id="it names one that somebody has",
+            id="it names one of another claim",
         ),
         pytest.param(
             claim(storageClassName=""),
             [],
             {"phase": "Pending"},
             [("FailedBinding", "no persistent volumes available for this claim and no storage class is set")],
-            id="it waits for somebody to make one",
+            id="it waits for another provisioner",
         ),
     ],
 )
-def test_what_a_claim_says(wanted: dict[str, Any], others: Objects, status: Any, told: list[tuple[str, str]]) -> None:
+def test_what_a_claim_says(wanted: dict[str, Any], others: Objects, status: Any, events: list[tuple[str, str]]) -> None:
     decision = decided(wanted, *others)
     assert decision.status == status
-    assert [(notice.reason, notice.message) for notice in decision.notices] == told
+    assert [(notice.reason, notice.message) for notice in decision.notices] == events
 
 
 def test_a_claim_that_lost_its_volume_says_so() -> None:
@@ -246,9 +246,9 @@ def test_when_a_claim_goes(others: Objects, goes: bool, writes: list[Any]) -> No
 @pytest.mark.parametrize(
     ("ref", "present", "phase"),
     [
-        pytest.param(None, [], "Available", id="it is nobody's"),
+        pytest.param(None, [], "Available", id="it has no claim"),
         pytest.param(ANYONES, [claim()], "Available", id="it is kept for a name"),
-        pytest.param(OURS, [claim()], "Bound", id="it is somebody's"),
+        pytest.param(OURS, [claim()], "Bound", id="it has a claim"),
         pytest.param(OURS | {"uid": "earlier"}, [claim()], "Released", id="it was an earlier one's"),
         pytest.param(OURS, [], "Released", id="its claim is gone"),
     ],

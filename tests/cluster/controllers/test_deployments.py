@@ -91,7 +91,7 @@ def created(decision: Decision) -> dict[str, Any]:
     return made
 
 
-def told(decision: Decision) -> list[str]:
+def messages(decision: Decision) -> list[str]:
     return [notice.message for notice in decision.notices]
 
 
@@ -133,7 +133,7 @@ def test_a_template_without_a_replica_set_gets_one_with_all_that_it_needs() -> N
     assert made["spec"]["minReadySeconds"] == 5
     assert made["spec"]["selector"] == {"matchLabels": {**LABELS, "pod-template-hash": digest}}
     assert made["spec"]["template"]["metadata"]["labels"] == {**LABELS, "pod-template-hash": digest}
-    assert told(decision) == [f"Scaled up replica set web-{digest} from 0 to 4"]
+    assert messages(decision) == [f"Scaled up replica set web-{digest} from 0 to 4"]
 
 
 def test_the_first_status_says_that_the_rollout_began_and_that_nothing_is_available() -> None:
@@ -210,11 +210,11 @@ def test_the_order_of_containers_is_part_of_a_template() -> None:
 def test_a_name_that_is_taken_is_counted_and_avoided() -> None:
     wire = deployment(status={"observedGeneration": 1})
     name = name_of_new(Deployment.of(Object.of(DEPLOYMENTS, wire)))
-    stranger = replica_set(name, meta={"labels": {"app": "other"}}, selector={"matchLabels": {"app": "other"}})
-    decision = decided(wire, stranger)
+    foreign = replica_set(name, meta={"labels": {"app": "other"}}, selector={"matchLabels": {"app": "other"}})
+    decision = decided(wire, foreign)
     assert decision.writes == ()
     assert decision.status == {"observedGeneration": 1, "collisionCount": 1}
-    after = created(decided(deployment(status=decision.status), stranger))
+    after = created(decided(deployment(status=decision.status), foreign))
     assert after["metadata"]["name"] != name
 
 
@@ -287,7 +287,7 @@ def test_one_replica_set_that_shrinks_twice_in_a_pass_is_written_once_and_told_t
     sets = old("web-1", 4, revision=1, available=3), old("web-2", 1, revision=2, available=1)
     decision = decided(numbered(2), *sets)
     assert sizes(decision) == {"web-1": 2}
-    assert told(decision) == [
+    assert messages(decision) == [
         "Scaled down replica set web-1 from 4 to 3",
         "Scaled down replica set web-1 from 3 to 2",
     ]
@@ -339,7 +339,12 @@ def test_a_changed_wait_for_availability_reaches_the_new_replica_set_without_a_r
         ("a rollout grows in proportion", 8, {"web-1": (3, 3), "web-2": (2, 0)}, {"web-1": 6, "web-2": 4}),
         ("and shrinks in proportion", 2, {"web-1": (3, 3), "web-2": (2, 0)}, {"web-1": 2, "web-2": 1}),
         ("to nothing at once", 0, {"web-1": (3, 3), "web-2": (2, 0)}, {"web-1": 0, "web-2": 0}),
-        ("one that is behind no longer is told from the old", 4, {"web-1": (4, 4), "web-2": (1, 1)}, {"web-1": 2}),
+        (
+            "a rollout within its bounds goes on",
+            4,
+            {"web-1": (4, 4), "web-2": (1, 1)},
+            {"web-1": 2},
+        ),
     ],
 )
 def test_a_changed_number_of_replicas_is_shared(
@@ -513,7 +518,7 @@ def test_to_recreate_means_to_stop_all_that_is_old_first() -> None:
     [
         ("its ReplicaSet still counts pods", 1, (), False),
         ("an old pod is on its way out", 0, ({"meta": GOING},), False),
-        ("nobody knows what became of an old pod", 0, ({"phase": "Unknown"},), False),
+        ("the phase of an old pod is unknown", 0, ({"phase": "Unknown"},), False),
         ("what is left has ended", 0, ({"phase": "Failed"}, {"phase": "Succeeded"}), True),
         ("nothing is left", 0, (), True),
     ],
@@ -547,7 +552,7 @@ def test_pods_matter_only_to_deployments_that_recreate() -> None:
 # --- history
 
 
-def test_a_complete_rollout_drops_the_oldest_revisions_that_nobody_needs() -> None:
+def test_a_complete_rollout_drops_the_oldest_revisions_beyond_the_limit() -> None:
     complete = {"replicas": 4, "updatedReplicas": 4, "availableReplicas": 4, "observedGeneration": 1}
     sets = [old(f"web-{number}", 0, revision=number) for number in range(1, 6)]
     sets[0]["status"]["replicas"] = 1  # still has a pod

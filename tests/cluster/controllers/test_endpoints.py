@@ -166,7 +166,7 @@ def test_more_addresses_than_one_object_may_have_are_left_out_and_it_says_so() -
     assert write.patch["metadata"]["annotations"]["endpoints.kubernetes.io/over-capacity"] is None
 
 
-def test_endpoints_go_with_their_service_unless_somebody_else_wrote_them() -> None:
+def test_endpoints_go_with_their_service_unless_another_client_wrote_them() -> None:
     seen = view(None)
     seen.put(ENDPOINTS, made(listed(service())))
     world = endpoints.observe(seen, KEY)
@@ -336,7 +336,7 @@ def test_new_pods_fill_what_is_changed_anyway() -> None:
     assert len(write.patch["endpoints"]) == 100
 
 
-def test_slices_that_nobody_needs_go() -> None:
+def test_slices_that_are_not_needed_are_deleted() -> None:
     pods = [backend(number) for number in range(1, 151)]
     held = kept(service(), *pods)
     (write,) = sliced(service(), *pods[:100], held=held).writes

@@ -192,7 +192,7 @@ def test_a_decision_that_is_made_twice_makes_the_same_pods() -> None:
         pytest.param({"podReplacementPolicy": "Failed"}, [pod("a", going=True)], [], id="or waited for, if so wanted"),
         pytest.param({"suspend": True}, [pod("a")], ["~a", "-a"], id="suspended: pods are stopped, and do not count"),
         pytest.param({"suspend": True}, [], [], id="suspended: none is started"),
-        pytest.param({"managedBy": "example.com/other"}, [], [], id="somebody else's job"),
+        pytest.param({"managedBy": "example.com/other"}, [], [], id="a job of another manager"),
     ],
 )
 def test_pods_are_started_and_stopped(spec: dict[str, Any], pods: list[dict[str, Any]], writes: list[str]) -> None:
@@ -407,7 +407,7 @@ def test_long_names_leave_room_for_the_index() -> None:
     assert len(made["metadata"]["name"]) == 63
 
 
-def test_the_lowest_indexes_that_nobody_works_on_come_next() -> None:
+def test_the_lowest_indexes_without_a_pod_come_next() -> None:
     status = {"completedIndexes": "1", "succeeded": 1}
     decision = decided(indexed(completions=5, parallelism=2, status=status), pod("a", index=0))
     assert [made["metadata"]["labels"][INDEX] for made in started(decision)] == ["2"]

@@ -64,7 +64,7 @@ GOOD = {
                     "Discovery failed for some groups, 1 failing: metrics.k8s.io/v1beta1",
                 )
             },
-            id="somebody could not be asked",
+            id="a group does not answer",
         ),
         pytest.param(
             Findings(failures=("pods: no", "secrets: never")),
@@ -74,7 +74,7 @@ GOOD = {
                     "Failed to delete all resource types, 2 remaining: pods: no, secrets: never",
                 )
             },
-            id="somebody refused",
+            id="a deletion is refused",
         ),
         pytest.param(
             Findings(

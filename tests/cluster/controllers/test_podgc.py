@@ -1,4 +1,4 @@
-"""Pods that nobody will end, and pods that have ended long ago."""
+"""Pods that no node will end, and pods that have ended long ago."""
 
 from __future__ import annotations
 

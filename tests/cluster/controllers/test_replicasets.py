@@ -257,8 +257,8 @@ def test_a_failed_pod_is_replaced_and_stays_to_be_looked_at() -> None:
         ]
         status = (await cluster.get(REPLICA_SETS, "web"))["status"]
         assert (status["replicas"], status["readyReplicas"]) == (3, 2)
-        told = {each["reason"] for each in await cluster.list(EVENTS)}
-        assert told == {"SuccessfulCreate"}
+        reasons = {each["reason"] for each in await cluster.list(EVENTS)}
+        assert reasons == {"SuccessfulCreate"}
 
     play(story, controllers=[CONTROLLER])
 

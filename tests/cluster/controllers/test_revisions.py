@@ -100,7 +100,7 @@ def test_a_current_revision_that_is_gone_counts_as_updated() -> None:
     assert plan.current == ONE
 
 
-def test_a_name_that_somebody_else_has_is_a_collision_and_counted() -> None:
+def test_a_name_of_another_owner_is_a_collision_and_counted() -> None:
     first = revisions.plan(owner("nginx:2"), [ONE])
     plan = revisions.plan(owner("nginx:2"), [ONE], collisions=0, taken=[first.update.name])
     assert plan.collisions == 1

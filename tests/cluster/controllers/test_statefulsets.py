@@ -221,7 +221,7 @@ def test_a_replica_is_known_by_its_name_host_name_and_labels() -> None:
         ),
         pytest.param("OrderedReady", [pod(0, phase="Failed", going=True)], [], id="ordered: and is waited for"),
         pytest.param("Parallel", [], ["+web-0", "+web-1", "+web-2"], id="parallel: all at once"),
-        pytest.param("Parallel", [pod(0, ready=False)], ["+web-1", "+web-2"], id="parallel: nobody waits"),
+        pytest.param("Parallel", [pod(0, ready=False)], ["+web-1", "+web-2"], id="parallel: no replica waits"),
         pytest.param("Parallel", [pod(0, phase="Failed"), pod(1)], ["-web-0", "+web-2"], id="parallel: replacing too"),
         pytest.param("Parallel", [pod(0, going=True), pod(1), pod(2)], [], id="parallel: a place is empty first"),
     ],
@@ -263,7 +263,7 @@ def test_ordinals_begin_where_the_set_says() -> None:
             "OrderedReady", [pod(0), pod(1, ready=False), pod(2, ready=False)], [], id="ordered: two ill ones"
         ),
         pytest.param("Parallel", [pod(0, ready=False), pod(1), pod(2)], ["-web-2", "-web-1"], id="parallel: at once"),
-        pytest.param("Parallel", [pod(0), pod(1), pod(2, going=True)], ["-web-1"], id="parallel: nobody waits"),
+        pytest.param("Parallel", [pod(0), pod(1), pod(2, going=True)], ["-web-1"], id="parallel: no replica waits"),
     ],
 )
 def test_replicas_that_are_too_many_go(policy: str, pods: list[dict[str, Any]], writes: list[str]) -> None:
@@ -320,7 +320,7 @@ def test_a_replica_that_is_made_again_has_the_revision_of_its_side_of_the_partit
     assert made["spec"]["containers"][0]["image"] == image
 
 
-def test_on_delete_waits_for_somebody_to_delete_and_makes_the_new_revision() -> None:
+def test_on_delete_waits_for_a_deletion_and_creates_the_new_revision() -> None:
     owner = stateful_set(updateStrategy={"type": "OnDelete"}, **ROLLING)
     assert asked(decided(owner, pods=[pod(0), pod(1), pod(2)], history=(OLD, NEW))) == []
     made = created(decided(owner, pods=[pod(1), pod(2)], history=(OLD, NEW)), "web-0")
@@ -362,9 +362,9 @@ def test_the_status_counts_replicas_as_an_update_proceeds(
 
 
 def test_a_pod_that_fits_is_adopted_and_one_that_does_not_is_let_go() -> None:
-    stranger = pod(1)
-    stranger["metadata"]["labels"] = {"app": "other"}
-    decision = decided(stateful_set(replicas=1), pods=[pod(0, owner=None), stranger])
+    unselected = pod(1)
+    unselected["metadata"]["labels"] = {"app": "other"}
+    decision = decided(stateful_set(replicas=1), pods=[pod(0, owner=None), unselected])
     assert asked(decision) == ["~web-0", "~web-1"]
     assert patched(decision, "web-0").patch == {"metadata": {"ownerReferences": [OWNER]}}
     assert patched(decision, "web-1").patch == {"metadata": {"ownerReferences": None}}
@@ -372,8 +372,8 @@ def test_a_pod_that_fits_is_adopted_and_one_that_does_not_is_let_go() -> None:
     assert decision.status["replicas"] == 1
 
 
-def test_a_pod_of_somebody_else_is_left_alone() -> None:
-    other = {**OWNER, "uid": "somebody"}
+def test_a_pod_of_another_owner_is_left_alone() -> None:
+    other = {**OWNER, "uid": "another"}
     assert asked(decided(stateful_set(replicas=1), pods=[pod(0), pod(1, owner=other)])) == []
 
 
@@ -432,7 +432,7 @@ def test_a_pod_is_not_made_while_its_claim_is_being_deleted() -> None:
 @pytest.mark.parametrize(
     ("deleted", "scaled", "owners"),
     [
-        pytest.param("Retain", "Retain", {0: None, 1: None}, id="retain: nobody's"),
+        pytest.param("Retain", "Retain", {0: None, 1: None}, id="retain: no owner"),
         pytest.param("Delete", "Retain", {0: "set", 1: "set"}, id="deleted with the set: the set's"),
         pytest.param("Retain", "Delete", {0: None, 1: "pod-1"}, id="scaled in: the pod's that leaves"),
         pytest.param("Delete", "Delete", {0: "set", 1: "pod-1"}, id="both: the set's or the leaving pod's"),
@@ -469,7 +469,7 @@ def test_a_pod_waits_for_the_claim_of_its_predecessor_to_go() -> None:
     assert asked(decided(owner, claims=[claim(0, owners=[pod_owner(0, "earlier")])])) == []
 
 
-def test_a_claim_that_somebody_else_controls_is_not_taken() -> None:
+def test_a_claim_with_another_controller_is_not_adopted() -> None:
     other = {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "x", "controller": True}
     policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
     owner = stateful_set(replicas=1, volumeClaimTemplates=[DATA], persistentVolumeClaimRetentionPolicy=policy)
@@ -546,14 +546,14 @@ def test_a_set_comes_up_is_updated_from_the_top_and_goes_back() -> None:
             first["currentRevision"]: 3,
             second["currentRevision"]: 2,
         }
-        told = {event["message"] for event in await cluster.list(EVENTS)}
-        assert "create Pod web-2 in StatefulSet web successful" in told
-        assert "delete Pod web-2 in StatefulSet web successful" in told
+        messages = {event["message"] for event in await cluster.list(EVENTS)}
+        assert "create Pod web-2 in StatefulSet web successful" in messages
+        assert "delete Pod web-2 in StatefulSet web successful" in messages
 
     play(story, controllers=[CONTROLLER])
 
 
-def test_a_broken_pod_holds_even_the_update_that_repairs_it_until_somebody_deletes_it() -> None:
+def test_a_broken_pod_holds_even_the_update_that_repairs_it_until_it_is_deleted() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(STATEFUL_SETS, manifest())
         await ready(cluster)

@@ -95,7 +95,7 @@ def test_a_new_node_has_longer_to_be_heard_from() -> None:
     assert {each["reason"] for each in status["conditions"]} == {"NodeStatusNeverUpdated"}
 
 
-def test_silence_before_anybody_listened_says_nothing() -> None:
+def test_silence_before_this_process_listened_says_nothing() -> None:
     decision = decided(node(condition("Ready", "True", heard=900)), listening=NOW - timedelta(seconds=3))
     assert decision == Decision(
         outcome=Again(timedelta(seconds=37), "the node must be heard from within 40 s"),
@@ -156,7 +156,7 @@ def test_taints_follow_from_conditions(wire: dict[str, Any], taints: Any) -> Non
     assert tainted(decision) == taints
 
 
-def test_nobody_is_driven_away_while_no_node_is_ready() -> None:
+def test_no_pod_is_evicted_while_no_node_is_ready() -> None:
     wire = node(condition("Ready", "Unknown"), taints=BOTH_UNREACHABLE)
     assert tainted(decided(wire, any_ready=False)) == [taint(UNREACHABLE)]
 
@@ -211,7 +211,7 @@ DRIVES = taint("x", "NoExecute", added=100)
         pytest.param(on(pod(bears(seconds=-5)), DRIVES), 100, id="less than no time is none"),
         pytest.param(on(pod(bears()), DRIVES, taint("y", "NoExecute", added=9)), 9, id="one taint is enough"),
         pytest.param(on(pod(), taint("x", "NoExecute", added=None)), None, id="one without a time waits for it"),
-        pytest.param(on(pod(), taint("x", "NoSchedule", added=100)), None, id="other effects drive nobody away"),
+        pytest.param(on(pod(), taint("x", "NoSchedule", added=100)), None, id="other effects evict no pod"),
     ],
 )
 def test_when_a_pod_leaves(world: evictions.World, leaves: float | None) -> None:
@@ -345,7 +345,7 @@ def test_a_node_that_is_back_loses_its_taints() -> None:
     async def story(cluster: Cluster) -> None:
         await join(cluster, "n1")
         await cluster.advance(60)
-        # It is the only node, so nobody is driven from it.
+        # It is the only node, so no pod is evicted from it.
         assert [each["effect"] for each in (await cluster.get(NODES, "n1"))["spec"]["taints"]] == ["NoSchedule"]
         await join_again(cluster)
         await cluster.settle()

@@ -65,7 +65,7 @@ def is_alive(pid: int) -> bool:
         return False
     if sys.platform != "linux":
         return True
-    # Whoever adopted it may not have looked yet; what has ended has ended.
+    # Its new parent may not have waited for it yet; a zombie has ended.
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

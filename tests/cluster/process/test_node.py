@@ -153,7 +153,7 @@ def test_two_pods_can_use_one_port(tmp_path: Path) -> None:
         assert len(ips) == 2
 
     if sys.platform != "linux":
-        pytest.skip("only Linux has more than one loopback address without being told")
+        pytest.skip("only Linux has more than one loopback address by default")
     play(tmp_path, story)
 
 
@@ -177,14 +177,14 @@ def test_a_command_that_fails_as_a_probe_takes_readiness_and_one_that_fails_for_
         (volume / "sick").touch()
         again = await cluster.until("probed", lambda pod: state(pod).get("restartCount") == 1)
         assert state(again)["lastState"]["terminated"]["exitCode"] == 143
-        events = await told(cluster, "Killing")
+        events = await events_of(cluster, "Killing")
         assert "it failed its liveness probe" in events[0]["message"]
-        assert await told(cluster, "Unhealthy")
+        assert await events_of(cluster, "Unhealthy")
 
     play(tmp_path, story)
 
 
-async def told(cluster: Local, reason: str) -> list[Wire]:
+async def events_of(cluster: Local, reason: str) -> list[Wire]:
     """The Events with a reason, as soon as there is one."""
     async with asyncio.timeout(PATIENCE):
         while True:
@@ -333,7 +333,7 @@ def test_what_cannot_run_teaches(tmp_path: Path, main: Wire, reason: str, messag
         await cluster.create(pod("refused", main, restartPolicy="Never"))
         found = refused(await cluster.until("refused", refused))
         assert message in found["message"]
-        assert message in (await told(cluster, "Failed"))[0]["message"]
+        assert message in (await events_of(cluster, "Failed"))[0]["message"]
 
     play(tmp_path, story)
 
@@ -383,7 +383,7 @@ def test_logs_are_given_out_as_they_are_asked_for(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_status_is_written_when_it_changes_and_not_whenever_somebody_looks(tmp_path: Path) -> None:
+def test_a_status_is_written_when_it_changes_and_not_at_every_look(tmp_path: Path) -> None:
     async def story(cluster: Local) -> None:
         probe = {"exec": {"command": ["sh", "-c", "echo x >> /v/asked"]}, "periodSeconds": 1}
         mounts = [{"name": "v", "mountPath": "/v"}]

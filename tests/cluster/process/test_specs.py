@@ -232,7 +232,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_files_are_changed_all_at_once_and_nobody_else_can_read_them(tmp_path: Path) -> None:
+def test_files_are_changed_all_at_once_and_only_their_owner_can_read_them(tmp_path: Path) -> None:
     volume = tmp_path / "pods" / "volume"
     assert publish(volume, {"a": File(b"1", 0o644), "d/b": File(b"2", 0o600)})
     held = (volume / "a").open("rb")

@@ -235,7 +235,7 @@ def test_the_next_container_waits_until_a_sidecar_has_started_and_not_until_it_e
     assert story.start("second").exit(0, "second").do() == (Start("main", 0),)
 
 
-def test_a_sidecar_is_started_again_whatever_the_policy_and_nobody_waits_for_it() -> None:
+def test_a_sidecar_is_started_again_whatever_the_policy_and_is_not_waited_for() -> None:
     story = Story(init=(SIDECAR,), restartPolicy="Never").running().exit(0, "side")
     assert story.do() == (Start("side", 1),)
     assert story.report()["phase"] == "Running"
@@ -381,7 +381,7 @@ def test_a_deleted_pod_is_asked_to_end_and_then_made_to() -> None:
     story = Story({"name": "main", "livenessProbe": probe()}).running()
     story.answer(Kind.LIVENESS, True).delete(grace=5)
     assert story.do() == (Terminate("main", "the pod is deleted"),)
-    assert story.look().wake == story.now + seconds(5), "and nobody asks any more whether it lives"
+    assert story.look().wake == story.now + seconds(5), "and the liveness probe ends"
     assert story.wait(5).do() == (Kill("main"),)
     assert not story.look().over
     assert story.exit(137).look().over

@@ -1,4 +1,4 @@
-"""Where pods go: every rule that a node can fail, what is preferred, and how it is told."""
+"""Where pods go: every rule that a node can fail, what is preferred, and the messages."""
 
 from __future__ import annotations
 
@@ -317,11 +317,11 @@ def test_nodes_that_the_pod_does_not_select_count_only_if_it_says_so(policy: str
     assert isinstance(place(claim, world), Placed) is fits
 
 
-def test_a_spread_that_is_only_wished_for_bends() -> None:
+def test_a_spread_that_is_only_preferred_may_be_broken() -> None:
     world = cluster(zoned("a", "b"), {"node-1": webs("w1")})
-    wish = spread(whenUnsatisfiable="ScheduleAnyway")
-    assert chosen(pod(labels=WEB, topologySpreadConstraints=wish), world) == "node-2"
-    claim = pod(labels=WEB, nodeSelector={ZONE: "a"}, topologySpreadConstraints=wish)
+    preferred = spread(whenUnsatisfiable="ScheduleAnyway")
+    assert chosen(pod(labels=WEB, topologySpreadConstraints=preferred), world) == "node-2"
+    claim = pod(labels=WEB, nodeSelector={ZONE: "a"}, topologySpreadConstraints=preferred)
     assert chosen(claim, world) == "node-1"
 
 
@@ -360,8 +360,8 @@ def test_the_best_node_is_chosen(claim: Claim, best: str) -> None:
 
 
 def test_a_taint_that_is_only_a_wish_is_avoided_where_possible() -> None:
-    wish = [{"key": "old", "effect": "PreferNoSchedule"}]
-    world = cluster([node("node-1", taints=wish), node("node-2")], {"node-2": [pod("x", requests={"cpu": "3"})]})
+    preferred = [{"key": "old", "effect": "PreferNoSchedule"}]
+    world = cluster([node("node-1", taints=preferred), node("node-2")], {"node-2": [pod("x", requests={"cpu": "3"})]})
     assert chosen(pod(), world) == "node-2"
     assert chosen(pod(requests={"cpu": "2"}), world) == "node-1"
 
@@ -370,7 +370,7 @@ def test_among_equals_the_first_by_name_is_chosen() -> None:
     assert chosen(pod(), cluster([node("b"), node("a"), node("c")])) == "a"
 
 
-# --- how it is told
+# --- messages
 
 
 def test_reasons_are_counted_and_told_as_kubernetes_does() -> None:

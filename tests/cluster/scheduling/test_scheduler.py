@@ -29,7 +29,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class Waits:
-    """A backlog, and the pods that it was told of."""
+    """A backlog, and the pods in it."""
 
     def __init__(self, *nodes: Any) -> None:
         self.backlog = Backlog(Occupancy(), SERVED)
@@ -172,7 +172,7 @@ def test_a_successor_of_the_same_name_is_another_pod() -> None:
 @pytest.mark.parametrize(
     "how",
     [
-        {"schedulerName": "somebody-elses"},
+        {"schedulerName": "another"},
         {"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}},
         {"status": {"phase": "Failed"}},
     ],

@@ -63,7 +63,7 @@ GONE = NodeGone(since=NOW, nodes=("node-1",))
         pytest.param(seen(renewed=None), ["Patch leases"], 10, id="a lease of an earlier life"),
         pytest.param(seen(node=node("Unknown")), ["Patch nodes"], 10, id="taken for lost"),
         pytest.param(seen(node=None, lease=None, registered=False), ["Create nodes"], None, id="not there yet"),
-        pytest.param(seen(node=None), [], None, id="deleted by somebody"),
+        pytest.param(seen(node=None), [], None, id="deleted by a user"),
         pytest.param(seen(renewed=NOW - seconds(60), outages=(down(),)), [], None, id="down"),
         pytest.param(seen(outages=(down(until=30),)), [], 30, id="down for a while"),
         pytest.param(seen(outages=(down(since=5),)), [], 5, id="down soon"),
@@ -201,7 +201,7 @@ async def _is_gone(cluster: Cluster, pod: str) -> bool:
     return await cluster.find(PODS, pod) is None
 
 
-def test_a_node_that_somebody_deletes_stays_away_until_the_next_start() -> None:
+def test_a_node_that_a_user_deletes_stays_deleted_until_the_next_start() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.delete(NODES, "node-2")
         await cluster.advance(30)

@@ -370,7 +370,7 @@ def test_an_image_that_is_mended_is_started() -> None:
     assert film.play(20) == ["20 Running ready"]
 
 
-def test_crashes_and_bad_images_are_told() -> None:
+def test_crashes_and_bad_images_are_reported() -> None:
     film = Film(pod(crash_after="2s"))
     film.play(5)
     assert film.notices == ["BackOff"]
@@ -394,11 +394,11 @@ def test_crashes_and_bad_images_are_told() -> None:
     ],
 )
 def test_deletion_honours_grace(grace: int, annotations: dict[str, str], film: list[str]) -> None:
-    told = Film(pod(None, None, **annotations))
-    told.play(10)
-    told.delete(grace)
-    assert told.play(60) == film
-    assert told.gone
+    annotated = Film(pod(None, None, **annotations))
+    annotated.play(10)
+    annotated.delete(grace)
+    assert annotated.play(60) == film
+    assert annotated.gone
 
 
 def test_a_pod_that_has_not_begun_goes_at_once() -> None:
@@ -407,7 +407,7 @@ def test_a_pod_that_has_not_begun_goes_at_once() -> None:
     assert film.play(60) == ["0 deleted"]
 
 
-def test_a_pod_that_somebody_waits_for_says_how_it_ended_and_stays() -> None:
+def test_a_pod_with_a_finalizer_reports_how_it_ended_and_stays() -> None:
     film = Film(pod(metadata={"finalizers": ["batch.kubernetes.io/job-tracking"]}))
     film.play(10)
     film.delete(30)

@@ -121,7 +121,7 @@ def test_an_owner_of_the_same_name_is_not_the_owner() -> None:
     collected(story)
 
 
-def test_an_owner_in_another_namespace_does_not_count_and_is_told() -> None:
+def test_an_owner_in_another_namespace_does_not_count_and_is_reported() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
         first = await make(cluster, "a", namespace="elsewhere")
@@ -131,13 +131,13 @@ def test_an_owner_in_another_namespace_does_not_count_and_is_told() -> None:
         await cluster.settle()
         assert await names(cluster) == []
         assert await names(cluster, NODES) == ["n"]
-        told = {each["involvedObject"]["name"]: each for each in await cluster.list(EVENTS)}
-        assert {each["reason"] for each in told.values()} == {"OwnerRefInvalidNamespace"}
+        events = {each["involvedObject"]["name"]: each for each in await cluster.list(EVENTS)}
+        assert {each["reason"] for each in events.values()} == {"OwnerRefInvalidNamespace"}
         uid = first["metadata"]["uid"]
-        assert told["b"]["message"] == (
+        assert events["b"]["message"] == (
             f'ownerRef [v1/ConfigMap, namespace: default, name: a, uid: {uid}] does not exist in namespace "default"'
         )
-        assert told.keys() == {"b", "n"}
+        assert events.keys() == {"b", "n"}
 
     collected(story)
 
@@ -157,7 +157,7 @@ def test_a_thousand_dependents_cost_a_write_each() -> None:
     collected(story)
 
 
-def test_an_owner_that_nobody_ever_saw_is_asked_for() -> None:
+def test_an_owner_that_was_never_seen_is_read_from_the_server() -> None:
     async def story(cluster: Cluster) -> None:
         await make(cluster, "b", {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "gone-long-ago"})
         await cluster.settle()
@@ -203,7 +203,7 @@ def test_kinds_are_followed_as_they_are_defined() -> None:
     collected(story)
 
 
-def test_what_belongs_to_a_kind_that_nobody_serves_stays() -> None:
+def test_dependents_of_a_kind_that_is_not_served_stay() -> None:
     async def story(cluster: Cluster) -> None:
         widget = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": "gone-long-ago"}
         await make(cluster, "b", widget)

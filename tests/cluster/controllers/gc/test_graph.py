@@ -103,8 +103,8 @@ def test_an_owner_that_orphans_is_told_once() -> None:
     ("uid", "blocking"),
     [
         pytest.param("a", ["b"], id="only dependents that say so block"),
-        pytest.param("self", [], id="nobody waits for itself"),
-        pytest.param("unheard-of", [], id="nobody depends on an unknown object"),
+        pytest.param("self", [], id="an object does not wait for itself"),
+        pytest.param("unheard-of", [], id="nothing depends on an unknown object"),
     ],
 )
 def test_who_blocks(uid: str, blocking: list[str]) -> None:
@@ -138,7 +138,7 @@ def test_the_owner_of_a_namespaced_object_may_be_outside_of_all_namespaces() -> 
     ],
 )
 @pytest.mark.parametrize("owner_first", [True, False])
-def test_an_owner_in_another_namespace_is_doubted_and_told(dependent: Object, owner_first: bool) -> None:
+def test_an_owner_in_another_namespace_is_doubted_and_reported(dependent: Object, owner_first: bool) -> None:
     first, second = (thing("a"), dependent) if owner_first else (dependent, thing("a"))
     known = graph(first)
     assert known.put(second) == Doubts(examine=("b",), strays=((dependent, dependent.meta.owner_references[0]),))
@@ -150,7 +150,7 @@ def test_an_owner_in_another_namespace_is_doubted_and_told(dependent: Object, ow
 
 
 @pytest.mark.parametrize("wrong", [owner("a", name="other"), owner("a", kind="Secret")])
-def test_a_reference_with_the_right_uid_and_another_name_is_doubted_but_not_told(wrong: dict[str, Any]) -> None:
+def test_a_reference_with_the_right_uid_and_another_name_is_doubted_but_not_reported(wrong: dict[str, Any]) -> None:
     assert graph(thing("a")).put(thing("b", wrong)) == Doubts(examine=("b",))
 
 
@@ -191,8 +191,8 @@ SOLID, GOING, ABSENT = Standing
         pytest.param({"a": GOING}, True, True, [], Remove("Foreground", unblock=True), id="a circle is broken"),
         pytest.param({"a": GOING, "b": ABSENT}, True, False, [], Remove("Foreground"), id="one that waits is enough"),
         pytest.param({"a": ABSENT}, True, False, [], Remove("Background"), id="dependents follow in the background"),
-        pytest.param({"a": ABSENT}, False, False, [ORPHAN], Remove("Orphan"), id="a wish to orphan is kept"),
-        pytest.param({"a": ABSENT}, False, False, [FOREGROUND], Remove("Foreground"), id="a wish to wait is kept"),
+        pytest.param({"a": ABSENT}, False, False, [ORPHAN], Remove("Orphan"), id="orphan deletion is kept"),
+        pytest.param({"a": ABSENT}, False, False, [FOREGROUND], Remove("Foreground"), id="foreground deletion is kept"),
     ],
 )  # fmt: skip
 def test_what_becomes_of_an_object(
