@@ -1,1 +1,1 @@
-"""What a bare API server lacks of a cluster: controllers, a scheduler and nodes, for the embedded mode."""
+"""The embedded cluster beside the API server: controllers, a scheduler and nodes."""

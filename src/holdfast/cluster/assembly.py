@@ -1,6 +1,6 @@
-"""The embedded cluster in one visible place: which controllers and components it is made of.
+"""The assembly of the embedded cluster: the controllers and components that it runs.
 
-Without nodes there are only those that a control plane has, and nothing moves a pod.
+Without nodes it runs those of a control plane only, and no pod is scheduled.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Adoption: an owner adopts an object that its selector matches, and releases it when it no longer does.
 
-Ownership is the controller reference and nothing else.  An object without one is taken
-by the owner that it fits; one of ours that fits no longer is given up, and lives on.
-An owner that is going away takes nothing.  This module must not know kinds.
+Ownership is the controller reference and nothing else.  An object without one is
+adopted by the owner that selects it; one that is no longer selected is released, and not
+deleted.  An owner that is being deleted adopts nothing.  This module must not know kinds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def claim(
     fits: Callable[[Meta], bool],
     finalizer: str = "",
 ) -> Claimed:
-    """Sort out candidates: those that are the owner's, those to adopt (with a finalizer, if given), those to let go."""
+    """Sort candidates: the owner's, those to adopt (with a finalizer, if given), and those to release."""
     uid, going = owner["metadata"]["uid"], bool(owner["metadata"].get("deletionTimestamp"))
     ours: set[str] = set()
     writes: list[Write] = []

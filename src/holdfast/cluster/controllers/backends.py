@@ -1,4 +1,4 @@
-"""Services and the pods behind them: which ones count, at which address, on which ports, and whether they serve.
+"""Services and the pods behind them: which ones are selected, their addresses and ports, and whether they serve.
 
 What Endpoints and EndpointSlices have in common.  This module must not know what either looks like.
 """

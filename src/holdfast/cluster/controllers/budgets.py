@@ -1,7 +1,7 @@
 """PodDisruptionBudgets: how many pods of a set may be evicted now, in their status.
 
 The eviction API reads the status and counts it down; this controller computes it again.  How many
-pods are expected is what their controllers are scaled to, wherever the budget speaks in parts of it.
+pods are expected is the scale of their controllers, where the budget is a percentage.
 This module must not know how a pod is evicted.
 """
 
@@ -29,7 +29,7 @@ from holdfast.runtime.decisions import Decision, Notice
 DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
 
 _DELETION: Final = timedelta(minutes=2)
-"""How long an evicted pod may take to be on its way out before it counts again."""
+"""How long the deletion of an evicted pod may take to be seen before the pod counts again."""
 
 
 class BudgetSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -69,7 +69,7 @@ class Budget(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_relative(self) -> bool:
-        """Whether it speaks of a part of what is expected, so that the controllers' scale must be known."""
+        """Whether it is a percentage, so that the scale of the controllers must be known."""
         return self.spec.max_unavailable is not None or isinstance(self.spec.min_available, str)
 
 
@@ -144,7 +144,7 @@ def _wanted(world: World) -> tuple[int, int]:
 
 
 def _disrupted(budget: Budget, pods: Iterable[Pod], *, now: datetime) -> tuple[dict[str, str], list[Pod]]:
-    """The pods that were evicted and are not on their way out yet, and those that should have been by now."""
+    """The pods that were evicted and are not deleted yet, and those that should have been by now."""
     awaited: dict[str, str] = {}
     late: list[Pod] = []
     for pod in pods:
@@ -164,7 +164,7 @@ def _expiry(disrupted: Mapping[str, str], *, now: datetime) -> Outcome:
 
 
 def _failed_safe(budget: Budget, why: str, *, now: datetime) -> dict[str, Any]:
-    """What cannot be counted must not be disrupted; the rest stays as it was."""
+    """Where pods cannot be counted, no disruption is allowed; the rest of the status stays as it was."""
     generation = budget.status.observed_generation
     conditions = _conditions(budget, "False", "SyncFailed", generation=generation, now=now, message=why)
     return msgspec.structs.replace(budget.status, disruptions_allowed=0, conditions=conditions).wire()

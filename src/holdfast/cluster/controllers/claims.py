@@ -1,19 +1,18 @@
-"""Claims for storage, and the volumes that meet them.
+"""PersistentVolumeClaims, and the volumes that they are bound to.
 
-For clusters whose nodes are simulated or local processes, so that a claim gets what a
-newcomer expects: a volume, at once.
+For clusters whose nodes are simulated or local processes: a claim gets a volume at once.
 
 - A claim is bound to a volume that was made for it, or else to the smallest free one
   of its class that is large enough.
 - Otherwise a volume is made (`pvc-<uid>`, a directory), unless the claim wants none
   (``storageClassName: ""``) or its class is a StorageClass of another provisioner, whose
-  work it is.  A class that does not exist as an object is as good as ours: manifests
-  from other clusters name all sorts of classes.  A claim without a class gets that
+  work it is.  A class that does not exist as an object is treated like ours, because
+  manifests from other clusters name many classes.  A claim without a class gets that
   which is marked as the default one, or else ours, and says so.
 - Volumes are available on every node, so no claim waits for a first consumer; ours grow on request.
 
-A claim stays while a pod on a node uses it (``kubernetes.io/pvc-protection``), and takes
-the volume along that was made for it, unless the volume's policy is to be retained.
+A claim stays while a pod on a node uses it (``kubernetes.io/pvc-protection``).  The volume
+that was made for it is deleted with it, unless its reclaim policy is Retain.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def decide(world: World, now: datetime, *, directory: str) -> Decision:
 
 
 def cleanup(world: World, now: datetime) -> Decision:
-    """A claim goes when no pod uses it, and takes its volume along."""
+    """A claim that is being deleted is removed when no pod uses it, with its volume."""
     if world.used:
         return NOTHING
     return Decision(writes=tuple(_reclaimed(world)), finalized=True)

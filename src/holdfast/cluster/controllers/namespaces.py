@@ -78,7 +78,7 @@ class Findings:
 
 
 def conditions(old: Iterable[Mapping[str, Any]], findings: Findings, now: datetime) -> list[dict[str, Any]]:
-    """The conditions of a namespace on its way out: True is bad news."""
+    """The conditions of a namespace that is being deleted; True means that it is held up."""
     kept = {each["type"]: dict(each) for each in old}
     for type, (reason, message) in _bad_news(findings).items():
         good_reason, good_message = _GOOD_NEWS[type]
@@ -107,7 +107,7 @@ _GOOD_NEWS: Final = {
 
 
 def _bad_news(findings: Findings) -> dict[str, tuple[str, str]]:
-    """For each condition the reason of its bad news, and the news: none, if all is well."""
+    """For each condition the reason and the message of what holds the deletion up; no message, if nothing does."""
     unknown, failures = findings.unknown, findings.failures
     left = sorted(f"{each.resource.plural}.{each.resource.group} has {each.count}" for each in findings.remains)
     held: Counter[str] = sum((Counter(each.finalizers) for each in findings.remains), Counter())

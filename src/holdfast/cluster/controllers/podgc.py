@@ -3,8 +3,8 @@
 - A node that does not exist is given a while to come back, and the server is asked
   whether it is really gone; then its pods are marked Failed and deleted by force.
 - A pod that is being deleted and was never scheduled has no node that could end it.
-- Of pods that have ended, only so many are kept: those that were evicted go first,
-  then the oldest.
+- Of pods that have ended, only so many are kept: those that were evicted are deleted
+  first, then the oldest.
 
 `failed` and `excess` are pure; `PodCollector` asks and acts.
 """
@@ -35,7 +35,7 @@ WORKERS: Final = 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSettings:
     """
-    quarantine  how long a node may be gone before its pods are
+    quarantine  how long a node may be missing before its pods are deleted
     kept        how many pods that have ended are kept
     """
 
@@ -63,7 +63,7 @@ def failed(now: datetime, *, orphaned: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Ended:
-    """A pod that has ended, in the order in which they go."""
+    """A pod that has ended, in the order of deletion."""
 
     stays: bool
     """Whether it ended by itself; those that were evicted go first."""
@@ -79,7 +79,7 @@ class Ended:
 
 
 def excess(ended: Mapping[Key, Ended], kept: int) -> list[Ended]:
-    """Those that go, so that no more than `kept` are left."""
+    """Those to delete, so that no more than `kept` are left."""
     return heapq.nsmallest(max(len(ended) - kept, 0), ended.values())
 
 
@@ -132,7 +132,7 @@ class _Collection:
         self._placed: dict[str, dict[Key, None]] = {}
         """The pods of each node."""
         self._missed: dict[str, datetime] = {}
-        """Since when nodes are missed that pods are placed on."""
+        """Since when nodes of pods are missing."""
         self._ended: dict[Key, Ended] = {}
 
     async def run(self) -> None:

@@ -23,7 +23,7 @@ UNLIMITED: Final = 2**31 - 1
 
 
 def identity(resource: Resource, meta: Meta) -> dict[str, Any]:
-    """An object reduced to who it is: enough to own something, or to be spoken of in an Event."""
+    """The identity of an object: enough for an owner reference or an Event."""
     metadata = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
     if meta.deletion_timestamp is not None:
         metadata["deletionTimestamp"] = meta.deletion_timestamp
@@ -204,7 +204,7 @@ class Deployment(_Named, frozen=True, rename="camel"):
 
     @property
     def progress_deadline(self) -> timedelta | None:
-        """How long a rollout may stand still; None for as long as it likes."""
+        """How long a rollout may make no progress; None: for ever."""
         seconds = self.spec.progress_deadline_seconds
         return None if seconds is None or seconds == UNLIMITED else timedelta(seconds=seconds)
 

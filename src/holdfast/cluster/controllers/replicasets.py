@@ -49,7 +49,7 @@ _COSTS: Final = range(-(2**31), 2**31)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """
-    pods      those it may have a claim on, in whatever state
+    pods      those it may own, in any state
     siblings  of a ReplicaSet with too many pods: the pods of all that share its controller, its own too
     """
 
@@ -123,7 +123,7 @@ def explain(world: World, failure: Failure, now: datetime) -> dict[str, Any]:
 
 
 def surplus(pods: Sequence[Pod], number: int, *, siblings: Iterable[Pod], now: datetime) -> list[Pod]:
-    """So many of the pods, those that are missed least first."""
+    """So many of the pods, in the order in which they are stopped."""
     crowd = Counter(pod.spec.node_name for pod in siblings if pod.active)
 
     def worth(pod: Pod) -> tuple[Any, ...]:

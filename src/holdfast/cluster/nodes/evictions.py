@@ -76,7 +76,7 @@ def _nodes(pod: Object) -> tuple[str, ...]:
 
 
 def _pods_on(node: Object, view: View) -> Iterable[Key]:
-    """A node that is well concerns none of its pods, so heartbeats cost nothing."""
+    """A healthy node brings none of its pods, so heartbeats cost nothing."""
     if not _troubled(Node.of(node)):
         return ()
     return (pod.key for pod in view.indexed(PODS, BY_NODE.name, node.meta.name))

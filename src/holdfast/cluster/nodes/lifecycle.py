@@ -1,4 +1,4 @@
-"""The life of nodes: heard from or not, tainted or not.
+"""The node lifecycle: marks nodes that are silent, and taints nodes by their conditions.
 
 A node is heard from when it renews its Lease in ``kube-node-lease`` or reports its
 conditions.  One that was not heard from for long enough is marked Unknown, and the
@@ -9,7 +9,7 @@ taints of a node follow from its conditions:
     a pressure     node.kubernetes.io/…-pressure     NoSchedule
     cordoned       node.kubernetes.io/unschedulable  NoSchedule
 
-If no node at all is ready, it is more likely that we are cut off than that all
+If no node at all is ready, it is more likely that this process is cut off than that all
 nodes failed together; then none gets a NoExecute taint, and no pod is evicted.
 Unlike Kubernetes, nodes are tainted as soon as they are lost and not one in ten
 seconds: the clusters that this is for are small.

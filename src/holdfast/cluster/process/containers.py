@@ -1,4 +1,4 @@
-"""One run of a container: its process, behind a supervisor that ends with us.
+"""One run of a container: its process, under a supervisor that ends with this process.
 
 The edge to the operating system.  A run is started, signalled, asked to run other
 commands beside it, and awaited; the supervisor (`supervisor`) does all of it
@@ -168,7 +168,7 @@ class ContainerRun:
         _settle(answer, Executed(code=said.get("code", 0), output=said.get("output", ""), failure=failure))
 
     async def _close(self) -> None:
-        """Let the supervisor go, which ends whatever still runs, and wait for that."""
+        """Close the connection to the supervisor, which ends whatever still runs, and wait for that."""
         self._writer.close()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()

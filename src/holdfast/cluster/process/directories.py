@@ -35,7 +35,7 @@ class Directories:
         return self.root / "pods"
 
     def pod(self, uid: str) -> Path:
-        """What goes with the pod."""
+        """The directory that is removed with the pod."""
         return self.pods / uid
 
     def volume(self, uid: str, name: str) -> Path:
@@ -57,7 +57,7 @@ class Directories:
         return self.pod(uid) / "logs" / container / f"{run}.log"
 
     def claim(self, namespace: str, uid: str) -> Path:
-        """What stays when the pod goes: it belongs to the claim."""
+        """The directory of a claim, which outlives its pods."""
         return self.root / "claims" / namespace / uid
 
 

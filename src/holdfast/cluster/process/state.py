@@ -184,7 +184,7 @@ def is_final(pod: Pod, spec: Spec, container: Container) -> bool:
 
 
 def is_finished(pod: Pod, facts: Facts) -> bool:
-    """Whether its work is over, well or not: every container has ended for good, or one that is needed first has."""
+    """Whether the pod has succeeded or failed: every container has ended for good, or an init container has failed."""
     if all(is_final(pod, spec, facts.containers[spec.name]) for spec in pod.spec.containers):
         return True
     waiting = _next_init(pod, facts) if not facts.initialized else None
@@ -291,7 +291,7 @@ def _restarted(spec: Spec, container: Container, ended: Ended, *, now: datetime)
 
 
 def _served(pod: Pod, spec: Spec, container: Container, *, run: Live, now: datetime) -> _Move:
-    """A container that runs and may go on: its hook, then its probes."""
+    """A container that runs and is to run: its hook, then its probes."""
     if not run.hooked:
         if run.hooking:
             return _Move(container=container)
@@ -324,7 +324,7 @@ def _stopping(spec: Spec, goal: Unwanted) -> Stopping:
 
 
 def _ending(spec: Spec, container: Container, run: Live, *, stopping: Stopping, now: datetime) -> _Move:
-    """A container on its way out: its hook, then the request to end, then the end."""
+    """A container that is being stopped: its hook, then SIGTERM, then SIGKILL."""
     if stopping.begun and stopping.stage is not Stage.KILL and now >= stopping.deadline:
         stopping = stopping.after(now)
     actions = () if stopping.begun else (_begin(spec, run, stopping, now=now),)

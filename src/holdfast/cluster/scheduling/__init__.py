@@ -1,3 +1,3 @@
-"""The scheduler: where pods go, one by one or in gangs."""
+"""The scheduler: assigns pods to nodes, one by one or in gangs."""
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class Backlog:
             self._enqueue(Unit(key, gang=True))
 
     def see_gangs_exist(self, exist: bool) -> None:
-        """Whether there are gangs at all; where there are none, pods go each for itself."""
+        """Whether there are gangs at all; where there are none, pods are scheduled one by one."""
         if exist == self.gangs_exist:
             return
         waiting = list(self._waiting.values())

@@ -151,7 +151,7 @@ def _room(spread: Spread, claim: Claim, cluster: Cluster, keys: tuple[str, ...])
 
 
 def spread_counts(spread: Spread, claim: Claim, cluster: Cluster, keys: tuple[str, ...]) -> dict[str, int]:
-    """How many pods of a spread stand in each place of those nodes that count for it."""
+    """How many pods of a spread each domain has, of the nodes that count for it."""
     tally = cluster.tally(cluster.spread_group(spread, claim))
     counts: dict[str, int] = {}
     for host in cluster.hosts:

@@ -81,7 +81,7 @@ class _Specified(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A PodGang, as far as placing its pods goes."""
+    """A PodGang, with the fields that scheduling needs."""
 
     key: Key
     whole: Part
@@ -151,7 +151,7 @@ def _placed(group: Part, cluster: Cluster) -> int:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One try to place a gang.  It goes on or fails; what it fails with is taken back."""
+    """One try to place a gang.  What was placed is taken back where it fails."""
 
     cluster: Cluster
     trial: Trial

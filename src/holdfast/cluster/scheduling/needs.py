@@ -70,7 +70,7 @@ class PodTerm:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How evenly the pods that are selected must stand in the places that a label of nodes tells apart."""
+    """How evenly the selected pods must be spread over the values of a label of nodes."""
 
     topology_key: str
     selector: LabelSelector

@@ -1,7 +1,7 @@
 """Occupancy: the nodes and the pods on them, adjusted with every change, never counted anew.
 
 What a scheduler asks again and again (what is free on a node, how many pods of some
-kind stand in a zone) is a number that a change adjusts, so one pod costs the same
+kind run in a zone) is a number that a change adjusts, so one pod costs the same
 among a hundred as among ten thousand.  This module must not know what makes a node
 fit for a pod.
 """
@@ -32,7 +32,7 @@ _MOST_TALLIES: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node as far as placing pods goes."""
+    """A node, with the fields that scheduling needs."""
 
     name: str
     labels: Mapping[str, str]
@@ -324,7 +324,7 @@ class Cluster:
         return self._owners.get(claim.owner, {}) if claim.owner else {}
 
     def domains(self, counts: Mapping[str, int], topology_key: str) -> dict[str, int]:
-        """Numbers by node as numbers by place; nodes without the label stand nowhere."""
+        """Numbers by node as numbers by place; nodes without the label are left out."""
         found: dict[str, int] = {}
         for name, number in counts.items():
             host = self._hosts.get(name)
@@ -350,7 +350,7 @@ class Cluster:
 
 
 class Trial:
-    """Places that are given for the moment."""
+    """Assignments that may be taken back."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -161,7 +161,7 @@ def _notices(pod: Pod, life: Life, acts: Behaviour, before: Mapping[str, Contain
 
 
 def _leave(world: World, acts: Behaviour, now: datetime) -> Decision:
-    """A pod that is being deleted stops within its grace, and then goes."""
+    """A pod that is being deleted stops within its grace period, and is then removed."""
     pod, meta = world.pod, world.pod.metadata
     assert meta.deletion_timestamp is not None, "it is being deleted"
     last = times.parse(meta.deletion_timestamp)

@@ -1,7 +1,7 @@
-"""Chance that can be repeated: the same question gets the same answer, in any process and at any time.
+"""Random numbers that can be repeated: the same purpose gets the same number, in any process and at any time.
 
 A draw depends on a seed and on what it is for, and on nothing else, so nothing has
-to be remembered and a restart changes no fate.
+to be stored and a restart changes no result.
 """
 
 from __future__ import annotations

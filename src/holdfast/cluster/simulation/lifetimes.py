@@ -8,7 +8,7 @@
 
 Pure: the pod with its last status, how it behaves, the faults that hit it and the
 time in; its containers and the next deadline out.  A pod that asks for nothing
-special starts and is ready in the same moment, so that one write says both.
+special starts and is ready at the same time, so that one write says both.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Simulated nodes: registered at the start, kept alive by their Leases, silent or deleted where a fault says so.
 
-A node that is well renews its Lease, and that is all it costs.  One that is down
+A healthy node renews its Lease and writes nothing else.  One that is down
 renews nothing, until it is up again and says so.  A node that a user deletes stays
 deleted until the next start, like one whose kubelet was not restarted; a node that a
 fault deleted comes back as a new one.  What happens to pods is in `agent`;
@@ -135,7 +135,7 @@ _PRESSURES: Final = {
 
 
 def conditions(now: datetime) -> list[dict[str, str]]:
-    """The conditions of a node that is well."""
+    """The conditions of a healthy node."""
     stamp = times.format(now)
     said = [(type, "False", reason, message) for type, (reason, message) in _PRESSURES.items()]
     said.append(("Ready", "True", "KubeletReady", "kubelet is posting ready status"))

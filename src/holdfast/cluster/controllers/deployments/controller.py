@@ -107,7 +107,7 @@ class _Pass:
     """
     seen    the ReplicaSets as they are
     fleet   the same with the new one numbered and annotated as it should be
-    claims  what is adopted and let go
+    claims  what is adopted and released
     """
 
     deployment: Deployment
@@ -171,7 +171,7 @@ class _Pass:
         )
 
     def _rolled_out(self, steps: Sequence[Step]) -> Decision:
-        """Go on with a rollout; when it is through, old revisions beyond the limit go."""
+        """Go on with a rollout; when it is complete, delete old revisions beyond the limit."""
         deployment = self.deployment
         done = not steps and statuses.is_complete(deployment, deployment.status)
         return self._progressed(steps, revisions.outdated(deployment, self.fleet.old) if done else ())

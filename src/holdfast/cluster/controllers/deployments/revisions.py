@@ -1,4 +1,4 @@
-"""Revisions of a Deployment: which ReplicaSet has its template, what a new one looks like, which old ones go.
+"""Revisions of a Deployment: which ReplicaSet has its template, what a new one looks like, which old ones are deleted.
 
 Two templates are the same revision if they are equal but for the hash that a ReplicaSet's carries.
 A template that returns (``kubectl rollout undo``) finds its old ReplicaSet, which gets the next number.

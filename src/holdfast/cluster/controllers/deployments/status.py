@@ -65,7 +65,7 @@ def _progressing(deployment: Deployment, status: str, reason: str, message: str,
 
 
 def noting_pause(deployment: Deployment, now: datetime) -> Deployment:
-    """Say that a rollout is paused or goes on, so that the time in between does not count as standing still."""
+    """Say that a rollout is paused or goes on, so that the time in between does not count towards the deadline."""
     progressing = deployment.status.condition(PROGRESSING)
     reason = "" if progressing is None else progressing.reason
     if deployment.progress_deadline is None or reason == _TIMED_OUT:

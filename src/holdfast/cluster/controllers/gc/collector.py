@@ -193,7 +193,7 @@ class _Collection:
         return Done()
 
     async def _orphan(self, owner: Object) -> None:
-        """Have the dependents forget their owner, a few at a time, and then let it go."""
+        """Remove the owner reference of the dependents, a few at a time, and then the finalizer of the owner."""
         dependents = iter(self._graph.dependents(owner.uid))
 
         async def each() -> None:
@@ -215,7 +215,7 @@ class _Collection:
                 await self._patch(fresh, graph.without_owners(fresh, {uid}))
 
     async def _finish(self, owner: Object) -> None:
-        """Let an owner go whose dependents have gone; see to those that have not."""
+        """Remove the finalizer of an owner whose dependents are deleted; delete those that are left."""
         blocking = self._graph.blocking(owner.uid)
         for dependent in blocking:
             if not dependent.deleting:

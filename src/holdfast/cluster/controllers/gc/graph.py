@@ -8,9 +8,9 @@ been seen is no node: its dependents wait under its UID.
 `action_for` decides about one object from the standing of its owners.  There are three
 ways to delete an owner, and two of them are a finalizer on it while they last:
 
-    Background   the owner goes at once; dependents without another owner follow
-    Foreground   ``foregroundDeletion``: dependents that block the owner go first
-    Orphan       ``orphan``: dependents forget the owner, which then goes alone
+    Background   the owner is deleted at once; dependents without another owner follow
+    Foreground   ``foregroundDeletion``: dependents that block the owner are deleted first
+    Orphan       ``orphan``: dependents lose the reference, and the owner is deleted alone
 
 Pure: the graph may lag behind the API, so the collector asks the API whether an owner
 is really gone.  This module must not know how.
@@ -32,12 +32,12 @@ ORPHAN: Final = "orphan"
 
 
 def in_foreground(obj: Object) -> bool:
-    """Whether an object is being deleted and waits for its dependents to go first."""
+    """Whether an object is being deleted and waits for the deletion of its dependents."""
     return obj.deleting and FOREGROUND in obj.meta.finalizers
 
 
 def orphaning(obj: Object) -> bool:
-    """Whether an object is being deleted and waits for its dependents to be let go."""
+    """Whether an object is being deleted and waits for its dependents to lose their reference."""
     return obj.deleting and ORPHAN in obj.meta.finalizers
 
 
@@ -57,7 +57,7 @@ class Doubts:
 
 
 class Graph:
-    """All objects by UID, with who depends on whom."""
+    """All objects by UID, with their owners and dependents."""
 
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
@@ -220,7 +220,7 @@ Action: TypeAlias = Leave | Detach | Remove
 
 
 def action_for(obj: Object, owners: Mapping[str, Standing], *, dependents: bool, circular: bool) -> Action:
-    """What becomes of an object whose owners stand like that; `dependents` says whether it has any itself."""
+    """What becomes of an object with such owners; `dependents` says whether it has any itself."""
     if not owners:
         return Leave()
     lost = frozenset(uid for uid, standing in owners.items() if standing is not Standing.SOLID)
@@ -249,7 +249,7 @@ def without_blocking(obj: Object) -> dict[str, Any]:
 
 
 def without_finalizer(obj: Object, finalizer: str) -> dict[str, Any]:
-    """The patch that lets an object go as far as `finalizer` is concerned, on condition that it has not changed."""
+    """The patch that removes `finalizer`, on condition that the object has not changed."""
     return _patch(obj, finalizers=[each for each in obj.meta.finalizers if each != finalizer] or None)
 
 

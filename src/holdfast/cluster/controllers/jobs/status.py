@@ -4,7 +4,7 @@ A pod that ends is counted once, whatever crashes in between.  Its finalizer kee
 until three things have happened, each seen before the next is done:
 
     1. the status names the pod among those that are uncounted (or its index among the completed)
-    2. the finalizer goes
+    2. the finalizer is removed
     3. the status counts the pod, and names it no longer
 
 Pure.  This module must not know which pods are started or stopped.

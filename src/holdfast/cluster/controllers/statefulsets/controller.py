@@ -1,6 +1,6 @@
 """Stateful sets: replicas with an ordinal each, made, updated and stopped in order.
 
-Replicas come up from the lowest ordinal and go from the highest, one after the other
+Replicas are created from the lowest ordinal and deleted from the highest, one after the other
 (`OrderedReady`), or all at once (`Parallel`).  An update stops the replica with the
 highest ordinal that is of another revision and waits for its successor; a replica
 that does not become ready holds everything after it, the update to a repaired

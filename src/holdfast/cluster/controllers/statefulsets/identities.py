@@ -1,4 +1,4 @@
-"""The pods of a stateful set and their volumes: who is which by ordinal, and what each one is made of.
+"""The pods of a stateful set and their volumes: which pod has which ordinal, and what each one is made of.
 
 A replica is known by its ordinal: its name, its host name and its claims follow from
 that, so that one that is made again finds its volumes.  This module must not know
@@ -101,13 +101,13 @@ def claim_manifests(owner: Mapping[str, Any], ordinal: int) -> Iterator[dict[str
 
 
 def deletes(owner: Mapping[str, Any], when: str) -> bool:
-    """Whether claims are to go when the set is deleted (``whenDeleted``) or scaled in (``whenScaled``)."""
+    """Whether claims are deleted when the set is deleted (``whenDeleted``) or scaled in (``whenScaled``)."""
     policy = owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     return bool(policy.get(when) == "Delete")
 
 
 def is_left_over(claim: Meta, pod_name: str) -> bool:
-    """Whether a claim belongs to an earlier pod of that name, with which it is about to go."""
+    """Whether a claim belongs to an earlier pod of that name, and is about to be deleted with it."""
     return any(_names(each, PODS, pod_name) for each in claim.owner_references)
 
 

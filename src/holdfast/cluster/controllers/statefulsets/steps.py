@@ -218,7 +218,7 @@ def _missing_claims(scene: Scene, place: Place) -> tuple[tuple[Write, ...], tupl
 
 
 def _owned_claims(scene: Scene, pod: Pod, *, leaving: bool = False) -> tuple[Write, ...]:
-    """Have the claims of a pod go with the set or with the pod, or with neither, as the policy says."""
+    """Set the owner of the claims of a pod: the set, the pod, or none, as the policy says."""
     ordinal = identities.ordinal_of(pod.metadata.name, scene.owner["metadata"]["name"])
     assert ordinal is not None, "a replica has an ordinal"
     writes: list[Write] = []
