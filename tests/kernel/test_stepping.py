@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.kernel.decisions import Blocked, Hold, Kind, Stop
@@ -237,3 +238,9 @@ def test_without_old_replicas_the_indices_beyond_the_size_make_way(end: dict[str
 
 def test_a_replica_that_must_leave_anyway_still_must() -> None:
     assert indexed(fleet_of("v1", leaving=True), "v2", size=3)[0].leaving
+
+
+def test_an_index_is_no_reason_to_leave_while_another_replica_leaves() -> None:
+    leaving, *others = fleet_of("v2", "v2", "v2", "v2")
+    replicas = indexed((msgspec.structs.replace(leaving, leaving=True), *others), "v2", size=3)
+    assert [each.leaving for each in replicas] == [True, False, False, False]

@@ -199,7 +199,9 @@ def indexed(replicas: Iterable[Replica], target: str, *, size: int) -> tuple[Rep
     that in the end the indices are 0 to `size - 1` again.
     """
     replicas = tuple(replicas)
-    outdated = any(each.revision != target and not each.terminating and not each.dead for each in replicas)
+    outdated = any(
+        (each.revision != target or each.leaving) and not each.terminating and not each.dead for each in replicas
+    )
     return tuple(
         msgspec.structs.replace(
             each,

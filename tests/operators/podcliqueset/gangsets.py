@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from holdfast.client.protocols import Added, Deleted, Modified
-from holdfast.client.resources import NODES, PODS, Resource
+from holdfast.client.resources import EVENTS, NODES, PODS, Resource
 from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.kinds import grove, grove_scheduler
@@ -109,6 +109,22 @@ def simulated(story: Callable[[Cluster], Awaitable[T]], *, nodes: int = 4, memor
     components: list[Component] = [each for each in parts.components() if not isinstance(each, SimulatedNodes)]
     components.append(SimulatedNodes(Fleet(count=nodes, memory=memory)))
     return play(story, controllers=(*parts.controllers(), *CONTROLLERS), components=components, kinds=KINDS)
+
+
+def condition(obj: Mapping[str, Any], type: str) -> tuple[str, str]:
+    """The status and the reason of a condition; empty where there is none."""
+    found = (obj.get("status") or {}).get("conditions") or ()
+    return next(((each["status"], each["reason"]) for each in found if each["type"] == type), ("", ""))
+
+
+def message(obj: Mapping[str, Any], type: str) -> str:
+    """The message of a condition."""
+    return next((str(each["message"]) for each in obj["status"]["conditions"] if each["type"] == type), "")
+
+
+async def events(cluster: Cluster) -> list[tuple[str, str, str]]:
+    """Type, reason and object of each Event."""
+    return [(each["type"], each["reason"], each["involvedObject"]["name"]) for each in await cluster.list(EVENTS)]
 
 
 async def status(cluster: Cluster, name: str = "wl") -> dict[str, Any]:

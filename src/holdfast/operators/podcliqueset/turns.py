@@ -52,20 +52,25 @@ def layout_of(view: View, part: Object) -> Layout | None:
 
 
 def on_changed_set(resource: Resource) -> Watch:
-    """Reconcile the parts of a set that changed: all of them when an update begins, then those of one replica."""
+    """Reconcile the parts of a set that changed.
+
+    All of them when its spec changed or an update begins, then those of the replica that is being updated.
+    """
 
     def keys(obj: Object, view: View) -> Iterable[Key]:
         try:
             layout = read(obj)
         except Undecodable:
             return ()
-        updating = currently_updating_replica(layout.set)
-        if not layout.on_delete and not is_rolling_update_in_progress(layout.set):
-            return ()
-        if layout.on_delete or updating is None:
+        status, updating = layout.set.status, currently_updating_replica(layout.set)
+        respecified = status is None or status.observed_generation != obj.meta.generation
+        running = is_rolling_update_in_progress(layout.set)
+        if respecified or layout.on_delete or (running and updating is None):
             marks = labels.of_set(layout.name)
-        else:
+        elif running and updating is not None:
             marks = labels.of_replica(layout.name, updating)
+        else:
+            return ()
         found = view.list(resource, namespace=obj.meta.namespace, labels=labels.selector(marks))
         return [each.key for each in found]
 

@@ -18,6 +18,7 @@ from holdfast.kinds.grove.components import RollingUpdate
 from holdfast.kinds.grove.progress import currently_updating_replica, is_rolling_update_in_progress, update_progress
 from holdfast.kinds.grove.sets import PodCliqueSet, PodCliqueSetStatus
 from holdfast.kinds.grove.templates import CliqueTemplate, ScalingGroupTemplate
+from holdfast.kinds.model import FloorStatus
 from holdfast.meta import durations, times
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import labels, names
@@ -165,12 +166,9 @@ def _floors(gangs: Gangs) -> Iterator[Floor]:
     for each in sorted(gangs.replicas, key=lambda replica: replica.index != gangs.updating):
         for part in each.parts:
             ready = part.status.ready_replicas if isinstance(part, Clique) else part.status.available_replicas
-            yield Floor(
-                name=part.name,
-                ready=ready or 0,
-                desired=part.spec.replicas,
-                floor=part.floor if part.status.floor is not None else min(part.spec.min_available, part.spec.replicas),
-            )
+            required = min(part.spec.min_available, part.spec.replicas)
+            floor = part.status.floor or FloorStatus(required=required, available=ready)
+            yield Floor.reported(floor, desired=part.spec.replicas, name=part.name)
 
 
 def _due(gangs: Gangs) -> datetime | None:
