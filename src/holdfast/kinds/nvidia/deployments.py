@@ -80,7 +80,7 @@ class CompilationCache(Model):
 
 
 class ScalingAdapter(Model):
-    """Hands a component's replicas over to an autoscaler; its presence is all it says."""
+    """Hands a component's replicas over to an autoscaler; it has no fields."""
 
 
 class EndpointPicker(Model):
@@ -214,10 +214,10 @@ class ComponentStatus(Model):
 
 
 class GraphRollingUpdate(Model):
-    """How far a rolling update has come."""
+    """Progress of a rolling update."""
 
     phase: (
-        Annotated[Literal["", "Pending", "InProgress", "Completed", "Failed"], api("Where the update stands.")] | None
+        Annotated[Literal["", "Pending", "InProgress", "Completed", "Failed"], api("Phase of the update.")] | None
     ) = None
     start_time: Annotated[Time, api("When the update began.")] | None = None
     end_time: Annotated[Time, api("When the update ended.")] | None = None
@@ -225,15 +225,13 @@ class GraphRollingUpdate(Model):
 
 
 class GraphRestartStatus(Model):
-    """How far a restart has come."""
+    """Progress of a restart."""
 
     observed_id: Annotated[str, api("The restart.id that this describes.")] | None = msgspec.field(
         default=None, name="observedID"
     )
     phase: (
-        Annotated[
-            Literal["Pending", "Restarting", "Completed", "Failed", "Superseded"], api("Where the restart stands.")
-        ]
+        Annotated[Literal["Pending", "Restarting", "Completed", "Failed", "Superseded"], api("Phase of the restart.")]
         | None
     ) = None
     in_progress: Annotated[tuple[str, ...], api("Components that are restarting.", list_type="set")] = ()
@@ -253,7 +251,7 @@ class DynamoGraphDeploymentStatus(Status):
     state: (
         Annotated[
             Literal["initializing", "pending", "successful", "failed"],
-            api("Where the deployment stands.", default="initializing"),
+            api("State of the deployment.", default="initializing"),
         ]
         | None
     ) = None

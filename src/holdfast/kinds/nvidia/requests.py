@@ -214,12 +214,12 @@ class DeploymentInfo(Model):
 
 
 class DynamoGraphDeploymentRequestStatus(Status):
-    """How far the request has come."""
+    """Progress of the request."""
 
     phase: (
         Annotated[
             Literal["Pending", "Profiling", "Ready", "Deploying", "Deployed", "Failed"],
-            api("Where the request stands."),
+            api("Phase of the request."),
         ]
         | None
     ) = None
@@ -234,7 +234,7 @@ class DynamoGraphDeploymentRequestStatus(Status):
                 "GeneratingDGD",
                 "Done",
             ],
-            api("Where profiling stands, or stood when it failed."),
+            api("Phase of the profiling, or the one in which it failed."),
         ]
         | None
     ) = None

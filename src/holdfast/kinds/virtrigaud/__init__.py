@@ -1,4 +1,4 @@
-"""The kinds of ``infra.virtrigaud.io/v1beta1``: virtual machines and all around them.
+"""The kinds of ``infra.virtrigaud.io/v1beta1``: virtual machines, their providers, images, networks and operations.
 
 One module for each kind, and a few for what kinds share: names and references
 (`references`), disks and cards (`devices`), first-boot data and hooks
@@ -45,7 +45,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     clones.KIND,
     networks.KIND,
 )
-"""Every kind of the group, in the order in which people meet them."""
+"""Every kind of the group, in the order in which they are listed."""
 
 __all__ = [
     "KINDS",

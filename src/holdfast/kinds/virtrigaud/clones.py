@@ -54,7 +54,7 @@ class CloneType(StrEnum):
 
 
 class ClonePhase(StrEnum):
-    """Where a clone stands."""
+    """The phase of a clone."""
 
     PENDING = "Pending"
     PREPARING = "Preparing"
@@ -100,7 +100,7 @@ class VMCloneTarget(Model):
 
 
 class CloneStorageOptions(Model):
-    """Where a clone's disks lie."""
+    """Where the disks of a clone are stored."""
 
     prefer_thin_provisioning: Annotated[bool, api("Whether space is taken as it is written.", default=True)] | None = (
         None
@@ -113,10 +113,10 @@ class CloneStorageOptions(Model):
 
 
 class ClonePerformanceOptions(Model):
-    """How hard cloning may press the storage."""
+    """How much load cloning may put on the storage."""
 
     priority: Annotated[Literal["Low", "Normal", "High"], api("How urgent it is.", default="Normal")] | None = None
-    io_throttling: Annotated[bool, api("Whether to go easy on the storage.", default=False)] | None = None
+    io_throttling: Annotated[bool, api("Whether to limit the load on the storage.", default=False)] | None = None
     max_iops: Annotated[int, api("Operations a second at most.", ge=100, le=100000)] | None = msgspec.field(
         name="maxIOPS", default=None
     )
@@ -134,8 +134,8 @@ class CloneOptions(Model):
     parallel: Annotated[bool, api("Whether to copy disks at the same time.", default=False)] | None = None
     timeout: Annotated[Duration, api("How long it may take.", default="30m")] | None = None
     retry_policy: Annotated[RetryPolicy, api("What to do when it fails.")] | None = None
-    storage: Annotated[CloneStorageOptions, api("Where the disks lie.")] | None = None
-    performance: Annotated[ClonePerformanceOptions, api("How hard it may press the storage.")] | None = None
+    storage: Annotated[CloneStorageOptions, api("Where the disks are stored.")] | None = None
+    performance: Annotated[ClonePerformanceOptions, api("How much load it may put on the storage.")] | None = None
 
 
 class NetworkCustomization(Model):
@@ -230,7 +230,7 @@ class VMCustomization(Model):
 
 
 class CloneMetadata(OperationMetadata):
-    """What people should know about a clone."""
+    """Descriptive metadata of a clone."""
 
     purpose: (
         Annotated[
@@ -241,37 +241,37 @@ class CloneMetadata(OperationMetadata):
 
 
 class VMCloneSpec(Model):
-    """The clone that is wanted."""
+    """Desired state of the clone."""
 
     source: Annotated[CloneSource, api("What the machine is cloned from.", rules=(immutable("spec.source"),))]
     target: Annotated[VMCloneTarget, api("The machine that is made.")]
     options: Annotated[CloneOptions, api("How the clone is made.")] | None = None
     customization: Annotated[VMCustomization, api("What makes it differ from its source.")] | None = None
-    metadata: Annotated[CloneMetadata, api("What people should know about it.")] | None = None
+    metadata: Annotated[CloneMetadata, api("Its purpose, project and tags.")] | None = None
 
 
 class DiskCloneProgress(Model):
-    """How far one disk has come."""
+    """Progress of one disk."""
 
     name: Annotated[str, api("Name of the disk.")]
     total_bytes: Annotated[Total, api("Bytes to copy in all.")] | None = None
     completed_bytes: Annotated[Total, api("Bytes copied so far.")] | None = None
-    percentage: Annotated[Percentage, api("How far, in per cent.")] | None = None
+    percentage: Annotated[Percentage, api("Progress in per cent.")] | None = None
     transfer_rate: Annotated[Total, api("Bytes copied in a second.")] | None = None
 
 
 class CloneProgress(Model):
-    """How far a clone has come."""
+    """Progress of a clone."""
 
     total_disks: Annotated[Count, api("Disks to copy in all.")] | None = None
     completed_disks: Annotated[Count, api("Disks copied so far.")] | None = None
     current_disk: Annotated[DiskCloneProgress, api("The disk that is being copied.")] | None = None
-    overall_percentage: Annotated[Percentage, api("How far in all, in per cent.")] | None = None
+    overall_percentage: Annotated[Percentage, api("Overall progress in per cent.")] | None = None
     eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
 
 
 class CustomizationStatus(Model):
-    """How far customizing has come."""
+    """Progress of the customization."""
 
     started: Annotated[bool, api("Whether it has begun.")] | None = None
     completed: Annotated[bool, api("Whether it has ended.")] | None = None
@@ -282,23 +282,23 @@ class CustomizationStatus(Model):
 
 
 class VMCloneStatus(OperationStatus):
-    """The clone as it is."""
+    """Observed state of the clone."""
 
     target_ref: Annotated[LocalObjectReference, api("The machine that was made.")] | None = None
     target_vm_id: (
         Annotated[str, api("The provider's identifier of the clone, kept before a machine is bound to it.")] | None
     ) = msgspec.field(name="targetVMID", default=None)
-    phase: Annotated[ClonePhase, api("Where the clone stands.")] | None = None
+    phase: Annotated[ClonePhase, api("Phase of the clone.")] | None = None
     actual_clone_type: Annotated[CloneType, api("How much it really shares with its source.")] | None = None
-    progress: Annotated[CloneProgress, api("How far it has come.")] | None = None
-    customization_status: Annotated[CustomizationStatus, api("How far customizing has come.")] | None = None
+    progress: Annotated[CloneProgress, api("Progress of the operation.")] | None = None
+    customization_status: Annotated[CustomizationStatus, api("Progress of the customization.")] | None = None
 
 
 class VMClone(Resource):
     """A machine made from another. Deleting the clone leaves the machine."""
 
-    spec: Annotated[VMCloneSpec, api("The clone that is wanted.")]
-    status: Annotated[VMCloneStatus, api("The clone as it is.")] | None = None
+    spec: Annotated[VMCloneSpec, api("Desired state of the clone.")]
+    status: Annotated[VMCloneStatus, api("Observed state of the clone.")] | None = None
 
 
 KIND: Final = GROUP.kind(

@@ -62,12 +62,12 @@ class DiskSpec(Model):
 
 
 class ImportedDiskRef(Model):
-    """A root disk that already lies on the provider, brought there by a migration, a clone or by hand."""
+    """A root disk that already exists on the provider, brought there by a migration, a clone or by hand."""
 
     disk_id: Annotated[str, api("The provider's own identifier of the disk.", min_length=1, max_length=253)] = (
         msgspec.field(name="diskID")
     )
-    path: Annotated[str, api("Where the disk lies; derived from diskID when unset.")] | None = None
+    path: Annotated[str, api("Where the disk is stored; derived from diskID when unset.")] | None = None
     format: (
         Annotated[Literal["qcow2", "vmdk", "raw", "vdi", "vhdx"], api("Format of the disk.", default="qcow2")] | None
     ) = None

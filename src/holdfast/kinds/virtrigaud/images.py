@@ -50,7 +50,7 @@ class ImageFormat(StrEnum):
 
 
 class ImagePhase(StrEnum):
-    """Where an image stands."""
+    """The phase of an image."""
 
     PENDING = "Pending"
     DOWNLOADING = "Downloading"
@@ -65,11 +65,11 @@ class ImageMissingAction(StrEnum):
     """What to do where an image is missing."""
 
     IMPORT = "Import"
-    """Bring it there."""
+    """Import it."""
     FAIL = "Fail"
     """Let the machine fail."""
     WAIT = "Wait"
-    """Wait until someone else has brought it there."""
+    """Wait until it is imported by other means."""
 
 
 class VMImageCondition(StrEnum):
@@ -260,7 +260,7 @@ class ImageOptimization(Model):
 
 
 class ImagePrepare(Model):
-    """How an image is brought to a provider that lacks it."""
+    """How an image is imported to a provider that lacks it."""
 
     on_missing: (
         Annotated[ImageMissingAction, api("What to do where the image is missing.", default="Import")] | None
@@ -274,7 +274,7 @@ class ImagePrepare(Model):
 
 
 class ImageMetadata(Model):
-    """What people should know about an image."""
+    """Descriptive metadata of an image."""
 
     display_name: Annotated[str, api("Name for people.", max_length=255)] | None = None
     description: Annotated[str, api("What the image is.", max_length=1024)] | None = None
@@ -286,7 +286,7 @@ class ImageMetadata(Model):
         | None
     ) = None
     tags: Annotated[Tags, api("Tags to find it by.")] = {}
-    annotations: Annotated[Tags, api("Anything else that people should know.")] = {}
+    annotations: Annotated[Tags, api("Further descriptive values.")] = {}
 
 
 class KernelInfo(Model):
@@ -316,13 +316,13 @@ class VMImageSpec(Model):
     """Where an image comes from, and how it is prepared."""
 
     source: Annotated[ImageSource, api("Where the image comes from.")]
-    prepare: Annotated[ImagePrepare, api("How it is brought to a provider that lacks it.")] | None = None
-    metadata: Annotated[ImageMetadata, api("What people should know about it.")] | None = None
+    prepare: Annotated[ImagePrepare, api("How it is imported to a provider that lacks it.")] | None = None
+    metadata: Annotated[ImageMetadata, api("Its name, description and tags.")] | None = None
     distribution: Annotated[OSDistribution, api("The operating system in the image.")] | None = None
 
 
 class ImageImportProgress(Progress):
-    """How far an import has come."""
+    """Progress of an import."""
 
     transferred_bytes: Annotated[Total, api("Bytes transferred so far.")] | None = None
     transfer_rate: Annotated[Total, api("Bytes transferred in a second.")] | None = None
@@ -332,7 +332,7 @@ class ImageImportProgress(Progress):
 class ProviderImageStatus(OnProvider):
     """An image on one provider."""
 
-    path: Annotated[str, api("Where the image lies on the provider.")] | None = None
+    path: Annotated[str, api("Where the image is stored on the provider.")] | None = None
     size: Annotated[Quantity, api("How big it is there.")] | None = None
     # One task for all providers would let two of them overwrite each other's.
     task_ref: Annotated[str, api("The provider's task that prepares it.")] | None = None
@@ -342,12 +342,12 @@ class VMImageStatus(Status):
     """Where an image is available."""
 
     ready: Annotated[bool, api("Whether machines can be made from it somewhere.")] | None = None
-    phase: Annotated[ImagePhase, api("Where the image stands.")] | None = None
+    phase: Annotated[ImagePhase, api("Phase of the image.")] | None = None
     message: Message | None = None
     available_on: Annotated[tuple[str, ...], api("Providers that have it.")] = ()
     last_prepare_time: Annotated[Time, api("When it was last prepared.")] | None = None
     prepare_task_ref: Annotated[str, api("The task that prepares it.")] | None = None
-    import_progress: Annotated[ImageImportProgress, api("How far the import has come.")] | None = None
+    import_progress: Annotated[ImageImportProgress, api("Progress of the import.")] | None = None
     size: Annotated[Quantity, api("How big the image is.")] | None = None
     checksum: Annotated[str, api("Checksum that it has.")] | None = None
     format: Annotated[ImageFormat, api("Format that it has.")] | None = None

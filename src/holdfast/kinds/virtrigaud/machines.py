@@ -27,7 +27,7 @@ class PowerState(StrEnum):
 
 
 class VirtualMachinePhase(StrEnum):
-    """Where a machine stands."""
+    """The phase of a machine."""
 
     PENDING = "Pending"
     """Waits for something that it refers to."""
@@ -70,7 +70,7 @@ class VirtualMachineResources(Model):
 
 
 class Placement(Model):
-    """Where on the provider the machine should lie; the provider's defaults fill in what is unset."""
+    """Where on the provider the machine should be placed; the provider's defaults fill in what is unset."""
 
     cluster: Annotated[str, api("Cluster to run in.")] | None = None
     host: Annotated[str, api("Host to run on.")] | None = None
@@ -83,11 +83,11 @@ class Placement(Model):
 class VMSnapshotOperation(Model):
     """What to do with the machine's snapshots."""
 
-    revert_to_ref: Annotated[LocalObjectReference, api("The VMSnapshot to go back to.")] | None = None
+    revert_to_ref: Annotated[LocalObjectReference, api("The VMSnapshot to revert to.")] | None = None
 
 
 class VirtualMachineSpec(Model):
-    """The machine that is wanted."""
+    """Desired state of the machine."""
 
     RULES: ClassVar = (
         Rule(
@@ -100,18 +100,18 @@ class VirtualMachineSpec(Model):
     class_ref: Annotated[ObjectRef, api("The VMClass that sizes the machine.")]
     image_ref: Annotated[ObjectRef, api("The VMImage that the root disk is made from.")] | None = None
     imported_disk: (
-        Annotated[ImportedDiskRef, api("A root disk that already lies on the provider; instead of imageRef.")] | None
+        Annotated[ImportedDiskRef, api("A root disk that already exists on the provider; instead of imageRef.")] | None
     ) = None
     networks: Networks = ()
     disks: Disks = ()
     user_data: Annotated[UserData, api("What the guest configures itself from at first boot.")] | None = None
     meta_data: Annotated[MetaData, api("The metadata that the guest receives about itself.")] | None = None
-    placement: Annotated[Placement, api("Where on the provider the machine should lie.")] | None = None
+    placement: Annotated[Placement, api("Where on the provider the machine should be placed.")] | None = None
     power_state: Annotated[PowerState, api("Whether the machine should run; On when unset.")] | None = None
     tags: Annotated[tuple[str, ...], api("Tags for the machine in the provider's inventory.", max_length=50)] = ()
     resources: Annotated[VirtualMachineResources, api("What differs from the class.")] | None = None
     placement_ref: (
-        Annotated[LocalObjectReference, api("The VMPlacementPolicy that chooses where the machine lies.")] | None
+        Annotated[LocalObjectReference, api("The VMPlacementPolicy that chooses where the machine is placed.")] | None
     ) = None
     snapshot: Annotated[VMSnapshotOperation, api("Snapshot to go back to.")] | None = None
     lifecycle: Annotated[VirtualMachineLifecycle, api("What to do around starts and stops.")] | None = None
@@ -152,11 +152,11 @@ class PlacementStatus(Model):
 
 
 class VirtualMachineStatus(Status):
-    """The machine that is there."""
+    """Observed state of the machine."""
 
     id: Annotated[str, api("The provider's identifier of the machine; unset until it exists.")] | None = None
     power_state: Annotated[PowerState, api("Whether the machine runs.")] | None = None
-    phase: Annotated[VirtualMachinePhase, api("Where the machine stands.")] | None = None
+    phase: Annotated[VirtualMachinePhase, api("Phase of the machine.")] | None = None
     message: Message | None = None
     ips: Annotated[tuple[str, ...], api("Addresses that the guest reports.")] = ()
     console_url: Annotated[str, api("Where to open the machine's console.")] | None = msgspec.field(
@@ -187,8 +187,8 @@ class VirtualMachine(Resource):
         ),
     )
 
-    spec: Annotated[VirtualMachineSpec, api("The machine that is wanted.")]
-    status: Annotated[VirtualMachineStatus, api("The machine that is there.")] | None = None
+    spec: Annotated[VirtualMachineSpec, api("Desired state of the machine.")]
+    status: Annotated[VirtualMachineStatus, api("Observed state of the machine.")] | None = None
 
 
 KIND: Final = GROUP.kind(

@@ -36,7 +36,7 @@ from holdfast.kinds.virtrigaud.references import (
 
 
 class MigrationPhase(StrEnum):
-    """Where a migration stands."""
+    """The phase of a migration."""
 
     PENDING = "Pending"
     VALIDATING = "Validating"
@@ -85,7 +85,7 @@ class MigrationTarget(Model):
         ObjectRef, api("The Provider that will run it.", rules=(immutable("spec.target.providerRef"),))
     ]
     class_ref: Annotated[LocalObjectReference, api("The VMClass that sizes it; the source's when unset.")] | None = None
-    image_ref: Annotated[LocalObjectReference, api("A VMImage to remember; its disk comes from the source.")] | None = (
+    image_ref: Annotated[LocalObjectReference, api("The VMImage to record; its disk comes from the source.")] | None = (
         None
     )
     networks: Networks = ()
@@ -180,7 +180,7 @@ class S3StorageConfig(Model):
 
 
 class MigrationStorage(Model):
-    """Where the disk lies between source and target."""
+    """Where the disk is staged between source and target."""
 
     RULES: ClassVar = (
         Rule(
@@ -215,7 +215,7 @@ class MigrationStorage(Model):
 
 
 class MigrationMetadata(OperationMetadata):
-    """What people should know about a migration."""
+    """Descriptive metadata of a migration."""
 
     purpose: (
         Annotated[
@@ -227,17 +227,17 @@ class MigrationMetadata(OperationMetadata):
 
 
 class VMMigrationSpec(Model):
-    """The migration that is wanted."""
+    """Desired state of the migration."""
 
     source: Annotated[MigrationSource, api("The machine that moves.")]
     target: Annotated[MigrationTarget, api("The machine that it becomes.")]
     options: Annotated[MigrationOptions, api("How the machine is moved.")] | None = None
-    storage: Annotated[MigrationStorage, api("Where the disk lies between the two.")] | None = None
-    metadata: Annotated[MigrationMetadata, api("What people should know about it.")] | None = None
+    storage: Annotated[MigrationStorage, api("Where the disk is staged between the two.")] | None = None
+    metadata: Annotated[MigrationMetadata, api("Its purpose, project and tags.")] | None = None
 
 
 class MigrationProgress(Progress):
-    """How far a migration has come."""
+    """Progress of a migration."""
 
     current_phase: Annotated[MigrationPhase, api("The phase that runs.")] | None = None
     transferred_bytes: Annotated[Total, api("Bytes transferred so far.")] | None = None
@@ -257,7 +257,7 @@ class MigrationDiskInfo(Model):
         name="targetDiskID", default=None
     )
     target_format: Annotated[str, api("Its format at the target.")] | None = None
-    target_path: Annotated[str, api("Where it lies at the target.")] | None = None
+    target_path: Annotated[str, api("Where it is stored at the target.")] | None = None
     target_size: Annotated[Quantity, api("Its size at the target.")] | None = None
     checksum: Annotated[str, api("SHA-256 of what was transferred.")] | None = None
     source_checksum: Annotated[str, api("SHA-256 at the source.")] | None = None
@@ -265,7 +265,7 @@ class MigrationDiskInfo(Model):
 
 
 class MigrationStorageInfo(Model):
-    """The disk on its way."""
+    """The disk while it is staged."""
 
     url: Annotated[str, api("Where it is staged; never with credentials.")] | None = None
     size: Annotated[Quantity, api("Bytes that are staged.")] | None = None
@@ -284,9 +284,9 @@ class ValidationResults(Model):
 
 
 class VMMigrationStatus(OperationStatus):
-    """The migration as it is."""
+    """Observed state of the migration."""
 
-    phase: Annotated[MigrationPhase, api("Where the migration stands.")] | None = None
+    phase: Annotated[MigrationPhase, api("Phase of the migration.")] | None = None
     target_vm_ref: Annotated[LocalObjectReference, api("The machine that was made.")] | None = msgspec.field(
         name="targetVMRef", default=None
     )
@@ -303,9 +303,9 @@ class VMMigrationStatus(OperationStatus):
     target_vm_id: Annotated[str, api("The target's identifier of the machine.")] | None = msgspec.field(
         name="targetVMID", default=None
     )
-    progress: Annotated[MigrationProgress, api("How far it has come.")] | None = None
+    progress: Annotated[MigrationProgress, api("Progress of the operation.")] | None = None
     disk_info: Annotated[MigrationDiskInfo, api("The disk, before and after.")] | None = None
-    storage_info: Annotated[MigrationStorageInfo, api("The disk on its way.")] | None = None
+    storage_info: Annotated[MigrationStorageInfo, api("The disk while it is staged.")] | None = None
     storage_pvc_name: Annotated[str, api("The claim that it is staged on.")] | None = msgspec.field(
         name="storagePVCName", default=None
     )
@@ -315,8 +315,8 @@ class VMMigrationStatus(OperationStatus):
 class VMMigration(Resource):
     """A machine's move from one provider to another."""
 
-    spec: Annotated[VMMigrationSpec, api("The migration that is wanted.")]
-    status: Annotated[VMMigrationStatus, api("The migration as it is.")] | None = None
+    spec: Annotated[VMMigrationSpec, api("Desired state of the migration.")]
+    status: Annotated[VMMigrationStatus, api("Observed state of the migration.")] | None = None
 
 
 KIND: Final = GROUP.kind(

@@ -50,7 +50,7 @@ class IPAllocationType(StrEnum):
 
 
 class NetworkAttachmentPhase(StrEnum):
-    """Where a network stands."""
+    """The phase of a network."""
 
     PENDING = "Pending"
     CONFIGURING = "Configuring"
@@ -338,7 +338,7 @@ class NetworkQoSConfig(Model):
 
 
 class NetworkMetadata(Model):
-    """What people should know about a network."""
+    """Descriptive metadata of a network."""
 
     display_name: Annotated[str, api("Name for people.", max_length=255)] | None = None
     description: Annotated[str, api("What the network is for.", max_length=1024)] | None = None
@@ -347,13 +347,13 @@ class NetworkMetadata(Model):
 
 
 class VMNetworkAttachmentSpec(Model):
-    """The network that is wanted."""
+    """Desired state of the network."""
 
     network: Annotated[NetworkConfig, api("What the network is.")]
     ip_allocation: Annotated[IPAllocationConfig, api("How machines get their addresses.")] | None = None
     security: Annotated[NetworkSecurityConfig, api("How it is protected.")] | None = None
     qos: Annotated[NetworkQoSConfig, api("How fast machines may be.")] | None = None
-    metadata: Annotated[NetworkMetadata, api("What people should know about it.")] | None = None
+    metadata: Annotated[NetworkMetadata, api("Its name, description and tags.")] | None = None
 
 
 class IPAllocation(Model):
@@ -376,7 +376,7 @@ class VMNetworkAttachmentStatus(Status):
     """Where a network is available, and who uses it."""
 
     ready: Annotated[bool, api("Whether machines can join it.")] | None = None
-    phase: Annotated[NetworkAttachmentPhase, api("Where the network stands.")] | None = None
+    phase: Annotated[NetworkAttachmentPhase, api("Phase of the network.")] | None = None
     message: Message | None = None
     available_on: Annotated[tuple[str, ...], api("Providers that have it.")] = ()
     connected_vms: Annotated[Count, api("Machines that use it.")] | None = msgspec.field(
@@ -389,7 +389,7 @@ class VMNetworkAttachmentStatus(Status):
 class VMNetworkAttachment(Resource):
     """A network that machines join."""
 
-    spec: Annotated[VMNetworkAttachmentSpec, api("The network that is wanted.")]
+    spec: Annotated[VMNetworkAttachmentSpec, api("Desired state of the network.")]
     status: Annotated[VMNetworkAttachmentStatus, api("Where it is available, and who uses it.")] | None = None
 
 

@@ -22,16 +22,16 @@ class RetryPolicy(Model):
 
 
 class Progress(Model):
-    """How far an operation has come, as far as its provider says."""
+    """Progress of an operation, as its provider reports it."""
 
     total_bytes: Annotated[Total, api("Bytes to transfer in all.")] | None = None
-    percentage: Annotated[Percentage, api("How far in all, in per cent.")] | None = None
+    percentage: Annotated[Percentage, api("Overall progress in per cent.")] | None = None
     eta: Annotated[Duration, api("Time left, as estimated.")] | None = None
     message: Message | None = None
 
 
 class OperationMetadata(Model):
-    """What people should know about an operation."""
+    """Descriptive metadata of an operation."""
 
     created_by: Annotated[str, api("Who or what asked for it.", max_length=255)] | None = None
     project: Annotated[str, api("Project that it belongs to.", max_length=255)] | None = None

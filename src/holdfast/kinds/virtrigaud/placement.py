@@ -1,4 +1,4 @@
-"""VMPlacementPolicy: where machines may lie, should lie, and with whom.
+"""VMPlacementPolicy: where machines may run, where they should run, and beside which others.
 
 This module must not know how a place is chosen; the operator scores them.
 """
@@ -45,7 +45,7 @@ class VMPlacementPolicyCondition(StrEnum):
 
 
 class VMToleration(Model):
-    """A taint of hosts that does not matter."""
+    """A taint of hosts that is tolerated."""
 
     key: Annotated[LabelText, api("Key of the taint; any when unset.")] | None = None
     operator: (
@@ -56,7 +56,7 @@ class VMToleration(Model):
         Annotated[Literal["NoSchedule", "PreferNoSchedule", "NoExecute"], api("Effect of the taint; any when unset.")]
         | None
     ) = None
-    toleration_seconds: Annotated[Total, api("For how long it does not matter.")] | None = None
+    toleration_seconds: Annotated[Total, api("How long it is tolerated.")] | None = None
 
 
 class PlacementConstraints(Model):
@@ -71,14 +71,14 @@ class PlacementConstraints(Model):
     zones: Annotated[tuple[str, ...], api("Zones to choose from.", max_length=20)] = ()
     regions: Annotated[tuple[str, ...], api("Regions to choose from.", max_length=20)] = ()
     node_selector: Annotated[dict[str, str], api("Labels that hosts must have.", max_length=20)] = {}
-    tolerations: Annotated[tuple[VMToleration, ...], api("Taints that do not matter.", max_length=20)] = ()
+    tolerations: Annotated[tuple[VMToleration, ...], api("Taints that are tolerated.", max_length=20)] = ()
     excluded_clusters: Annotated[tuple[str, ...], api("Clusters to avoid.", max_length=50)] = ()
     excluded_hosts: Annotated[tuple[str, ...], api("Hosts to avoid.", max_length=200)] = ()
     excluded_datastores: Annotated[tuple[str, ...], api("Datastores to avoid.", max_length=100)] = ()
 
 
 class VMSelectorRequirement(Model):
-    """What one label of a machine must be like."""
+    """A requirement of one label of a machine."""
 
     RULES: ClassVar = (
         Rule(
@@ -112,7 +112,7 @@ class WeightedVMAffinityTerm(Model):
 
 
 class VMAffinity(Model):
-    """Machines to lie with."""
+    """Machines to run with."""
 
     required_during_scheduling: Annotated[tuple[VMAffinityTerm, ...], api("Terms that must hold.", max_length=20)] = ()
     preferred_during_scheduling: Annotated[
@@ -121,7 +121,7 @@ class VMAffinity(Model):
 
 
 class VMAntiAffinity(VMAffinity):
-    """Machines to lie apart from."""
+    """Machines to run apart from."""
 
 
 class PlaceRule(Model):
@@ -200,9 +200,9 @@ class ApplicationAffinityRule(PlaceRule):
 
 
 class AntiAffinityRules(Model):
-    """What machines lie apart from."""
+    """What machines run apart from."""
 
-    vm_anti_affinity: Annotated[VMAntiAffinity, api("Machines to lie apart from.")] | None = None
+    vm_anti_affinity: Annotated[VMAntiAffinity, api("Machines to run apart from.")] | None = None
     host_anti_affinity: Annotated[HostAntiAffinityRule, api("How machines spread over hosts.")] | None = None
     cluster_anti_affinity: Annotated[ClusterAntiAffinityRule, api("How machines spread over clusters.")] | None = None
     datastore_anti_affinity: (
@@ -215,9 +215,9 @@ class AntiAffinityRules(Model):
 
 
 class AffinityRules(Model):
-    """What machines lie with."""
+    """What machines run with."""
 
-    vm_affinity: Annotated[VMAffinity, api("Machines to lie with.")] | None = None
+    vm_affinity: Annotated[VMAffinity, api("Machines to run with.")] | None = None
     host_affinity: Annotated[HostAffinityRule, api("How machines gather on hosts.")] | None = None
     cluster_affinity: Annotated[ClusterAffinityRule, api("How machines gather in clusters.")] | None = None
     datastore_affinity: Annotated[DatastoreAffinityRule, api("How machines gather on datastores.")] | None = None
@@ -266,12 +266,12 @@ class SecurityConstraints(Model):
 
 
 class VMPlacementPolicySpec(Model):
-    """Where machines may lie, should lie, and with whom."""
+    """Where machines may run, where they should run, and beside which others."""
 
-    hard: Annotated[PlacementConstraints, api("Places where machines may lie.")] | None = None
-    soft: Annotated[PlacementConstraints, api("Places where machines should lie.")] | None = None
-    affinity: Annotated[AffinityRules, api("What machines lie with.")] | None = None
-    anti_affinity: Annotated[AntiAffinityRules, api("What machines lie apart from.")] | None = None
+    hard: Annotated[PlacementConstraints, api("Places where machines may run.")] | None = None
+    soft: Annotated[PlacementConstraints, api("Places where machines should run.")] | None = None
+    affinity: Annotated[AffinityRules, api("What machines run with.")] | None = None
+    anti_affinity: Annotated[AntiAffinityRules, api("What machines run apart from.")] | None = None
     resource_constraints: Annotated[ResourceConstraints, api("What a place must have left.")] | None = None
     security_constraints: Annotated[SecurityConstraints, api("How a place must be protected.")] | None = None
     priority: Annotated[Count, api("Which policy wins where two disagree; the highest.", le=1000)] | None = None
@@ -291,11 +291,11 @@ class PolicyValidationResult(Model):
 
 
 class PlacementStatistics(Model):
-    """What a policy has achieved."""
+    """Statistics of the placements of a policy."""
 
     total_placements: Annotated[Count, api("Placements that were tried.")] | None = None
-    successful_placements: Annotated[Count, api("Placements that found a place.")] | None = None
-    failed_placements: Annotated[Count, api("Placements that found none.")] | None = None
+    successful_placements: Annotated[Count, api("Placements that succeeded.")] | None = None
+    failed_placements: Annotated[Count, api("Placements that failed.")] | None = None
     average_placement_time: Annotated[Duration, api("How long one takes on average.")] | None = None
     constraint_violations: Annotated[Count, api("Constraints that could not be met.")] | None = None
     last_placement_time: Annotated[Time, api("When the last one was made.")] | None = None
@@ -303,7 +303,7 @@ class PlacementStatistics(Model):
 
 
 class PolicyConflict(Model):
-    """Another policy that wants the opposite."""
+    """Another policy that contradicts it."""
 
     policy_name: Annotated[str, api("Name of the other policy.")]
     conflict_type: Annotated[Literal["hard", "soft", "resource", "security", "affinity"], api("What they disagree on.")]
@@ -313,7 +313,7 @@ class PolicyConflict(Model):
 
 
 class VMPlacementPolicyStatus(Status):
-    """Who follows a policy, and how well that goes."""
+    """The machines that use a policy, and its results."""
 
     used_by_vms: Annotated[
         tuple[LocalObjectReference, ...], api("Machines that follow it.", keys=("name",), max_length=1000)
@@ -321,17 +321,17 @@ class VMPlacementPolicyStatus(Status):
     validation_results: Annotated[
         dict[str, PolicyValidationResult], api("Whether each provider can follow the policy, by its name.")
     ] = {}
-    placement_stats: Annotated[PlacementStatistics, api("What it has achieved.")] | None = None
-    conflicting_policies: Annotated[
-        tuple[PolicyConflict, ...], api("Policies that want the opposite.", max_length=50)
-    ] = ()
+    placement_stats: Annotated[PlacementStatistics, api("Statistics of its placements.")] | None = None
+    conflicting_policies: Annotated[tuple[PolicyConflict, ...], api("Policies that contradict it.", max_length=50)] = ()
 
 
 class VMPlacementPolicy(Resource):
-    """Where machines may lie, should lie, and with whom."""
+    """Where machines may run, where they should run, and beside which others."""
 
-    spec: Annotated[VMPlacementPolicySpec, api("Where machines may lie, should lie, and with whom.")]
-    status: Annotated[VMPlacementPolicyStatus, api("Who follows it, and how well that goes.")] | None = None
+    spec: Annotated[
+        VMPlacementPolicySpec, api("Where machines may run, where they should run, and beside which others.")
+    ]
+    status: Annotated[VMPlacementPolicyStatus, api("The machines that use it, and its results.")] | None = None
 
 
 KIND: Final = GROUP.kind(

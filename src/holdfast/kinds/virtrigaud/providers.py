@@ -55,7 +55,7 @@ class ProviderType(StrEnum):
 
 
 class ProviderRuntimePhase(StrEnum):
-    """Where the provider's process stands."""
+    """The phase of the process of a provider."""
 
     PENDING = "Pending"
     STARTING = "Starting"
@@ -94,7 +94,7 @@ class ProviderCondition(StrEnum):
 class ProviderTLSSpec(Model):
     """How calls to the provider's process are secured."""
 
-    enabled: Annotated[bool, api("Whether calls are encrypted; false must be said aloud.", default=True)] | None = None
+    enabled: Annotated[bool, api("Whether calls are encrypted; false must be explicit.", default=True)] | None = None
     secret_ref: Annotated[LocalObjectReference, api("A Secret with tls.crt, tls.key and ca.crt.")] | None = None
     insecure_skip_verify: (
         Annotated[bool, api("Whether certificates are accepted unverified.", default=False)] | None
@@ -137,7 +137,7 @@ class ProviderRuntimeSpec(Model):
 
 
 class ProviderDefaults(Model):
-    """Where machines lie that do not say where."""
+    """Where machines are placed that do not choose."""
 
     datastore: Annotated[Inventory, api("Datastore for disks; wins over storagePod.")] | None = None
     storage_pod: Annotated[Inventory, api("Datastore cluster to choose a datastore from.")] | None = None
@@ -190,7 +190,7 @@ class ProviderSpec(Model):
         ]
         | None
     ) = None
-    defaults: Annotated[ProviderDefaults, api("Where machines lie that do not say where.")] | None = None
+    defaults: Annotated[ProviderDefaults, api("Where machines are placed that do not choose.")] | None = None
     rate_limit: Annotated[RateLimit, api("How fast the hypervisor may be called.")] | None = None
     runtime: Annotated[ProviderRuntimeSpec, api("The process that speaks to the hypervisor.")]
     health_check: Annotated[ProviderHealthCheck, api("How the hypervisor's health is watched.")] | None = None
@@ -198,12 +198,12 @@ class ProviderSpec(Model):
 
 
 class ProviderRuntimeStatus(Model):
-    """The provider's process as it is."""
+    """Observed state of the process of the provider."""
 
     mode: Annotated[Literal["Remote"], api("Where the process runs.")] | None = None
     endpoint: Annotated[str, api("Where the process answers gRPC, as host:port.")] | None = None
     service_ref: Annotated[LocalObjectReference, api("The Service in front of it.")] | None = None
-    phase: Annotated[ProviderRuntimePhase, api("Where the process stands.")] | None = None
+    phase: Annotated[ProviderRuntimePhase, api("Phase of the process.")] | None = None
     message: Message | None = None
     ready_replicas: Annotated[Count, api("Processes that are ready.")] | None = None
     available_replicas: Annotated[Count, api("Processes that are available.")] | None = None
@@ -260,7 +260,7 @@ class ProviderResourceUsage(Model):
 
 
 class ProviderAdoptionStatus(Model):
-    """What became of the machines that were already on the hypervisor."""
+    """Adoption of machines that were already on the hypervisor."""
 
     last_discovery_time: Annotated[Time, api("When the hypervisor was last searched.")] | None = None
     discovered_vms: Annotated[Count, api("Machines that were found.")] | None = msgspec.field(
@@ -274,10 +274,10 @@ class ProviderAdoptionStatus(Model):
 
 
 class ProviderStatus(Status):
-    """The hypervisor as it is."""
+    """Observed state of the hypervisor."""
 
     healthy: Annotated[bool, api("Whether the hypervisor answers.")] | None = None
-    last_health_check: Annotated[Time, api("When it was last asked.")] | None = None
+    last_health_check: Annotated[Time, api("When it was last checked.")] | None = None
     runtime: Annotated[ProviderRuntimeStatus, api("The process that speaks to it.")] | None = None
     capabilities: Annotated[tuple[ProviderCapability, ...], api("What it can do, in broad words.")] = ()
     reported_capabilities: Annotated[ReportedCapabilities, api("What it says that it can do.")] | None = None
@@ -286,14 +286,14 @@ class ProviderStatus(Status):
         name="connectedVMs", default=None
     )
     resource_usage: Annotated[ProviderResourceUsage, api("How full it is.")] | None = None
-    adoption: Annotated[ProviderAdoptionStatus, api("What became of machines found on it.")] | None = None
+    adoption: Annotated[ProviderAdoptionStatus, api("Adoption of machines that were found on it.")] | None = None
 
 
 class Provider(Resource):
     """A hypervisor that runs virtual machines."""
 
     spec: Annotated[ProviderSpec, api("The hypervisor, and how to speak to it.")]
-    status: Annotated[ProviderStatus, api("The hypervisor as it is.")] | None = None
+    status: Annotated[ProviderStatus, api("Observed state of the hypervisor.")] | None = None
 
 
 KIND: Final = GROUP.kind(

@@ -49,7 +49,7 @@ ContainerImage = Annotated[
 
 Tags = Annotated[dict[str, str], api(max_length=50)]
 
-Message = Annotated[str, api("The state in a sentence for people.")]
+Message = Annotated[str, api("The state in a sentence.")]
 
 Environment = Literal["dev", "staging", "prod", "test", "qa", "uat"]
 

@@ -13,7 +13,7 @@ SelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 
 class LabelSelectorRequirement(Model):
-    """What one label must be like."""
+    """A requirement of one label."""
 
     key: Annotated[str, api("Key of the label.")]
     operator: Annotated[SelectorOperator, api("How the label relates to the values.")]

@@ -42,7 +42,7 @@ class VMSetUpdateStrategyType(StrEnum):
 
 
 class VMSetUpdatePhase(StrEnum):
-    """Where an update stands."""
+    """The phase of an update."""
 
     PENDING = "Pending"
     IN_PROGRESS = "InProgress"
@@ -75,10 +75,10 @@ class TemplateMetadata(Model):
 
 
 class VMSetTemplate(Model):
-    """The machine that every machine of a set is made like."""
+    """The template of the machines of a set."""
 
     metadata: Annotated[TemplateMetadata, api("Labels and annotations of the machines.")] | None = None
-    spec: Annotated[VirtualMachineSpec, api("What every machine is like.")]
+    spec: Annotated[VirtualMachineSpec, api("Template of the machines.")]
 
 
 class RollingUpdateVMSetStrategy(Model):
@@ -136,7 +136,7 @@ class PersistentVolumeClaimTemplate(Model):
 
 
 class VMSetSpec(Model):
-    """The machines that are wanted."""
+    """Desired state of the machines."""
 
     replicas: Annotated[Count, api("How many machines there should be.", default=1, le=1000)] | None = None
     selector: Annotated[
@@ -186,9 +186,9 @@ class VMSetFailedVM(Model):
 
 
 class VMSetUpdateStatus(Model):
-    """How far an update has come."""
+    """Progress of an update."""
 
-    phase: Annotated[VMSetUpdatePhase, api("Where the update stands.")] | None = None
+    phase: Annotated[VMSetUpdatePhase, api("Phase of the update.")] | None = None
     message: Message | None = None
     start_time: Annotated[Time, api("When the update began.")] | None = None
     completion_time: Annotated[Time, api("When the update ended.")] | None = None
@@ -207,7 +207,7 @@ class VMSetVMStatus(Model):
     """One machine of a set."""
 
     name: Annotated[str, api("Name of the machine.")]
-    phase: Annotated[VirtualMachinePhase, api("Where the machine stands.")] | None = None
+    phase: Annotated[VirtualMachinePhase, api("Phase of the machine.")] | None = None
     ready: Annotated[bool, api("Whether it is ready.")] | None = None
     revision: Annotated[str, api("Revision that it is made from.")] | None = None
     creation_time: Annotated[Time, api("When the machine was made.")] | None = None
@@ -216,7 +216,7 @@ class VMSetVMStatus(Model):
 
 
 class VMSetStatus(Status):
-    """The machines that are there."""
+    """Observed state of the machines."""
 
     replicas: Annotated[Count, api("Machines that exist.")] | None = None
     ready_replicas: Annotated[Count, api("Machines that are ready.")] | None = None
@@ -227,7 +227,7 @@ class VMSetStatus(Status):
     update_revision: Annotated[str, api("Revision of the template as it is.")] | None = None
     collision_count: Annotated[Count, api("Revisions whose names collided.")] | None = None
     selector: Annotated[str, api("The selector as text, for autoscalers.")] | None = None
-    update_status: Annotated[VMSetUpdateStatus, api("How far the update has come.")] | None = None
+    update_status: Annotated[VMSetUpdateStatus, api("Progress of the update.")] | None = None
     vm_status: Annotated[
         tuple[VMSetVMStatus, ...], api("The machines, one by one.", keys=("name",), max_length=1000)
     ] = ()
@@ -236,8 +236,8 @@ class VMSetStatus(Status):
 class VMSet(Resource):
     """Several machines from one template."""
 
-    spec: Annotated[VMSetSpec, api("The machines that are wanted.")]
-    status: Annotated[VMSetStatus, api("The machines that are there.")] | None = None
+    spec: Annotated[VMSetSpec, api("Desired state of the machines.")]
+    status: Annotated[VMSetStatus, api("Observed state of the machines.")] | None = None
 
 
 KIND: Final = GROUP.kind(

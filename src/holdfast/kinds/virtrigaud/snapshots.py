@@ -37,7 +37,7 @@ _CRON: Final = (
 
 
 class SnapshotPhase(StrEnum):
-    """Where a snapshot stands."""
+    """The phase of a snapshot."""
 
     PENDING = "Pending"
     CREATING = "Creating"
@@ -143,7 +143,7 @@ class SnapshotSchedule(Model):
 
 
 class SnapshotMetadata(Model):
-    """What people should know about a snapshot."""
+    """Descriptive metadata of a snapshot."""
 
     tags: Annotated[Tags, api("Tags to find it by.")] = {}
     pinned: Annotated[bool, api("Whether it is kept past its retention.", default=False)] | None = None
@@ -156,17 +156,17 @@ class SnapshotMetadata(Model):
 
 
 class VMSnapshotSpec(Model):
-    """The snapshot that is wanted."""
+    """Desired state of the snapshot."""
 
     vm_ref: Annotated[LocalObjectReference, api("The machine to take a snapshot of.", rules=(immutable("spec.vmRef"),))]
     snapshot_config: Annotated[SnapshotConfig, api("How the snapshot is taken.")] | None = None
     retention_policy: Annotated[SnapshotRetentionPolicy, api("How long it is kept.")] | None = None
     schedule: Annotated[SnapshotSchedule, api("When further ones are taken.")] | None = None
-    metadata: Annotated[SnapshotMetadata, api("What people should know about it.")] | None = None
+    metadata: Annotated[SnapshotMetadata, api("Its purpose, application and tags.")] | None = None
 
 
 class SnapshotProgress(Progress):
-    """How far a snapshot has come."""
+    """Progress of a snapshot."""
 
     completed_bytes: Annotated[Total, api("Bytes written so far.")] | None = None
     start_time: Annotated[Time, api("When taking it began.")] | None = None
@@ -175,7 +175,7 @@ class SnapshotProgress(Progress):
 class ProviderSnapshotStatus(OnProvider):
     """A snapshot on one provider."""
 
-    path: Annotated[str, api("Where the snapshot lies on the provider.")] | None = None
+    path: Annotated[str, api("Where the snapshot is stored on the provider.")] | None = None
     state: Annotated[str, api("Its state in the provider's words.")] | None = None
 
 
@@ -188,19 +188,19 @@ class SnapshotRef(Model):
 
 
 class VMSnapshotStatus(Status):
-    """The snapshot that is there."""
+    """Observed state of the snapshot."""
 
     snapshot_id: Annotated[str, api("The provider's identifier of the snapshot; unset until it is taken.")] | None = (
         msgspec.field(name="snapshotID", default=None)
     )
-    phase: Annotated[SnapshotPhase, api("Where the snapshot stands.")] | None = None
+    phase: Annotated[SnapshotPhase, api("Phase of the snapshot.")] | None = None
     message: Message | None = None
     creation_time: Annotated[Time, api("When taking it began.")] | None = None
     completion_time: Annotated[Time, api("When it was finished.")] | None = None
     expiry_time: Annotated[Time, api("When it expires, by its retention.")] | None = None
     size: Annotated[Quantity, api("Space that it occupies.")] | None = None
     virtual_size: Annotated[Quantity, api("Space that it describes.")] | None = None
-    progress: Annotated[SnapshotProgress, api("How far it has come.")] | None = None
+    progress: Annotated[SnapshotProgress, api("Progress of the operation.")] | None = None
     task_ref: Annotated[str, api("The provider's task that runs for it.")] | None = None
     provider_status: Annotated[dict[str, ProviderSnapshotStatus], api("The snapshot by provider.")] = {}
     children: Annotated[tuple[SnapshotRef, ...], api("Snapshots that build on it.")] = ()
@@ -208,10 +208,10 @@ class VMSnapshotStatus(Status):
 
 
 class VMSnapshot(Resource):
-    """A point in a machine's life to go back to."""
+    """The state of a machine at one time, to which it can be reverted."""
 
-    spec: Annotated[VMSnapshotSpec, api("The snapshot that is wanted.")]
-    status: Annotated[VMSnapshotStatus, api("The snapshot that is there.")] | None = None
+    spec: Annotated[VMSnapshotSpec, api("Desired state of the snapshot.")]
+    status: Annotated[VMSnapshotStatus, api("Observed state of the snapshot.")] | None = None
 
 
 KIND: Final = GROUP.kind(
