@@ -22,8 +22,8 @@ def tenant(*pools: dict[str, Any]) -> dict[str, Any]:
 
 
 def row(pool: dict[str, Any]) -> list[str]:
-    _, told = pool_rows(tenant(pool), str)
-    return told
+    _, cells = pool_rows(tenant(pool), str)
+    return cells
 
 
 COMPLETE = {
@@ -33,39 +33,44 @@ COMPLETE = {
     "updatedReplicas": 4,
     "currentRevision": "media-a-1",
     "updateRevision": "media-a-1",
+    "floor": {"required": 3, "available": 4, "most": 4, "lowest": 3},
     "lastUpdateTime": "T1",
 }
 LEAVING = {"lifecycleState": "Decommissioning", "decommission": {"progress": {"objectsMigrated": 1200}}}
 
 
 @pytest.mark.parametrize(
-    ("pool", "told"),
+    ("pool", "cells"),
     [
-        (COMPLETE, ["a", "RolloutComplete", "4/4", "4/4", "1", "no", "T1"]),
+        (COMPLETE, ["a", "RolloutComplete", "4/4", "4/4", "3", "1", "no", "T1"]),
         (
             {**COMPLETE, "state": "PoolUpdating", "updatedReplicas": 1, "updateRevision": "media-a-2"},
-            ["a", "Updating", "4/4", "1/4", "1 -> 2", "no", "T1"],
+            ["a", "Updating", "4/4", "1/4", "3", "1 -> 2", "no", "T1"],
         ),
         (
             {**COMPLETE, **LEAVING},
-            ["a", "RolloutComplete", "4/4", "4/4", "1", "Decommissioning (1,200 objects moved)", "T1"],
+            ["a", "RolloutComplete", "4/4", "4/4", "3", "1", "Decommissioning (1,200 objects moved)", "T1"],
+        ),
+        (
+            {**COMPLETE, "floor": {"required": 3, "lowest": 1}},
+            ["a", "RolloutComplete", "4/4", "4/4", "3 (lowest 1)", "1", "no", "T1"],
         ),
         (
             {**COMPLETE, "lifecycleState": "DecommissionFailed"},
-            ["a", "RolloutComplete", "4/4", "4/4", "1", "DecommissionFailed", "T1"],
+            ["a", "RolloutComplete", "4/4", "4/4", "3", "1", "DecommissionFailed", "T1"],
         ),
     ],
 )
-def test_a_pool_is_a_row(pool: dict[str, Any], told: list[str]) -> None:
-    assert row(pool) == told
+def test_a_pool_is_a_row(pool: dict[str, Any], cells: list[str]) -> None:
+    assert row(pool) == cells
 
 
-def test_a_pool_that_nobody_reported_on_is_told_by_its_name() -> None:
-    _, told = pool_rows(tenant(), str)
-    assert told[:5] == ["a", "NotCreated", "0/4", "0/4", "<none>"]
+def test_a_pool_without_a_status_has_the_name_of_its_spec() -> None:
+    _, cells = pool_rows(tenant(), str)
+    assert cells[:6] == ["a", "NotCreated", "0/4", "0/4", "<none>", "<none>"]
 
 
-def test_a_pool_that_the_spec_no_longer_has_is_still_told() -> None:
+def test_a_pool_that_the_spec_no_longer_has_is_still_shown() -> None:
     rows = list(pool_rows(tenant(COMPLETE, {**COMPLETE, "ssName": "media-b"}), str))
     assert [each[0] for each in rows] == ["POOL", "a", "b"]
     assert rows[2][2] == "4/?"
@@ -74,6 +79,6 @@ def test_a_pool_that_the_spec_no_longer_has_is_still_told() -> None:
 def test_a_description_has_the_pools_as_a_table() -> None:
     lines = describe(tenant(COMPLETE), Surroundings(tables=ROLLOUT.tables), age=lambda since: since or "")
     at = lines.index("Pools:")
-    assert lines[at + 1].split() == ["POOL", "STATE", "READY", "UPDATED", "REVISION", "LEAVING", "CHANGED"]
-    assert lines[at + 2].split() == ["a", "RolloutComplete", "4/4", "4/4", "1", "no", "T1"]
+    assert lines[at + 1].split() == ["POOL", "STATE", "READY", "UPDATED", "FLOOR", "REVISION", "LEAVING", "CHANGED"]
+    assert lines[at + 2].split() == ["a", "RolloutComplete", "4/4", "4/4", "3", "1", "no", "T1"]
     assert not any("ssName" in line for line in lines)

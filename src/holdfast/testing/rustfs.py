@@ -1,11 +1,11 @@
-"""A RustFS that has nothing but its pools: the admin API by which pools leave a store, in process.
+"""A RustFS server in process, with nothing but the admin API by which pools leave a store.
 
     store = RustFS([volumes_of_a, volumes_of_b], access_key="…", secret_key="…", now=cluster.now)
     await store.send("http://anywhere", request)           # as a client's transport
     async with store.served() as url: ...                  # or over a socket
 
-It checks signatures as a server does, drains a pool over `takes` seconds, and can be told to fail, to be away, or
-to call a pool by another number.  It knows nothing of whoever asks.
+It checks signatures as a server does, and drains a pool within `takes`.  A test can make it fail, make it
+unreachable, or change the number of a pool.  This module must not know its clients.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _SKEW: Final = timedelta(minutes=15)
 class StoredPool:
     """One pool of the store.
 
-    id        the number that it goes by
-    volumes   what it was started with
+    id        its number
+    volumes   the volumes that it was started with
     objects   how many there are to move
-    began     when its draining began, if it did
-    ended     how it ended, if it did: canceled or failed
+    began     when its drain began, if it did
+    ended     how the drain ended, unless well: canceled or failed
     """
 
     id: int
@@ -55,9 +55,9 @@ class RustFS:
     """The store.
 
     takes    how long it takes to drain a pool
-    away     whether it answers nobody
-    failing  pools whose draining fails half way, by their volumes
-    asked    what it was asked, in order
+    away     whether it is unreachable
+    failing  pools whose drain fails half way, by their volumes
+    asked    the requests, in order
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class RustFS:
         self.asked: list[str] = []
         self._secret_key = secret_key
 
-    # --- as a client reaches it
+    # --- requests
 
     async def send(self, url: str, request: Request) -> Response:
-        """Answer a request that was meant for any URL."""
+        """Answer a request to any URL."""
         if self.away:
-            raise ConnectionRefusedError(f"{url} is away")
+            raise ConnectionRefusedError(f"{url} is unreachable")
         return self.handle(request)
 
     @asynccontextmanager
@@ -128,10 +128,10 @@ class RustFS:
             case _:
                 return Response.of({"code": "NotImplemented"}, 501)
 
-    # --- draining
+    # --- drains
 
     def begin(self, volumes: str) -> None:
-        """Somebody else has a pool drained."""
+        """Start the drain of a pool, as another client does."""
         self._start(next(pool for pool in self.pools if pool.volumes == volumes))
 
     def _start(self, pool: StoredPool) -> Response:
@@ -179,10 +179,10 @@ class RustFS:
             }
         }
 
-    # --- who asks
+    # --- authentication
 
     def _authentic(self, request: Request) -> bool:
-        """Whether a request was signed with our key, a short while ago, over what it says."""
+        """Whether a request is signed with the key of the store, recently, and over its content."""
         given = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
         stamp = request.headers.get("x-amz-date", "")
         if given is None or given["key"] != self.access_key or not given["scope"].startswith(stamp[:8]):

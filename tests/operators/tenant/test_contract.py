@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.operators.tenant.stories import IMAGE, NEWER, images, pool, servers, status_of, tenant, to_image
+from tests.operators.tenant.stories import IMAGE, NEWER, NEWEST, answer, images, pool, servers, status_of, tenant
 
-from holdfast.client.resources import PODS
+from holdfast.client.resources import CONTROLLER_REVISIONS, PODS
 from holdfast.cluster.controllers import statefulsets
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.kinds.rustfs import KINDS
@@ -32,15 +32,23 @@ async def carried_through(cluster: Cluster, image: str, number: int) -> None:
 
 
 async def story(cluster: Cluster) -> None:
-    """A store of one server, which is then replaced."""
+    """A store of one server; a rollout is paused, changed to a third image, and resumed."""
     await cluster.create(TENANTS, tenant("store", pool(servers=1), image=IMAGE))
     await carried_through(cluster, IMAGE, 1)
-    await to_image(cluster, NEWER)
-    await carried_through(cluster, NEWER, 1)
+    await cluster.patch(TENANTS, "store", {"spec": {"image": NEWER, "rollout": {"paused": True}}})
+    await cluster.until(lambda: paused(cluster), step=1)
+    await cluster.patch(TENANTS, "store", {"spec": {"image": NEWEST, "rollout": {"paused": False}}})
+    await carried_through(cluster, NEWEST, 1)
+
+
+async def paused(cluster: Cluster) -> bool:
+    """The rollout is paused, and the StatefulSet has a record of the new revision."""
+    revisions = await cluster.list(CONTROLLER_REVISIONS)
+    return answer(await status_of(cluster), "Ready") == ("False", "RolloutPaused") and len(revisions) == 2
 
 
 SCENARIO = Scenario(
-    name="a store, and its rollout",
+    name="a store, and a rollout that is paused and changed",
     controllers=(statefulsets.CONTROLLER, *CONTROLLERS),
     story=story,
     kinds=KINDS,

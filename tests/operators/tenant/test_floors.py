@@ -99,8 +99,9 @@ def test_the_lowest_point_belongs_to_the_rollout_that_is_under_way() -> None:
     told(story)
 
 
-def test_a_floor_that_is_lowered_is_announced_before_the_first_server_is_stopped() -> None:
-    """Of 4 servers, 10% is none; one is replaced at a time all the same, and that is said first."""
+@pytest.mark.parametrize("midway", [False, True])
+def test_a_floor_that_is_lowered_is_announced_before_the_first_server_is_stopped(midway: bool) -> None:
+    """Of 4 servers, 10% is none; one is replaced at a time all the same, and that is reported first."""
 
     async def story(cluster: Cluster) -> None:
         await cluster.create(TENANTS, tenant(image=IMAGE))
@@ -115,7 +116,11 @@ def test_a_floor_that_is_lowered_is_announced_before_the_first_server_is_stopped
                     stopped.extend([int(event.object.version)] if gone else [])
 
         watching = asyncio.create_task(watch())
-        await cluster.patch(TENANTS, "store", {"spec": {"image": NEWER, "rollout": {"maxUnavailable": "10%"}}})
+        if midway:
+            await cluster.patch(TENANTS, "store", {"spec": {"image": NEWER, "rollout": {"paused": True}}})
+            await cluster.advance(5)
+        rollout = {"maxUnavailable": "10%", "paused": None}
+        await cluster.patch(TENANTS, "store", {"spec": {"image": NEWER, "rollout": rollout}})
         await cluster.settle()
         status = await reaches(cluster, "Ready")
         watching.cancel()

@@ -1,9 +1,8 @@
 """Storage tenants: the ``Tenant`` kind of ``rustfs.com/v1alpha1``.
 
 A Tenant (`tenants`) is an object store made of pools (`pools`); a pool is
-servers with volumes, run as one StatefulSet.  TLS, encryption and what is made
-inside the store (`tls`, `encryption`, `provisioning`) stand apart, because a
-Tenant is complete without any of them.
+servers with volumes, run as one StatefulSet.  TLS, encryption and what is created
+inside the store (`tls`, `encryption`, `provisioning`) are optional.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Encryption of a Tenant's objects at rest: who keeps the keys.
+"""Encryption of a Tenant's objects at rest, and where the keys are stored.
 
 This module must not know what is encrypted.
 """
@@ -12,13 +12,13 @@ from holdfast.kinds.rustfs.references import KeyReference, LocalReference
 
 
 class VaultKms(Model):
-    """A Vault that keeps the keys."""
+    """A Vault that stores the keys."""
 
     endpoint: Annotated[str, api("Its address, such as https://vault.example.com:8200.", min_length=1)]
 
 
 class LocalKms(Model):
-    """A directory that keeps the keys."""
+    """A directory that stores the keys."""
 
     key_directory: (
         Annotated[
@@ -66,8 +66,8 @@ class Encryption(Model):
     )
 
     enabled: Annotated[bool, api("Whether objects are encrypted.", default=False)] | None = None
-    backend: Annotated[Literal["local", "vault"], api("Who keeps the keys.", default="local")] | None = None
-    vault: Annotated[VaultKms, api("The Vault that keeps the keys, with backend vault.")] | None = None
-    local: Annotated[LocalKms, api("The directory that keeps the keys, with backend local.")] | None = None
-    kms_secret: Annotated[LocalReference, api("The Secret whose key vault-token opens the Vault.")] | None = None
-    default_key_id: Annotated[str, api("The key for objects that ask for none.")] | None = None
+    backend: Annotated[Literal["local", "vault"], api("Where the keys are stored.", default="local")] | None = None
+    vault: Annotated[VaultKms, api("The Vault that stores the keys, with backend vault.")] | None = None
+    local: Annotated[LocalKms, api("The directory that stores the keys, with backend local.")] | None = None
+    kms_secret: Annotated[LocalReference, api("The Secret with the key vault-token.")] | None = None
+    default_key_id: Annotated[str, api("The key for objects that name none.")] | None = None

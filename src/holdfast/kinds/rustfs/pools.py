@@ -1,6 +1,6 @@
-"""The pools of a Tenant: servers of one shape, what a pool is made with, and how it leaves.
+"""The pools of a Tenant: servers of one shape, their volumes, and how a pool leaves.
 
-A pool's shape never changes: a store grows by another pool.  This module must
+The shape of a pool is immutable: a store grows by another pool.  This module must
 not know the store as a whole, nor how pools are rolled out.
 """
 
@@ -26,18 +26,18 @@ from holdfast.kinds.model import (
     unchanged,
 )
 
-# --- what is asked -----------------------------------------------------------
+# --- spec ---------------------------------------------------------------------
 
 
 def _shape(rule: str, what: str, *, at: str | None = None) -> Rule:
-    """A rule about what a pool was made with."""
+    """A rule about the shape of a pool."""
     return Rule(
         rule=rule, message=f"{what} is immutable; add a pool to grow", reason="FieldValueForbidden", field_path=at
     )
 
 
 def _frozen(field: str, what: str) -> Rule:
-    """The rule of a field that may neither change nor appear nor vanish."""
+    """The rule of a field that may be neither changed nor added nor removed."""
     return _shape(unchanged(field), what, at=f".{field}")
 
 
@@ -91,7 +91,7 @@ UnixId = Annotated[Total, api(le=2**31 - 1)]
 
 
 class SecurityContext(Model):
-    """Who the processes of a pod are; an empty one leaves it to the platform."""
+    """The user and the group of the processes of a pod; an empty one leaves them to the platform."""
 
     RULES: ClassVar = (
         Rule(
@@ -134,19 +134,21 @@ class Persistence(Model):
 class Pool(Model):
     """Servers of one shape, run as one StatefulSet."""
 
-    name: Annotated[Label, api("What the pool is called.")]
+    name: Annotated[Label, api("The name of the pool.")]
     servers: Annotated[
-        Positive, api("How many servers the pool has; it never changes.", rules=(_shape("self == oldSelf", "servers"),))
+        Positive, api("How many servers the pool has; immutable.", rules=(_shape("self == oldSelf", "servers"),))
     ]
     persistence: Annotated[Persistence, api("The volumes of each server.")]
     progress_deadline: (
         Annotated[
             PositiveDuration,
-            api("How long a rollout may stand still before it has failed.", default="10m"),
+            api("How long a rollout may make no progress before it has failed.", default="10m"),
         ]
         | None
     ) = None
-    security_context: Annotated[SecurityContext, api("Who its processes are; the tenant's if unset.")] | None = None
+    security_context: (
+        Annotated[SecurityContext, api("User and group of its processes; the tenant's if unset.")] | None
+    ) = None
     container_security_context: (
         Annotated[OpenObject, api("What its containers may do; the tenant's if unset.")] | None
     ) = None
@@ -159,21 +161,21 @@ class Pool(Model):
 
 
 class DecommissionAction(StrEnum):
-    """What is asked of a pool's decommission."""
+    """The action of a decommission request."""
 
     START = "Start"
     CANCEL = "Cancel"
 
 
 class DecommissionRequest(Model):
-    """That a pool be drained, or be drained no longer."""
+    """A request to drain a pool, or to cancel its drain."""
 
     pool_name: Annotated[Label, api("The name of the pool.")]
-    request_id: Annotated[str, api("What tells this request from earlier ones.", min_length=1, max_length=128)]
-    action: Annotated[DecommissionAction, api("Whether draining is to start or to be canceled.")]
-    requested_at: Annotated[Time, api("When it was asked.")] | None = None
-    cancel_requested_at: Annotated[Time, api("When it was asked to stop.")] | None = None
-    reason: Annotated[str, api("Why it is asked, as a sentence for people.", max_length=1024)] | None = None
+    request_id: Annotated[str, api("Another id is another request.", min_length=1, max_length=128)]
+    action: Annotated[DecommissionAction, api("Whether the drain is started or canceled.")]
+    requested_at: Annotated[Time, api("When the drain was requested.")] | None = None
+    cancel_requested_at: Annotated[Time, api("When the cancellation was requested.")] | None = None
+    reason: Annotated[str, api("The reason of the request, as a sentence.", max_length=1024)] | None = None
 
 
 class PoolLifecycle(Model):
@@ -183,30 +185,30 @@ class PoolLifecycle(Model):
         Annotated[Literal["Retain"], api("What happens to the volumes of a pool that left.", default="Retain")] | None
     ) = None
     decommission_requests: Annotated[
-        tuple[DecommissionRequest, ...], api("The pools that shall leave.", keys=("poolName",), max_length=32)
+        tuple[DecommissionRequest, ...], api("The pools that leave.", keys=("poolName",), max_length=32)
     ] = ()
 
 
-# --- what is observed --------------------------------------------------------
+# --- status ------------------------------------------------------------------
 
 
 class PoolState(Spelling):
-    """How a pool's StatefulSet is doing.  Written with the ``Pool`` prefix, read with or without."""
+    """The state of a pool.  Written with the ``Pool`` prefix, read with or without."""
 
     CREATED = "PoolCreated"
-    """It exists, and its controller has not reported on it yet."""
+    """The StatefulSet exists, and its controller has written no status yet."""
     NOT_CREATED = "PoolNotCreated"
-    """It does not exist, or wants no pods."""
+    """The StatefulSet does not exist, or has no replicas."""
     INITIALIZED = "PoolInitialized"
-    """It has more ready or updated pods than it wants, as while it shrinks."""
+    """More pods are ready or updated than desired, as while it scales down."""
     UPDATING = "PoolUpdating"
-    """A rollout runs."""
+    """A rollout is under way."""
     ROLLOUT_COMPLETE = "PoolRolloutComplete"
     """All pods are ready and of the newest revision."""
     ROLLOUT_FAILED = "PoolRolloutFailed"
-    """A rollout stood still for longer than its deadline."""
+    """A rollout made no progress for longer than its deadline."""
     DEGRADED = "PoolDegraded"
-    """No rollout runs, and some pods are not ready."""
+    """No rollout is under way, and some pods are not ready."""
 
     __spellings__: ClassVar = {
         state: f"Pool{state}"
@@ -217,7 +219,7 @@ class PoolState(Spelling):
 
 
 class PoolLifecycleState(StrEnum):
-    """Whether a pool is here to stay."""
+    """Where a pool is in its life."""
 
     ACTIVE = "Active"
     DECOMMISSIONING = "Decommissioning"
@@ -227,7 +229,7 @@ class PoolLifecycleState(StrEnum):
 
 
 class DecommissionPhase(StrEnum):
-    """How far the draining of a pool is."""
+    """The drain of a pool."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -246,7 +248,7 @@ class CleanupState(StrEnum):
 
 
 class DecommissionProgress(Model):
-    """How much of a pool has moved."""
+    """How much data of a pool has moved."""
 
     objects_migrated: Annotated[Total, api("Objects that moved.")] | None = None
     bytes_migrated: Annotated[Total, api("Bytes that moved.")] | None = None
@@ -263,44 +265,44 @@ class DecommissionCleanup(Model):
 
 
 class DecommissionError(Model):
-    """Why draining did not go on."""
+    """Why a drain failed or waits."""
 
-    reason: Annotated[str, api("Why draining did not go on, as one word for machines.")] | None = None
-    message: Annotated[str, api("Why draining did not go on, as a sentence for people.")] | None = None
+    reason: Annotated[str, api("The reason, as one word.")] | None = None
+    message: Annotated[str, api("The reason, as a sentence.")] | None = None
 
 
 class DecommissionStatus(Model):
-    """How far the draining of a pool is."""
+    """The drain of a pool."""
 
     request_id: Annotated[str, api("The request that is being followed.")] | None = None
-    rustfs_pool_id: Annotated[str, api("What the store calls the pool.")] | None = None
-    endpoint_set_hash: Annotated[str, api("The servers of the pool, as a hash.")] | None = None
-    phase: Annotated[DecommissionPhase, api("How far draining is.")] | None = None
-    started_at: Annotated[Time, api("When draining began.")] | None = None
+    rustfs_pool_id: Annotated[str, api("The number of the pool in the store.")] | None = None
+    endpoint_set_hash: Annotated[str, api("A hash of the servers of the pool.")] | None = None
+    phase: Annotated[DecommissionPhase, api("The phase of the drain.")] | None = None
+    started_at: Annotated[Time, api("When the drain began.")] | None = None
     last_poll_time: Annotated[Time, api("When the store was last asked.")] | None = None
-    completed_at: Annotated[Time, api("When draining was done.")] | None = None
+    completed_at: Annotated[Time, api("When the drain was complete.")] | None = None
     progress: Annotated[DecommissionProgress, api("How much has moved.")] | None = None
     cleanup: Annotated[DecommissionCleanup, api("What is left of the pool.")] | None = None
-    last_error: Annotated[DecommissionError, api("Why it did not go on.")] | None = None
+    last_error: Annotated[DecommissionError, api("Why it failed or waits.")] | None = None
 
 
 class PoolStatus(Model):
-    """What exists of a pool."""
+    """The observed state of a pool."""
 
     name: Annotated[str, api("The name of the pool.")] | None = None
     ss_name: Annotated[str, api("The name of the StatefulSet that runs the pool.", min_length=1)]
-    state: Annotated[PoolState, api("How the StatefulSet is doing.")]
+    state: Annotated[PoolState, api("The state of the pool.")]
     workload_state: Annotated[PoolState, api("The same as state.")] | None = None
-    lifecycle_state: Annotated[PoolLifecycleState, api("Whether the pool is here to stay.")] | None = None
-    decommission: Annotated[DecommissionStatus, api("How far its draining is.")] | None = None
+    lifecycle_state: Annotated[PoolLifecycleState, api("Where the pool is in its life.")] | None = None
+    decommission: Annotated[DecommissionStatus, api("Its drain.")] | None = None
     replicas: Annotated[Count, api("Pods of the pool that exist.")] | None = None
     ready_replicas: Annotated[Count, api("Pods that are ready.")] | None = None
     current_replicas: Annotated[Count, api("Pods of the current revision.")] | None = None
     updated_replicas: Annotated[Count, api("Pods of the update revision.")] | None = None
-    current_revision: Annotated[str, api("The revision that a rollout leaves.")] | None = None
-    update_revision: Annotated[str, api("The revision that a rollout reaches.")] | None = None
+    current_revision: Annotated[str, api("The current revision of the StatefulSet.")] | None = None
+    update_revision: Annotated[str, api("The update revision of the StatefulSet.")] | None = None
     floor: Annotated[FloorStatus, api("How many servers must be ready, how many are, and how many were.")] | None = None
     last_progress_time: (
-        Annotated[Time, api("When the running rollout last moved; progressDeadline counts from here.")] | None
+        Annotated[Time, api("When the rollout last made progress; progressDeadline counts from here.")] | None
     ) = None
-    last_update_time: Annotated[Time, api("When anything else said here last changed.")] | None = None
+    last_update_time: Annotated[Time, api("When another field of the pool last changed.")] | None = None

@@ -1,4 +1,4 @@
-"""What is made inside a Tenant's store: policies, users, buckets, and what became of them.
+"""What is created inside a Tenant's store: policies, users, buckets, and the state of each.
 
 This module must not know the servers.
 """
@@ -24,7 +24,7 @@ class PolicyDocument(Model):
 class Policy(Model):
     """A policy of the store."""
 
-    name: Annotated[Word, api("What it is called.")]
+    name: Annotated[Word, api("Its name.")]
     document: Annotated[PolicyDocument, api("Where the text of the policy is.")]
     deletion_policy: Retain | None = None
 
@@ -32,12 +32,12 @@ class Policy(Model):
 class User(Model):
     """A user of the store."""
 
-    name: Annotated[Word, api("What the user is called.")]
+    name: Annotated[Word, api("The name of the user.")]
     creds_secret: (
         Annotated[LocalReference, api("The Secret with the keys; the one named as the user if unset.")] | None
     ) = None
     policies: Annotated[
-        tuple[Word, ...], api("The policies that hold for the user.", list_type="set", min_length=1, max_length=64)
+        tuple[Word, ...], api("The policies of the user.", list_type="set", min_length=1, max_length=64)
     ]
     deletion_policy: Retain | None = None
 
@@ -45,7 +45,7 @@ class User(Model):
 Users = Annotated[
     tuple[User, ...],
     api(
-        "Users to be made in the store.",
+        "Users to be created in the store.",
         keys=("name",),
         max_length=256,
         rules=(
@@ -68,7 +68,7 @@ class Bucket(Model):
     name: Annotated[
         str,
         api(
-            "What it is called.",
+            "Its name.",
             min_length=3,
             max_length=63,
             pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
@@ -89,44 +89,44 @@ class Bucket(Model):
 
 
 class ItemStatus(Model):
-    """What became of a policy, user or bucket."""
+    """The state of a policy, user or bucket."""
 
-    name: Annotated[str, api("What it is called.")]
-    state: Annotated[Literal["Pending", "Ready", "Failed", "Retained"], api("What became of it.")]
-    reason: Annotated[str, api("Why it is in this state, as one word for machines.")]
-    message: Annotated[str, api("Why it is in this state, as a sentence for people.")] | None = None
+    name: Annotated[str, api("Its name.")]
+    state: Annotated[Literal["Pending", "Ready", "Failed", "Retained"], api("Its state.")]
+    reason: Annotated[str, api("The reason of its state, as one word.")]
+    message: Annotated[str, api("The reason of its state, as a sentence.")] | None = None
     last_transition_time: Annotated[Time, api("When its state last changed.")] | None = None
-    desired_hash: Annotated[str, api("What is wanted, as a hash.")] | None = None
-    last_applied_hash: Annotated[str, api("What was last made, as a hash.")] | None = None
-    last_applied_generation: Annotated[Total, api("The generation that was last made.")] | None = None
+    desired_hash: Annotated[str, api("A hash of what the spec asks for.")] | None = None
+    last_applied_hash: Annotated[str, api("A hash of what was last applied.")] | None = None
+    last_applied_generation: Annotated[Total, api("The generation that was last applied.")] | None = None
     observed_secret_resource_version: Annotated[str, api("The version of its Secret that was used.")] | None = None
     observed_secret_name: Annotated[str, api("The Secret that was used.")] | None = None
-    last_applied_access_key_hash: Annotated[str, api("The access key that was used, as a hash.")] | None = None
-    policies: Annotated[tuple[str, ...], api("The policies that hold for it.")] = ()
+    last_applied_access_key_hash: Annotated[str, api("A hash of the access key that was used.")] | None = None
+    policies: Annotated[tuple[str, ...], api("Its policies.")] = ()
     region: Annotated[str, api("The region that the bucket is in.")] | None = None
     object_lock: Annotated[bool, api("Whether its objects can be locked.")] | None = None
 
 
 class UserOwnership(Model):
-    """The claim to a user of the store, written down before the user is made."""
+    """The claim to a user of the store, recorded before the user is created."""
 
-    state: Annotated[Literal["PendingCreate", "Managed"], api("Whether the user has been made.")]
+    state: Annotated[Literal["PendingCreate", "Managed"], api("Whether the user has been created.")]
     tenant_uid: Annotated[str, api("The Tenant that claims the user.")]
     user_name: Annotated[str, api("The name of the user that is claimed.")]
-    access_key_hash: Annotated[str, api("The user's access key, as a hash.")]
+    access_key_hash: Annotated[str, api("A hash of the user's access key.")]
 
 
 class UserStatus(ItemStatus):
-    """What became of a user."""
+    """The state of a user."""
 
     ownership: Annotated[UserOwnership, api("The claim to the user.")] | None = None
 
 
 class ProvisioningStatus(Model):
-    """What became of policies, users and buckets."""
+    """The state of policies, users and buckets."""
 
     observed_generation: ObservedGeneration | None = None
-    phase: Annotated[Literal["Pending", "Ready", "Failed"], api("What became of them together.")] | None = None
-    policies: Annotated[tuple[ItemStatus, ...], api("What became of each policy.", keys=("name",))] = ()
-    users: Annotated[tuple[UserStatus, ...], api("What became of each user.", keys=("name",))] = ()
-    buckets: Annotated[tuple[ItemStatus, ...], api("What became of each bucket.", keys=("name",))] = ()
+    phase: Annotated[Literal["Pending", "Ready", "Failed"], api("The state of all of them.")] | None = None
+    policies: Annotated[tuple[ItemStatus, ...], api("The state of each policy.", keys=("name",))] = ()
+    users: Annotated[tuple[UserStatus, ...], api("The state of each user.", keys=("name",))] = ()
+    buckets: Annotated[tuple[ItemStatus, ...], api("The state of each bucket.", keys=("name",))] = ()

@@ -1,6 +1,6 @@
-"""How a Tenant names objects in its namespace.
+"""References of a Tenant to objects in its namespace.
 
-This module must not know what they hold.
+This module must not know their content.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tenant: an object store, made of pools of servers with volumes.
 
-This module says what the object looks like and what an API server can refuse by
-itself; it must not know how it is operated.
+The schema, and the rules by which an API server refuses a Tenant.  This module must
+not know how a Tenant is operated.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Logging(Model):
 
 
 class Rollout(Model):
-    """How far a rollout may disturb the store."""
+    """The limits of rollouts."""
 
     RULES: ClassVar = (
         Rule(
@@ -120,9 +120,9 @@ class TenantSpec(Model):
         api("The pools of servers; a store grows by another one.", keys=("name",), min_length=1, max_length=32),
     ]
     pool_lifecycle: (
-        Annotated[PoolLifecycle, api("Which pools leave the store, and what becomes of their volumes.")] | None
+        Annotated[PoolLifecycle, api("Which pools leave the store, and what happens to their volumes.")] | None
     ) = None
-    rollout: Annotated[Rollout, api("How far a rollout may disturb the store.")] | None = None
+    rollout: Annotated[Rollout, api("The limits of rollouts.")] | None = None
     image: Annotated[str, api("The image of the servers; the operator's default if unset.", min_length=1)] | None = None
     image_pull_policy: (
         Annotated[Literal["Always", "Never", "IfNotPresent"], api("When the image is pulled; IfNotPresent if unset.")]
@@ -138,9 +138,9 @@ class TenantSpec(Model):
     ) = None
     scheduler: Annotated[str, api("The scheduler of the pods.")] | None = None
     priority_class_name: Annotated[str, api("The PriorityClass of the pods.")] | None = None
-    service_account_name: Annotated[str, api("The ServiceAccount of the pods; one is made if unset.")] | None = None
+    service_account_name: Annotated[str, api("The ServiceAccount of the pods; one is created if unset.")] | None = None
     create_service_account_rbac: Annotated[bool, api("Accepted and not used.")] | None = None
-    security_context: Annotated[SecurityContext, api("Who the processes are.")] | None = None
+    security_context: Annotated[SecurityContext, api("User and group of the processes, as in a pod.")] | None = None
     container_security_context: Annotated[OpenObject, api("What the containers may do, as in a pod.")] | None = None
     lifecycle: Annotated[OpenObject, api("Hooks of the containers, as in a pod.")] | None = None
     env: Annotated[tuple[EnvVar, ...], api("Environment variables of the servers.", max_length=1024)] = ()
@@ -148,29 +148,29 @@ class TenantSpec(Model):
     creds_secret: (
         Annotated[LocalReference, api("The Secret with the root credentials: accesskey and secretkey.")] | None
     ) = None
-    rpc_secret: Annotated[KeyReference, api("The Secret that servers know each other by.")] | None = None
-    tls: Annotated[Tls, api("How the servers speak TLS.")] | None = None
+    rpc_secret: Annotated[KeyReference, api("The Secret with which servers authenticate to each other.")] | None = None
+    tls: Annotated[Tls, api("TLS of the servers.")] | None = None
     encryption: Annotated[Encryption, api("Encryption of objects at rest.")] | None = None
     policies: Annotated[
-        tuple[Policy, ...], api("Policies to be made in the store.", keys=("name",), max_length=256)
+        tuple[Policy, ...], api("Policies to be created in the store.", keys=("name",), max_length=256)
     ] = ()
     users: Users = ()
     buckets: Annotated[
-        tuple[Bucket, ...], api("Buckets to be made in the store.", keys=("name",), max_length=1024)
+        tuple[Bucket, ...], api("Buckets to be created in the store.", keys=("name",), max_length=1024)
     ] = ()
 
 
 class TenantStatus(Status):
-    """What exists of a Tenant."""
+    """The observed state of a Tenant."""
 
-    # Not an enum: objects that an older operator left behind say other things, and must still be read.
+    # Not an enum: older operators wrote other words, which must still be decoded.
     current_state: (
         Annotated[str, api("Ready, Blocked, Reconciling, Degraded, NotReady or Unknown, by the conditions.")] | None
     ) = None
     available_replicas: Annotated[Count, api("Pods that are ready, of all pools.")] | None = None
-    pools: Annotated[tuple[PoolStatus, ...], api("What exists of each pool.", keys=("ssName",))] = ()
+    pools: Annotated[tuple[PoolStatus, ...], api("The observed state of each pool.", keys=("ssName",))] = ()
     certificates: Annotated[CertificatesStatus, api("The certificates in use.")] | None = None
-    provisioning: Annotated[ProvisioningStatus, api("What became of policies, users and buckets.")] | None = None
+    provisioning: Annotated[ProvisioningStatus, api("The state of policies, users and buckets.")] | None = None
 
 
 class Tenant(Resource):
@@ -180,8 +180,8 @@ class Tenant(Resource):
         Rule(
             rule="size(self.metadata.name) <= 55 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
             message=(
-                "a Tenant's name begins with a letter, has only small letters, digits and hyphens and at most 55 of"
-                " them, because Services are named after it"
+                "a Tenant's name begins with a letter, has only lower-case letters, digits and hyphens, and at most 55"
+                " characters, because Services are named after it"
             ),
         ),
         Rule(
@@ -194,8 +194,8 @@ class Tenant(Resource):
         ),
     )
 
-    spec: Annotated[TenantSpec, api("The object store that is wanted.")]
-    status: Annotated[TenantStatus, api("The object store that exists.")] | None = None
+    spec: Annotated[TenantSpec, api("The desired state of the object store.")]
+    status: Annotated[TenantStatus, api("The observed state of the object store.")] | None = None
 
 
 KIND: Final = Kind(

@@ -1,4 +1,4 @@
-"""How the servers of a Tenant speak TLS, and which certificates are in use.
+"""TLS of the servers of a Tenant, and which certificates are in use.
 
 This module must not know pools, nor who issues certificates.
 """
@@ -31,7 +31,7 @@ class CaTrust(Model):
     ) = None
     ca_secret_ref: Annotated[CaReference, api("The authorities, with source SecretRef.")] | None = None
     client_ca_secret_ref: (
-        Annotated[CaReference, api("The authorities of clients; set, clients must show a certificate.")] | None
+        Annotated[CaReference, api("The authorities of clients; if set, clients must present a certificate.")] | None
     ) = None
     trust_system_ca: Annotated[bool, api("Whether the image's authorities are trusted too.", default=False)] | None = (
         None
@@ -50,18 +50,18 @@ class IssuerReference(Model):
 
 
 class PrivateKey(Model):
-    """The key of a certificate, in cert-manager's words."""
+    """The key of a certificate, as cert-manager has it."""
 
     algorithm: Annotated[str, api("The algorithm, such as ECDSA.")] | None = None
     encoding: Annotated[str, api("The encoding, such as PKCS8.")] | None = None
     size: Annotated[Positive, api("The size in bits.")] | None = None
-    rotation_policy: Annotated[str, api("Whether renewal makes a new key.")] | None = None
+    rotation_policy: Annotated[str, api("Whether a renewal creates a new key.")] | None = None
 
 
 class CertManagerTls(Model):
     """A certificate that cert-manager keeps in a Secret."""
 
-    manage_certificate: Annotated[bool, api("Whether the Certificate is made for you.", default=False)] | None = None
+    manage_certificate: Annotated[bool, api("Whether the Certificate is created.", default=False)] | None = None
     secret_name: Annotated[Name, api("The Secret with the certificate.")] | None = None
     secret_type: Annotated[str, api("The type that the Secret must have.")] | None = None
     certificate_name: Annotated[Name, api("The name of the Certificate object.")] | None = None
@@ -73,7 +73,7 @@ class CertManagerTls(Model):
     ) = None
     duration: Annotated[Duration, api("How long it is valid.")] | None = None
     renew_before: Annotated[Duration, api("How long before its end it is renewed.")] | None = None
-    private_key: Annotated[PrivateKey, api("How the certificate's key is made.")] | None = None
+    private_key: Annotated[PrivateKey, api("How the certificate's key is created.")] | None = None
     usages: Annotated[tuple[str, ...], api("What it may be used for.")] = ()
     ca_trust: Annotated[CaTrust, api("Which authorities the servers trust.")] | None = None
 
@@ -96,7 +96,7 @@ class TlsCertificate(Model):
         ),
     )
 
-    name: Annotated[Label, api("What it is called.")]
+    name: Annotated[Label, api("Its name.")]
     default: Annotated[bool, api("Whether clients that ask for no known name get it.", default=False)] | None = None
     hosts: Annotated[
         tuple[Host, ...], api("The names that it is for.", list_type="set", min_length=1, max_length=32)
@@ -105,7 +105,7 @@ class TlsCertificate(Model):
 
 
 class Tls(Model):
-    """How the servers speak TLS."""
+    """TLS of the servers."""
 
     RULES: ClassVar = (
         Rule(
@@ -128,16 +128,16 @@ class Tls(Model):
 
     mode: (
         Annotated[
-            Literal["disabled", "external", "certManager"], api("Who keeps the certificates.", default="disabled")
+            Literal["disabled", "external", "certManager"], api("Where the certificates come from.", default="disabled")
         ]
         | None
     ) = None
     mount_path: Annotated[str, api("Where the certificates are mounted.", default="/var/run/rustfs/tls")] | None = None
     rotation_strategy: (
-        Annotated[Literal["Rollout", "HotReload"], api("How a new certificate gets in.", default="Rollout")] | None
+        Annotated[Literal["Rollout", "HotReload"], api("How servers get a new certificate.", default="Rollout")] | None
     ) = None
     enable_internode_https: (
-        Annotated[bool, api("Whether servers speak TLS to each other too.", default=False)] | None
+        Annotated[bool, api("Whether servers use TLS between each other too.", default=False)] | None
     ) = None
     require_san_match: (
         Annotated[bool, api("Whether a certificate must cover the Tenant's names.", default=True)] | None
@@ -171,10 +171,10 @@ class SecretReference(Model):
 class TlsCertificateStatus(Model):
     """What is mounted for one of several certificates."""
 
-    name: Annotated[str, api("What it is called.")]
+    name: Annotated[str, api("Its name.")]
     default: Annotated[bool, api("Whether it is the default one.")] | None = None
     hosts: Annotated[tuple[str, ...], api("The names that it is for.")] = ()
-    managed_certificate: Annotated[bool, api("Whether the Certificate was made for you.")] | None = None
+    managed_certificate: Annotated[bool, api("Whether the operator created the Certificate.")] | None = None
     certificate_ref: Annotated[CertificateReference, api("The Certificate object, as last seen.")] | None = None
     server_secret_ref: Annotated[SecretReference, api("The Secret with the certificate, as last seen.")]
     dns_names: Annotated[tuple[str, ...], api("The DNS names in the certificate.")] = ()
@@ -183,10 +183,10 @@ class TlsCertificateStatus(Model):
 class TlsStatus(Model):
     """Which certificates are in use."""
 
-    mode: Annotated[str, api("Who keeps the certificates.")]
-    ready: Annotated[bool, api("Whether all is there that the servers need.")]
-    managed_certificate: Annotated[bool, api("Whether the Certificate was made for you.")] | None = None
-    rotation_strategy: Annotated[str, api("How a new certificate gets in.")] | None = None
+    mode: Annotated[str, api("Where the certificates come from.")]
+    ready: Annotated[bool, api("Whether everything that the servers need exists.")]
+    managed_certificate: Annotated[bool, api("Whether the operator created the Certificate.")] | None = None
+    rotation_strategy: Annotated[str, api("How servers get a new certificate.")] | None = None
     mount_path: Annotated[str, api("Where the certificates are mounted.")] | None = None
     certificate_ref: Annotated[CertificateReference, api("The Certificate object, as last seen.")] | None = None
     server_secret_ref: Annotated[SecretReference, api("The Secret with the certificate.")] | None = None
@@ -195,7 +195,7 @@ class TlsStatus(Model):
     ] = ()
     ca_secret_ref: Annotated[SecretReference, api("The Secret with the authorities.")] | None = None
     client_ca_secret_ref: Annotated[SecretReference, api("The Secret with the authorities of clients.")] | None = None
-    observed_hash: Annotated[str, api("What is mounted, as a hash without private keys.")] | None = None
+    observed_hash: Annotated[str, api("A hash of what is mounted, without private keys.")] | None = None
     not_before: Annotated[Time, api("Since when the certificate is valid.")] | None = None
     not_after: Annotated[Time, api("Until when the certificate is valid.")] | None = None
     expires_in_seconds: Annotated[int, api("How long it was still valid when last seen.")] | None = None
@@ -205,8 +205,8 @@ class TlsStatus(Model):
     trust_source: Annotated[str, api("Where the authorities come from.")] | None = None
     last_validated_time: Annotated[Time, api("When it was last checked.")] | None = None
     last_rollout_trigger_time: Annotated[Time, api("When a new certificate last caused a rollout.")] | None = None
-    last_error_reason: Annotated[str, api("What was last wrong, for machines.")] | None = None
-    last_error_message: Annotated[str, api("What was last wrong, for people.")] | None = None
+    last_error_reason: Annotated[str, api("The reason of the last error, as one word.")] | None = None
+    last_error_message: Annotated[str, api("The last error, as a sentence.")] | None = None
 
 
 class CertificatesStatus(Model):

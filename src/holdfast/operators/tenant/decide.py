@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from holdfast.client.resources import BUDGETS
 from holdfast.kernel import floors
 from holdfast.kernel.children import PRUNE, Desired, differences
+from holdfast.kernel.conditions import find
 from holdfast.kernel.floors import FLOOR_LOWERED, Floor
 from holdfast.kernel.limits import Limits
-from holdfast.kernel.outcomes import Again, Failure, soonest
+from holdfast.kernel.outcomes import Again, Done, Failure, soonest
 from holdfast.kinds.rustfs.pools import Pool, PoolLifecycleState
 from holdfast.operators.tenant import down_nodes, lifecycle, names, render, rolling
 from holdfast.operators.tenant.admin import AdminError, Connect, StorePool, Survey, Unavailable
@@ -30,6 +31,7 @@ from holdfast.operators.tenant.status import Facts, floor_before, floor_verdicts
 from holdfast.operators.tenant.validate import credentials, findings, limits, rollout_of
 from holdfast.runtime.decisions import Decision, Delete, Notice, Write
 from holdfast.runtime.disruption import budget_writes
+from holdfast.runtime.status import prior_conditions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +50,12 @@ def decide(world: World, now: datetime, *, settings: Settings) -> TenantDecision
     forced = down_nodes.deletions(world.tenant.spec.pod_deletion_policy_when_node_is_down, world.on_down_nodes, now=now)
     removed = tuple(lifecycle.removed(world))
     followed, rolled = facts.lifecycles.values(), facts.rollings.values()
+    announcing = _announces_lowered_floor(world, facts)
     writes: tuple[Write, ...] = (
         *_budgets(world, facts),
         *(each.removal for each in followed if each.removal is not None),
         *(removal for removal, _ in removed),
-        *(stop for each in rolled for stop in each.stops),
+        *(stop for each in rolled for stop in each.stops if not announcing),
         *forced.writes,
     )
     notices = (
@@ -68,7 +71,16 @@ def decide(world: World, now: datetime, *, settings: Settings) -> TenantDecision
         calls=tuple(each.call for each in followed if each.call is not None),
         status=status,
         notices=tuple(dict.fromkeys(notices)),
-        outcome=soonest((*(each.outcome for each in followed), *(each.outcome for each in rolled), forced.outcome)),
+        outcome=soonest(
+            (
+                *(each.outcome for each in followed),
+                *(each.outcome for each in rolled),
+                forced.outcome,
+                Again(timedelta(seconds=1), "servers are stopped once the status has FloorLowered")
+                if announcing
+                else Done(),
+            )
+        ),
     )
 
 
@@ -128,6 +140,11 @@ def _is_other(annotations: dict[str, str], applied: dict[str, Any], wanted: dict
     """Whether a template was rendered from another spec, or was edited since it was applied."""
     rendered = annotations.get(render.TEMPLATE) == render.template_hash(wanted)
     return not rendered or any(differences(applied, wanted))
+
+
+def _announces_lowered_floor(world: World, facts: Facts) -> bool:
+    """Whether this pass is the first that reports FloorLowered: no server is stopped before it is reported."""
+    return FLOOR_LOWERED in floor_verdicts(facts) and find(prior_conditions(world.object), FLOOR_LOWERED) is None
 
 
 # --- objects

@@ -157,10 +157,10 @@ def _pod_spec(tenant: Tenant, pool: Pool, namespace: str, settings: Settings) ->
         yield "automountServiceAccountToken", False
     else:
         yield "serviceAccountName", spec.service_account_name
-    held = security.contexts(tenant, pool)
-    yield "containers", [container(tenant, pool, namespace=namespace, held=held, settings=settings)]
+    contexts = security.contexts(tenant, pool)
+    yield "containers", [container(tenant, pool, namespace=namespace, contexts=contexts, settings=settings)]
     optional: dict[str, Any] = {
-        "securityContext": dict(held.pod),
+        "securityContext": dict(contexts.pod),
         "imagePullSecrets": [] if spec.image_pull_secret is None else [{"name": spec.image_pull_secret.name}],
         "schedulerName": spec.scheduler,
         "priorityClassName": pool.priority_class_name or spec.priority_class_name,
@@ -181,7 +181,7 @@ def _head(api_version: str, kind: str, name: str, namespace: str, labels: Mappin
 # --- the container of a server
 
 
-def container(tenant: Tenant, pool: Pool, *, namespace: str, held: Contexts, settings: Settings) -> dict[str, Any]:
+def container(tenant: Tenant, pool: Pool, *, namespace: str, contexts: Contexts, settings: Settings) -> dict[str, Any]:
     spec = tenant.spec
     made: dict[str, Any] = {
         "name": "rustfs",
@@ -198,7 +198,7 @@ def container(tenant: Tenant, pool: Pool, *, namespace: str, held: Contexts, set
         "startupProbe": _probe("/health"),
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    optional = {"resources": pool.resources, "lifecycle": spec.lifecycle, "securityContext": dict(held.container)}
+    optional = {"resources": pool.resources, "lifecycle": spec.lifecycle, "securityContext": dict(contexts.container)}
     return made | {field: value for field, value in optional.items() if value}
 
 

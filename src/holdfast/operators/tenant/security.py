@@ -61,12 +61,12 @@ def contexts(tenant: Tenant, pool: Pool) -> Contexts:
     return made
 
 
-def problems(held: Contexts) -> Iterator[str]:
+def problems(contexts: Contexts) -> Iterator[str]:
     """Fields that contradict each other."""
-    user = held.container.get("runAsUser", held.pod.get("runAsUser"))
-    if user == 0 and held.container.get("runAsNonRoot", held.pod.get("runAsNonRoot")):
+    user = contexts.container.get("runAsUser", contexts.pod.get("runAsUser"))
+    if user == 0 and contexts.container.get("runAsNonRoot", contexts.pod.get("runAsNonRoot")):
         yield "runAsUser 0 is root, which runAsNonRoot forbids"
-    for context in (held.pod, held.container):
+    for context in (contexts.pod, contexts.container):
         profile = context.get("seccompProfile") or {}
         if (profile.get("type") == "Localhost") != bool(profile.get("localhostProfile")):
             yield "a seccompProfile has a localhostProfile if, and only if, its type is Localhost"
@@ -77,9 +77,9 @@ _TAG: Final = re.compile(r"v?\d+\.\d+\.\d+(?:-(alpha|beta|rc)\.(\d+))?")
 _FIRST_GOOD_BETA: Final = 9
 
 
-def image_problem(image: str, held: Contexts, *, acknowledged: str = "") -> str | None:
+def image_problem(image: str, contexts: Contexts, *, acknowledged: str = "") -> str | None:
     """Why an image must not be run under the default seccomp profile, which forbids io_uring."""
-    if held.seccomp not in ("", "RuntimeDefault") or acknowledged == image:
+    if contexts.seccomp not in ("", "RuntimeDefault") or acknowledged == image:
         return None
     name, _, tag = image.partition("@")[0].rpartition(":")
     official = _OFFICIAL.fullmatch(name) if "@" not in image else None

@@ -110,10 +110,10 @@ def _security(tenant: Tenant, settings: Settings) -> Iterator[Finding]:
     acknowledged = tenant.metadata.annotations.get(security.ACKNOWLEDGED, "")
     found: dict[Finding, None] = {}
     for pool in tenant.spec.pools:
-        held = security.contexts(tenant, pool)
-        for problem in security.problems(held):
+        contexts = security.contexts(tenant, pool)
+        for problem in security.problems(contexts):
             found[Finding("SpecValid", TenantReason.INVALID_SECURITY, f"pool {pool.name}: {problem}")] = None
-        incompatible = security.image_problem(tenant.spec.image or settings.image, held, acknowledged=acknowledged)
+        incompatible = security.image_problem(tenant.spec.image or settings.image, contexts, acknowledged=acknowledged)
         if incompatible is not None:
             found[Finding("WorkloadsReady", TenantReason.IMAGE_INCOMPATIBLE, incompatible)] = None
     yield from found
@@ -281,9 +281,9 @@ def _claim_differences(volume: str, old: Mapping[str, Any], new: Mapping[str, An
         if (was.get(field) or None) != (asked.get(field) or None):
             yield f"the {what} of {volume}", was.get(field) or "unset", asked.get(field) or "unset"
     for field in ("labels", "annotations"):
-        held, wanted = old["metadata"].get(field) or {}, new["metadata"].get(field) or {}
-        if held != wanted:
-            yield f"the {field} of {volume}", _written(held), _written(wanted)
+        present, wanted = old["metadata"].get(field) or {}, new["metadata"].get(field) or {}
+        if present != wanted:
+            yield f"the {field} of {volume}", _written(present), _written(wanted)
 
 
 def _size(claim: Mapping[str, Any]) -> Quantity | str:

@@ -191,13 +191,13 @@ def _state(store: Store) -> RolloutState:
 
 def _floors(store: Store) -> Iterator[Floor]:
     for pool in store.tenant.spec.pools:
-        found, told = store.sets.get(pool.name), store.reported(pool.name)
+        found, reported = store.sets.get(pool.name), store.reported(pool.name)
         yield Floor(
             name=names.stateful_set(store.name, pool.name),
             ready=0 if found is None else found.status.ready_replicas,
             desired=pool.servers,
             floor=_floor(store, pool),
-            lowest=None if told is None or told.floor is None else told.floor.lowest,
+            lowest=None if reported is None or reported.floor is None else reported.floor.lowest,
         )
 
 
@@ -211,22 +211,22 @@ def _floor(store: Store, pool: Pool) -> int:
 
 def _due(store: Store) -> datetime | None:
     """When the first pool is late; a pool that waits for another one is not late before that one."""
+    pools = ((pool, store.reported(pool.name)) for pool in store.tenant.spec.pools)
     moving = [
-        (pool, told)
-        for pool in store.tenant.spec.pools
-        if (told := store.reported(pool.name)) is not None and told.state in UNDER_WAY and told.last_progress_time
+        (pool, times.parse(each.last_progress_time))
+        for pool, each in pools
+        if each is not None and each.state in UNDER_WAY and each.last_progress_time
     ]
     if not moving:
         return None
-    latest = max(times.parse(told.last_progress_time or "") for _, told in moving)
-    return latest + min(deadline(pool) for pool, _ in moving)
+    return max(moment for _, moment in moving) + min(deadline(pool) for pool, _ in moving)
 
 
 def _pool_json(store: Store, name: str) -> dict[str, Any]:
-    told, found = store.reported(name), store.sets.get(name)
+    reported, found = store.reported(name), store.sets.get(name)
     return {
         "name": name,
-        "state": (PoolState.NOT_CREATED if told is None else told.state).value,
+        "state": (PoolState.NOT_CREATED if reported is None else reported.state).value,
         "updateStrategy": None if found is None else found.spec.update_strategy.type,
         "readyReplicas": None if found is None else found.status.ready_replicas,
         "updatedReplicas": None if found is None else found.status.updated_replicas,
@@ -251,8 +251,8 @@ def tree(observed: Observed, now: datetime) -> Tree:
 
 
 def _branch(store: Store, name: str, now: datetime) -> Branch:
-    found, told, pods = store.sets.get(name), store.reported(name), store.pods(name)
-    state = state_of(found) if told is None else told.state
+    found, reported, pods = store.sets.get(name), store.reported(name), store.pods(name)
+    state = state_of(found) if reported is None else reported.state
     old = [pod.images[0] for pod in pods if _index(found, pod) != NEW and pod.images]
     image = store.template(name).image
     return Branch(
@@ -268,10 +268,10 @@ def _branch(store: Store, name: str, now: datetime) -> Branch:
 
 
 def _note(store: Store, name: str) -> str:
-    pool, told = store.spec(name), store.reported(name)
+    pool, reported = store.spec(name), store.reported(name)
     notes = ["no longer in the spec" if pool is None else f"floor {_floor(store, pool)}"]
-    if told is not None and told.lifecycle_state is not None:
-        notes.append(told.lifecycle_state.value)
+    if reported is not None and reported.lifecycle_state is not None:
+        notes.append(reported.lifecycle_state.value)
     return ", ".join(notes)
 
 
