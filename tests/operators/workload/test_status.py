@@ -161,10 +161,24 @@ def test_a_pause_says_when_it_ends() -> None:
     assert (says["rollout"]["step"], says["rollout"]["steps"]) == (1, 2)
 
 
-def test_how_low_it_went_is_told_of_the_rollout_and_not_of_what_comes_after_it() -> None:
-    done = {**said("web:1", lowestReady=3), "phase": "Completed"}
-    hurt = status(decided(web(status=done), KNOWN[0], pods("web:1", 1)))
-    assert hurt["rollout"]["lowestReady"] == 3
+def test_the_lowest_point_counts_what_is_lost_after_the_rollout_too() -> None:
+    done = said("web:1", lowestReady=3, mostAvailable=4)
+    assert status(decided(web(status=done), KNOWN[0], pods("web:1", 4)))["rollout"]["lowestReady"] == 3
+    assert status(decided(web(status=done), KNOWN[0], pods("web:1", 1)))["rollout"]["lowestReady"] == 1
+
+
+def test_another_floor_has_a_lowest_point_of_its_own() -> None:
+    """Otherwise four of six replicas would look like a loss after the Workload was scaled up from four."""
+    done = {**said("web:1", lowestReady=3, mostAvailable=4), "limits": {"floor": 3}}
+    grown = status(decided(web(replicas=6, status=done), KNOWN[0], pods("web:1", 4)))
+    assert "lowestReady" not in grown["rollout"]
+    grown = status(decided(web(replicas=6, status=grown), KNOWN[0], pods("web:1", 6)))
+    assert grown["rollout"]["lowestReady"] == 6
+
+
+def test_replicas_that_never_were_available_are_not_lost() -> None:
+    growing = said(rolling="web:1", mostAvailable=2)
+    assert "lowestReady" not in status(decided(web(status=growing), KNOWN[0], pods("web:1", 1)))["rollout"]
 
 
 def test_limits_are_told_with_what_was_changed_about_them() -> None:

@@ -1,20 +1,30 @@
-"""The planner of Workloads: the rollout from here, computed by the functions that the controller runs.  Pure."""
+"""The plan of a Workload's rollout: from the objects of a cluster, or from a manifest alone.  Pure.
+
+Both are computed by the functions that the controller runs.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 import msgspec
 
+from holdfast import kinds
 from holdfast.client.objects import Undecodable
 from holdfast.kernel.outcomes import Permanent
 from holdfast.kernel.preview import EPOCH
 from holdfast.kernel.reasons import Code
+from holdfast.kernel.rollout import OnFailure
+from holdfast.kinds.cloudless import Workload
+from holdfast.kinds.cloudless.rollouts import Rollout
 from holdfast.meta.objects import Key
-from holdfast.operators.rollouts import Refusal
+from holdfast.operators.rollouts import OfflinePlanner, OfflineRollout, Refusal, Wire
 from holdfast.operators.workload.conditions import Facts
 from holdfast.operators.workload.decide import assess
 from holdfast.operators.workload.observe import observe
+from holdfast.operators.workload.render import revision
+from holdfast.operators.workload.validate import PROGRESS_DEADLINE, duration, rollout_spec
 from holdfast.runtime.controllers import View
 from holdfast.views.plans import Beginning, PlanView, plan_view
 
@@ -58,3 +68,52 @@ def _planned(facts: Facts, now: datetime) -> PlanView:
         paused=rollout.paused,
         start=beginning,
     )
+
+
+# --- from a manifest alone
+
+SETTINGS: Final = {
+    "image": "spec.image",
+    "replicas": "spec.replicas",
+    "strategy": "spec.rollout.strategy",
+    "maxSurge": "spec.rollout.maxSurge",
+    "maxUnavailable": "spec.rollout.maxUnavailable",
+    "minAvailable": "spec.rollout.minAvailable",
+    "pauseDuration": "spec.rollout.pauseDuration",
+}
+"""The fields that options of `holdfast plan` and `holdfast simulate` set."""
+
+
+def described(manifest: Wire) -> OfflineRollout:
+    """The rollout that the manifest of a Workload describes; raises `kinds.DocumentError`.
+
+    The manifest may not have passed an API server yet, so defaults are filled in here.
+    """
+    workload = kinds.decode(manifest)
+    assert isinstance(workload, Workload), "the manifest is of this kind"
+    rollout = workload.spec.rollout or Rollout()
+    return OfflineRollout(
+        spec=rollout_spec(workload),
+        revision=revision(workload),
+        paused=bool(rollout.paused),
+        min_ready=timedelta(seconds=rollout.min_ready_seconds or 0),
+        deadline=duration(rollout.progress_deadline or PROGRESS_DEADLINE),
+        on_failure=OnFailure(rollout.on_failure or OnFailure.HOLD),
+        count_terminating=rollout.replacement == "onTermination",
+    )
+
+
+OFFLINE: Final = OfflinePlanner(
+    rollout=described,
+    minimal={
+        "apiVersion": "cloudless.io/v1",
+        "kind": "Workload",
+        "metadata": {"name": "fleet"},
+        "spec": {"image": "any"},
+    },
+    only_with={
+        "spec.rollout.canary": "Canary",
+        "spec.rollout.blueGreen": "BlueGreen",
+        "spec.rollout.partition": "RollingUpdate",
+    },
+)

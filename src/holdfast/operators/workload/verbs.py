@@ -38,8 +38,7 @@ from holdfast.operators.workload import view
 from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.observe import WORKLOADS
-from holdfast.operators.workload.offline import OFFLINE, SETTINGS
-from holdfast.operators.workload.plan import outlook
+from holdfast.operators.workload.plan import OFFLINE, SETTINGS, outlook
 from holdfast.operators.workload.render import RESTARTED_AT, REVISION, Template, labels
 from holdfast.operators.workload.revisions import REJECTED
 from holdfast.views.rollouts import Record, RolloutState, Standing
