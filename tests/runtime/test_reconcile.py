@@ -178,6 +178,27 @@ def test_an_object_that_cannot_be_decoded_keeps_no_other_object_from_being_recon
     play(story, controllers=[passes.controller], kinds=[KIND])
 
 
+def test_a_watch_whose_keys_depend_on_another_unreadable_object_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def by_size(obj: Object, view: View) -> Iterable[Key]:
+        return [each.key for each in view.list(WIDGETS) if each.decode(Sized).spec.size]
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(WIDGETS, widget("bad", size="big"))
+        await cluster.settle()
+        caplog.clear()
+        await cluster.create(SECRETS, {"metadata": {"name": "s"}})
+        await cluster.settle()
+        (record,) = caplog.records
+        assert record.__dict__["fields"] == {
+            "controller": "widgets",
+            "object": "Secret default/s",
+            "error": f"Widget.example.com default/bad: {PROBLEM}",
+        }
+
+    passes = Passes(watches=(Watch(resource=SECRETS, keys=by_size),))
+    play(story, controllers=[passes.controller], kinds=[KIND])
+
+
 def test_an_event_names_another_object_that_cannot_be_decoded_and_the_status_stays() -> None:
     class Data(msgspec.Struct, frozen=True):
         data: dict[str, int] = {}

@@ -112,9 +112,15 @@ class Driver(Generic[W]):
 
     def _keys(self, keys: Keys, obj: Object | None) -> Iterable[Key]:
         """The keys that a change of an object brings; none where it cannot be decoded, which its controller reports."""
+        if obj is None:
+            return ()
         try:
-            return () if obj is None else tuple(keys(obj, self._stores))
-        except Undecodable:
+            return tuple(keys(obj, self._stores))
+        except Undecodable as unreadable:
+            if unreadable.ref != obj.ref:
+                # A keys function that decodes other objects loses keys where one of them is unreadable: use an index.
+                said = {"controller": self.controller.name, "object": str(obj.ref), "error": str(unreadable)}
+                _log.warning("change not followed", extra={"fields": said})
             return ()
 
     # --- passes out
