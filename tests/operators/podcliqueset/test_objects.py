@@ -272,7 +272,7 @@ def test_a_circle_of_cliques_is_refused_and_said_so() -> None:
         status = (await cluster.get(SETS, "w"))["status"]
         blocked = {each["type"]: each for each in status["conditions"]}["Blocked"]
         assert (blocked["status"], blocked["reason"]) == ("True", "InvalidSpec")
-        assert "in a circle: a after c after b after a" in blocked["message"]
+        assert "in a cycle: a after c after b after a" in blocked["message"]
         assert status["lastErrors"][0]["code"] == "InvalidSpec"
         assert not await cluster.list(CLIQUES)
 

@@ -100,7 +100,7 @@ ROLLOUT_STATES: dict[str, tuple[dict[str, Any], RolloutState]] = {
         RolloutState.UNDER_WAY,
     ),
     "there is no room, for now": (
-        pod_clique_set(conditions=(condition("Blocked", "True", "NoPlace"),), availableReplicas=1),
+        pod_clique_set(conditions=(condition("Blocked", "True", "Unschedulable"),), availableReplicas=1),
         RolloutState.UNDER_WAY,
     ),
     "nothing may be replaced": (
@@ -156,10 +156,15 @@ def test_programs_are_told_whether_it_runs_where_it_is_and_how_far(case: str) ->
 
 
 def test_what_keeps_it_from_going_on_is_told_before_what_it_does() -> None:
-    blocked = condition("Blocked", "True", "NoPlace", "no node for pods of llm-0-web")
+    blocked = condition("Blocked", "True", "Unschedulable", "pods cannot be scheduled: llm-0-web")
     told = standing(pod_clique_set(conditions=(READY, UPDATING, blocked), rollingUpdateProgress=progress(0)))
-    assert (told.phase, told.because.code) == ("Blocked", "NoPlace")
-    assert rollouts.line(told).endswith("no node for pods of llm-0-web (NoPlace)")
+    assert (told.phase, told.because.code) == ("Blocked", "Unschedulable")
+    assert rollouts.line(told).endswith("pods cannot be scheduled: llm-0-web (Unschedulable)")
+
+
+def test_a_lowered_floor_is_shown_as_a_warning() -> None:
+    lowered = condition("FloorLowered", "True", "FloorLowered", "web keeps 1 of 2 pods")
+    assert standing(pod_clique_set(conditions=(READY, UPDATING, lowered))).warnings == ("web keeps 1 of 2 pods",)
 
 
 # The whole.

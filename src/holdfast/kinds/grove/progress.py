@@ -1,4 +1,4 @@
-"""How far the update of a PodCliqueSet is, for whoever reads its status."""
+"""The progress of an update of a PodCliqueSet, read from its status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def is_rolling_update_in_progress(pod_clique_set: PodCliqueSet) -> bool:
 
 
 def currently_updating_replica(pod_clique_set: PodCliqueSet) -> int | None:
-    """The replica that is being updated; None where there is none."""
+    """The index of the replica that is being updated; None where there is none."""
     status = pod_clique_set.status
     progress = None if status is None else status.rolling_update_progress
     turn = None if progress is None else progress.currently_updating
@@ -21,6 +21,6 @@ def currently_updating_replica(pod_clique_set: PodCliqueSet) -> int | None:
 
 
 def update_progress(pod_clique_set: PodCliqueSet) -> tuple[int, int]:
-    """How many replicas are updated, and how many there are."""
+    """How many replicas are updated, and how many should exist."""
     status = pod_clique_set.status
     return (0, 0) if status is None else (status.updated_replicas or 0, status.replicas or 0)

@@ -60,7 +60,7 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
         Controller(
             name="podcliqueset",
             resource=SETS,
-            # PodCliques and scaling groups are written by themselves: whoever scales them owns their replicas.
+            # PodCliques and scaling groups are not children: users and autoscalers set their replicas.
             owns=(SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, SECRETS, SERVICES, AUTOSCALERS),
             watches=(Watch(resource=CLIQUES, keys=_owning_set), Watch(resource=GROUPS, keys=_owning_set)),
             writes=(CLIQUES, GROUPS),

@@ -1,9 +1,9 @@
-"""Hashes of what pods are made from: they move when the meaning moves, and at no other time.
+"""Hashes of pod templates: they change when the meaning of a template changes, and only then.
 
-The order of fields, and of lists whose order means nothing to Kubernetes, does not
-count, nor does writing down what would be so anyway.  A hash carries the version of
-its algorithm, and one that was made by an earlier version is kept while it still
-holds, so that an upgrade restarts nothing (`settled`).
+The order of fields, the order of lists that have none for Kubernetes, and explicit
+defaults do not count.  A hash carries the version of its algorithm, and one of an
+earlier version is kept while it is valid, so that an upgrade restarts nothing
+(`settled`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from holdfast.kinds.grove.templates import CliqueTemplate
 from holdfast.meta import hashing
 
 _DEFAULTS: Final = {"restartPolicy": "Always", "terminationGracePeriodSeconds": 30}
-"""What a pod has if it says nothing, so that saying it is no change."""
+"""Defaults of a pod spec; setting them explicitly is no change."""
 
 _UNORDERED: Final = frozenset({"tolerations", "volumeMounts", "ports", "imagePullSecrets", "hostAliases"})
-"""Lists of a pod spec whose order means nothing and whose items have no name, or not always."""
+"""Lists of a pod spec without an order, whose items may have no name."""
 
 
 def template_of(clique: CliqueTemplate, *, priority_class: str | None) -> dict[str, Any]:
-    """What each pod of a clique is made from; the priority of the set goes before the clique's own."""
+    """The pod template of a clique; the priority class of the set overrides that of the clique."""
     spec = _DEFAULTS | clique.spec.pod_spec
     if priority_class:
         spec["priorityClassName"] = priority_class
@@ -32,17 +32,17 @@ def template_of(clique: CliqueTemplate, *, priority_class: str | None) -> dict[s
 
 
 def template_hash(template: Mapping[str, Any], *, recorded: Iterable[str] = ()) -> str:
-    """The hash of one clique's template: one of those `recorded`, if it still holds."""
+    """The hash of the template of one clique: one of those `recorded`, if it is still valid."""
     return settled(template, recorded)
 
 
 def generation_hash(templates: Mapping[str, Mapping[str, Any]], *, recorded: str | None = None) -> str:
-    """The hash of the templates of all cliques, by name, in whatever order they were written."""
+    """The hash of the templates of all cliques by name, independent of their order."""
     return settled(templates, () if recorded is None else (recorded,))
 
 
 def settled(value: Mapping[str, Any], recorded: Iterable[str]) -> str:
-    """The hash of a value; an earlier version's, if that is what is recorded and it still holds."""
+    """The hash of a value; a recorded one of an earlier version, if it is still valid."""
     plain = dict(value)
     made = hashing.short_hash(plain)
     known = tuple(dict.fromkeys(recorded))
@@ -55,7 +55,7 @@ def _holds(value: dict[str, Any], old: str) -> bool:
     except hashing.MalformedHash:
         return False
     except hashing.UnknownHashVersion:
-        return True  # a newer release made it: what cannot be compared is not rolled
+        return True  # of a newer release: without a comparison nothing is rolled out
 
 
 def _sorted(value: Any, field: str = "") -> Any:

@@ -1,4 +1,4 @@
-"""The labels of everything that a PodCliqueSet makes, and how objects are found by them."""
+"""The labels of the objects of a PodCliqueSet."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TEMPLATE: Final = "holdfast.dev/clique"
 """The name of the clique, or scaling group, in the template that an object was made from."""
 
 OPERATOR: Final = "grove-operator"
-"""Who manages the objects; others select by this value, so it is kept."""
+"""The value of `managed-by` that Grove sets, which other tools select by."""
 
 DOMAIN: Final = "grove.io/"
 
 
 class Component(StrEnum):
-    """What an object is to its PodCliqueSet."""
+    """The role of an object in its PodCliqueSet."""
 
     SERVICE_ACCOUNT = "pod-service-account"
     ROLE = "pod-role"
@@ -48,12 +48,12 @@ class Component(StrEnum):
 
 
 def of_set(set_name: str) -> dict[str, str]:
-    """What everything of a set has in common."""
+    """The labels that all objects of a set have."""
     return {MANAGED_BY: OPERATOR, PART_OF: set_name}
 
 
 def of_replica(set_name: str, index: int) -> dict[str, str]:
-    """What everything of one replica of a set has in common."""
+    """The labels that all objects of one replica of a set have."""
     return of_set(set_name) | {SET_INDEX: str(index)}
 
 
@@ -63,7 +63,7 @@ def common(set_name: str, name: str, component: Component) -> dict[str, str]:
 
 
 def index(labels: Mapping[str, str], label: str) -> int | None:
-    """The index that a label holds; None where there is none."""
+    """The index in a label; None where there is none."""
     text = labels.get(label, "")
     return int(text) if text.isascii() and text.isdecimal() else None
 
@@ -73,5 +73,5 @@ def selector(labels: Mapping[str, str]) -> LabelSelector:
 
 
 def text(labels: Mapping[str, str]) -> str:
-    """Labels as the text of a selector."""
+    """Labels as a label selector in text form."""
     return ",".join(f"{name}={value}" for name, value in labels.items())

@@ -1,26 +1,26 @@
-"""What the objects of an inference gang are called.
+"""The names of the objects of an inference gang.
 
 For a PodCliqueSet `P`, its replica `i`, a scaling group `G`, its replica `j` and a clique `C`:
 
     P-i          the headless Service and the base PodGang of a replica
-    P-i-C        a PodClique of its own
+    P-i-C        a standalone PodClique
     P-i-G        a PodCliqueScalingGroup
     P-i-G-j-C    a PodClique of a scaling group
-    P-i-G-k      the PodGang of a group's replica beyond its minimum, k = j - minAvailable
+    P-i-G-k      the PodGang of a replica of a scaling group beyond minAvailable, k = j - minAvailable
 
-Names are made here and never taken apart: what an object belongs to is in its labels.
+Names are never parsed: labels say what an object belongs to.
 """
 
 from __future__ import annotations
 
 
 def replica(set_name: str, index: int) -> str:
-    """A replica of a set: its Service, and the PodGang of what must run."""
+    """The Service and the base PodGang of a replica of a set."""
     return f"{set_name}-{index}"
 
 
 def clique(set_name: str, index: int, template: str) -> str:
-    """A PodClique that scales alone."""
+    """A standalone PodClique."""
     return f"{replica(set_name, index)}-{template}"
 
 
@@ -35,17 +35,17 @@ def member(group_name: str, index: int, template: str) -> str:
 
 
 def scaled_gang(group_name: str, index: int, *, minimum: int) -> str:
-    """The PodGang of a group's replica `index`, of those beyond the `minimum` that the base gang has."""
+    """The PodGang of replica `index` of a scaling group, beyond the `minimum` that is in the base gang."""
     return f"{group_name}-{index - minimum}"
 
 
 def role(set_name: str) -> str:
-    """The Role, and its binding, by which pods see those that they start after."""
+    """The Role and RoleBinding that let pods read the pods that they start after."""
     return f"grove.io:pcs:{set_name}"
 
 
 def token_secret(set_name: str) -> str:
-    """The Secret with the token by which pods see those that they start after."""
+    """The Secret with the token of those pods."""
     return f"{set_name}-ic-sat"
 
 

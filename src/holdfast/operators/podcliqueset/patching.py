@@ -1,7 +1,7 @@
 """Patches that bring PodCliques, scaling groups and PodGangs to their template.
 
-The patch leaves alone what it does not render: `spec.replicas` belongs to whoever scales
-the object, and labels and annotations of others stay until the template changes.
+A patch changes only fields that are rendered: users and autoscalers set `spec.replicas`,
+and labels and annotations of others stay until the template changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.runtime.status import present
 
 
 def patched(have: Object, wanted: Mapping[str, Any]) -> Iterator[Write]:
-    """The patch that brings an object to what is rendered; none where it is there already."""
+    """The patch from an object to what is rendered; none where they are equal."""
     observed = have.wire()
     content = {"labels": wanted["metadata"]["labels"], "annotations": wanted["metadata"].get("annotations") or {}}
     metadata = observed["metadata"]

@@ -182,7 +182,7 @@ def group(layout: Layout, template: ScalingGroupTemplate, index: int) -> Manifes
 
 
 def without_replicas(made: Manifest) -> Manifest:
-    """A PodClique or scaling group that exists: `spec.replicas` belongs to whoever scales it."""
+    """A PodClique or scaling group that exists: users and autoscalers set `spec.replicas`."""
     return {**made, "spec": {field: value for field, value in made["spec"].items() if field != "replicas"}}
 
 

@@ -1,11 +1,9 @@
-"""In which order the cliques of a gang start.
+"""The order in which the cliques of a gang start.
 
-A clique that starts after others is told by name which PodCliques those are, and how
-many of their pods must be ready.  What is in the base gang waits for what of its
-parents is in the base gang; a replica of a scaling group beyond the minimum is a gang
-of its own, so it waits for its own cliques only.
-
-This module must not know who waits, nor how.
+A clique that starts after others gets the names of their PodCliques, and how many of
+their pods must be ready.  A PodClique of the base gang waits for those of its parents
+that are in the base gang; a replica of a scaling group beyond minAvailable is a gang of
+its own, so it waits for its own cliques only.  Pure.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ def parents_of(layout: Layout, clique: str) -> tuple[str, ...]:
 
 
 def starts_after(layout: Layout, clique: str, *, index: int, group_index: int | None = None) -> tuple[Parent, ...]:
-    """What the PodClique of a clique starts after: in replica `index` of the set, and of its group if it is in one."""
+    """The parents of a PodClique, in replica `index` of the set and `group_index` of its scaling group."""
     return tuple(_parents(layout, clique, index, group_index))
 
 
@@ -68,7 +66,7 @@ def _parents(layout: Layout, clique: str, index: int, group_index: int | None) -
 
 
 def cycle(layout: Layout) -> tuple[str, ...]:
-    """Cliques that start after each other in a circle, if there are such: the first circle, in its order."""
+    """The first cycle of cliques that start after each other, in its order; empty where there is none."""
     done: set[str] = set()
 
     def walk(name: str, path: tuple[str, ...]) -> tuple[str, ...]:

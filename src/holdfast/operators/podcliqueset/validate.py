@@ -1,7 +1,7 @@
-"""What a PodCliqueSet cannot be asked for, where an API server's rules do not say it already.
+"""Problems of a PodCliqueSet that the API server does not find.
 
-Everything that a definition can refuse (names, sizes, what must not change) is refused
-there.  What is left needs a walk over several parts, or a name that a rule cannot check.
+The CRD refuses what its schema and rules can check: names, sizes, immutable fields.  The
+rest needs several parts at once, or the syntax of a name.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _AT = "spec.template"
 
 
 def problems(layout: Layout) -> tuple[Problem, ...]:
-    """Everything that cannot be had."""
+    """All problems of a spec."""
     return (*_cycles(layout), *(problem for clique in layout.cliques for problem in _clique_problems(clique)))
 
 
 def has_topology(layout: Layout) -> bool:
-    """Whether somebody asks for places in a topology."""
+    """Whether the template has topology constraints."""
     constraints = [layout.template.topology_constraint]
     constraints += [clique.topology_constraint for clique in layout.cliques]
     constraints += [group.topology_constraint for group in layout.groups]
@@ -32,10 +32,10 @@ def has_topology(layout: Layout) -> bool:
 
 
 def _cycles(layout: Layout) -> Iterator[Problem]:
-    circle = cycle(layout)
-    if circle:
-        path = " after ".join((*circle, circle[0]))
-        yield Problem(f"{_AT}.cliques", f"cliques start after each other in a circle: {path}", "remove one startsAfter")
+    found = cycle(layout)
+    if found:
+        path = " after ".join((*found, found[0]))
+        yield Problem(f"{_AT}.cliques", f"cliques start after each other in a cycle: {path}", "remove one startsAfter")
 
 
 def _clique_problems(clique: CliqueTemplate) -> Iterator[Problem]:

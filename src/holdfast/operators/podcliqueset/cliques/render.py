@@ -1,7 +1,4 @@
-"""The pods of a PodClique: their names, labels, environment and gates.
-
-Pure.  This module must not know how many pods there are, nor why one is made.
-"""
+"""The pods of a PodClique, rendered: their names, labels, environment and gates.  Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ from holdfast.operators.podcliqueset.startup import Parent
 from holdfast.operators.podcliqueset.templates import Layout, replicas
 
 GATE: Final = "grove.io/podgang-pending-creation"
-"""The scheduling gate that a pod has until its PodGang names it."""
+"""The scheduling gate that a pod has until its PodGang lists it."""
 
 STARTS_AFTER: Final = "holdfast.dev/starts-after"
-"""The annotation ``<podclique>:<ready>,...`` by which nodes of an embedded cluster hold a pod back."""
+"""The annotation ``<podclique>:<ready>,...`` that makes simulated nodes hold a pod back."""
 
 WAITER: Final = "grove-initc"
 """The init container that holds a pod back on any other cluster."""
@@ -31,7 +28,7 @@ _SERVICE_ACCOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 def pod(
     clique: Mapping[str, Any], layout: Layout, *, index: int, after: Iterable[Parent] = (), image: str
 ) -> dict[str, Any]:
-    """Pod `index` of a PodClique; `image` is what the waiting of an ordered start runs from."""
+    """Pod `index` of a PodClique; `image` is the image of the init container that waits for its parents."""
     metadata = clique["metadata"]
     name, namespace, marks = metadata["name"], metadata["namespace"], metadata.get("labels") or {}
     parents = tuple(after)
@@ -69,7 +66,7 @@ def pod(
 
 
 def environment(layout: Layout, marks: Mapping[str, str], *, name: str, namespace: str) -> Iterable[dict[str, Any]]:
-    """The variables by which a pod knows its place; others may refer to them."""
+    """The variables that describe where a pod belongs; variables of the container may refer to them."""
     service = names.replica(layout.name, int(marks[labels.SET_INDEX]))
     yield {"name": "GROVE_PCS_NAME", "value": layout.name}
     yield {"name": "GROVE_PCS_INDEX", "value": marks[labels.SET_INDEX]}
@@ -89,13 +86,13 @@ def _from_label(name: str, label: str) -> dict[str, Any]:
 
 
 def _with_environment(container: Mapping[str, Any], variables: list[dict[str, Any]]) -> dict[str, Any]:
-    """A container with the variables before its own; its own of the same names are dropped."""
+    """A container with these variables before its own; its own variables of the same names are dropped."""
     ours = {variable["name"] for variable in variables}
     own = [variable for variable in container.get("env") or () if variable.get("name") not in ours]
     return {**container, "env": [*variables, *own]}
 
 
-# --- an ordered start, where the node does not know of it
+# --- the init container of an ordered start
 
 
 def _waiter(parents: Iterable[Parent], *, image: str) -> dict[str, Any]:

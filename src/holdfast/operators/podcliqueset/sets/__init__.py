@@ -1,1 +1,1 @@
-"""PodCliqueSets: replicas, each a gang, and the update that goes through them one at a time."""
+"""PodCliqueSets: replicas, each a gang, which are updated one at a time."""
