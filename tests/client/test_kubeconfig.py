@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.certificates import client_certificate
 from tests.client.api_servers import Listening, configmap, listening
 
-from holdfast.apiserver.auth.certificates import new_client
 from holdfast.client import kubeconfig, settings
 from holdfast.client.kubeconfig import Connection, connect, credentials_of, endpoint_of, in_cluster
 from holdfast.client.plugins import VERSIONS
@@ -268,7 +268,7 @@ def test_a_client_certificate_proves_who_asks(tmp_path: Path) -> None:
         async with listening() as api:
             authority, now = api.server.identity.authority, datetime.now(UTC)
             for name, groups in (("root", ["system:masters"]), ("jane", [])):
-                pair = new_client(authority, name, groups=groups, now=now)
+                pair = client_certificate(authority, name, groups=groups, now=now)
                 (tmp_path / f"{name}.crt").write_bytes(pair.certificate_pem)
                 key = base64.b64encode(pair.key_pem).decode()
                 user = {"client-certificate": f"{name}.crt", "client-key-data": key}

@@ -12,7 +12,6 @@ from time import perf_counter
 
 import pytest
 from cryptography import x509
-from cryptography.x509.oid import NameOID
 
 from holdfast.apiserver.auth import certificates
 from holdfast.apiserver.auth.certificates import CertificateError, Pair
@@ -45,13 +44,6 @@ def test_the_serving_certificate_is_for_every_name_of_the_server() -> None:
 @pytest.mark.parametrize("bind", ["0.0.0.0", "::"])
 def test_an_address_that_stands_for_all_is_no_name(bind: str) -> None:
     assert bind not in certificates.hosts_for(bind)
-
-
-def test_a_client_certificate_carries_user_and_groups() -> None:
-    authority = certificates.new_authority(NOW)
-    subject = certificates.new_client(authority, "jane", groups=["dev", "ops"], now=NOW).certificate.subject
-    assert [each.value for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)] == ["jane"]
-    assert [each.value for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)] == ["dev", "ops"]
 
 
 def test_an_identity_is_made_once_and_kept(tmp_path: Path) -> None:

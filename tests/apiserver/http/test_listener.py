@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.certificates import client_certificate
 
 from holdfast.apiserver.auth import certificates
 from holdfast.apiserver.auth.identity import Identity, write_private
@@ -190,7 +191,7 @@ def test_impersonation_headers_keep_each_value_apart() -> None:
 
 
 def test_a_client_certificate_names_the_user(tmp_path: Any) -> None:
-    pair = certificates.new_client(IDENTITY.authority, "jane", groups=["dev", "ops"], now=NOW)
+    pair = client_certificate(IDENTITY.authority, "jane", groups=["dev", "ops"], now=NOW)
     path = tmp_path / "client.pem"
     write_private(path, pair.certificate_pem + pair.key_pem)
 
@@ -206,7 +207,7 @@ def test_a_client_certificate_names_the_user(tmp_path: Any) -> None:
 @pytest.mark.parametrize("signer", ["another authority", "a serving certificate"])
 def test_a_certificate_that_is_not_for_clients_of_ours_gets_no_connection(tmp_path: Any, signer: str) -> None:
     if signer == "another authority":
-        pair = certificates.new_client(certificates.new_authority(NOW), "jane", now=NOW)
+        pair = client_certificate(certificates.new_authority(NOW), "jane", now=NOW)
     else:
         pair = IDENTITY.serving
     path = tmp_path / "client.pem"
@@ -222,7 +223,7 @@ def test_a_certificate_that_is_not_for_clients_of_ours_gets_no_connection(tmp_pa
 
 
 def test_a_certificate_that_ends_while_its_connection_lasts_is_refused(tmp_path: Any) -> None:
-    pair = certificates.new_client(IDENTITY.authority, "jane", now=NOW)
+    pair = client_certificate(IDENTITY.authority, "jane", now=NOW)
     path = tmp_path / "client.pem"
     write_private(path, pair.certificate_pem + pair.key_pem)
 

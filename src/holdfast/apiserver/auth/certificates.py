@@ -1,4 +1,4 @@
-"""Certificates: the server's own certificate authority, and what it signs for the server and for users.
+"""Certificates: the server's own certificate authority, and the serving certificate that it signs.
 
 Pure apart from the random numbers of keys: this module reads no file and no clock.  All keys are on the elliptic
 curve P-256, which takes well under a millisecond to generate.
@@ -107,13 +107,19 @@ def new_authority(now: datetime) -> Pair:
 
 def new_serving(authority: Pair, hosts: Iterable[str], *, now: datetime) -> Pair:
     """A serving certificate for `hosts`: names and addresses."""
+    key = new_key()
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     alternatives = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
-    return _leaf(authority, _name("kube-apiserver"), now=now, purpose=ExtendedKeyUsageOID.SERVER_AUTH, san=alternatives)
-
-
-def new_client(authority: Pair, user: str, *, groups: Iterable[str] = (), now: datetime) -> Pair:
-    """A client certificate: the common name is the user, organizations are groups."""
-    return _leaf(authority, _name(user, groups), now=now, purpose=ExtendedKeyUsageOID.CLIENT_AUTH)
+    certificate = (
+        _builder(_name("kube-apiserver"), authority.certificate.subject, key=key, now=now, lifetime=LEAF_LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(digital_signature=True), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(identifier, critical=False)
+        .add_extension(alternatives, critical=False)
+        .sign(authority.key, hashes.SHA256())
+    )
+    return Pair(certificate, key)
 
 
 def hosts_for(bind: str) -> tuple[str, ...]:
@@ -137,29 +143,6 @@ def serves(pair: Pair, authority: Pair, *, hosts: Iterable[str], now: datetime) 
 def expired(authority: Pair, now: datetime) -> bool:
     """Whether an authority expires before a new leaf certificate would."""
     return authority.certificate.not_valid_after_utc < now + LEAF_LIFETIME
-
-
-def _leaf(
-    authority: Pair,
-    subject: x509.Name,
-    *,
-    now: datetime,
-    purpose: x509.ObjectIdentifier,
-    san: x509.SubjectAlternativeName | None = None,
-) -> Pair:
-    key = new_key()
-    issuer = authority.certificate.subject
-    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
-    builder = (
-        _builder(subject, issuer, key=key, now=now, lifetime=LEAF_LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(digital_signature=True), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-        .add_extension(identifier, critical=False)
-    )
-    if san is not None:
-        builder = builder.add_extension(san, critical=False)
-    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
 
 
 def _builder(
@@ -195,13 +178,8 @@ def _usage(**on: bool) -> x509.KeyUsage:
     return x509.KeyUsage(**off | on)
 
 
-def _name(common: str, organizations: Iterable[str] = ()) -> x509.Name:
-    return x509.Name(
-        [
-            *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations),
-            x509.NameAttribute(NameOID.COMMON_NAME, common),
-        ]
-    )
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
 def _general_name(host: str) -> x509.GeneralName:

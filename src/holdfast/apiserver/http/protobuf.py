@@ -6,7 +6,7 @@ envelope that Kubernetes puts around every message, and how the scalars of
 this module knows no particular type.
 
 A zero is left out where JSON would leave it out; an unknown field is skipped;
-bytes that are no message raise `Malformed`, whatever they are.
+bytes that are not a message always raise `Malformed`.
 """
 
 from __future__ import annotations

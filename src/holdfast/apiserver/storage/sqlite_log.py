@@ -35,7 +35,7 @@ from holdfast.apiserver.storage.entries import Entry, Event, Key
 FILE: Final = "objects.db"
 
 _APPLICATION: Final = 0x486F6C64
-"""Marks the file as ours: 'Hold'."""
+"""The application_id of the file: 'Hold'."""
 
 MIGRATIONS: Final = (
     """
