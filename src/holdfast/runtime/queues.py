@@ -148,10 +148,6 @@ class Queue(Generic[K]):
         entry.holds -= 1
         self._rejoin(key, entry)
 
-    def failures(self, key: K) -> int:
-        entry = self._entries.get(key)
-        return 0 if entry is None else entry.failures
-
     def next_due(self) -> float:
         """When the next key can be taken, if nothing else happens: a past time means now."""
         for heap in (*self._due.values(), self._heap):

@@ -192,9 +192,6 @@ class Cluster:
             self._order = tuple(self._hosts[name] for name in sorted(self._hosts))
         return self._order
 
-    def host(self, name: str) -> Host | None:
-        return self._hosts.get(name)
-
     def put_node(self, node: Node) -> None:
         host = self._hosts.get(node.name)
         if host is not None and host.node == node:
