@@ -21,7 +21,7 @@ from typing import Any, Final
 import click
 
 from holdfast.apiserver.auth.identity import Identity, IdentityError, load_serving, write_private
-from holdfast.apiserver.http import listener as serve
+from holdfast.apiserver.http.listener import Listener, listen
 from holdfast.apiserver.server import Server
 from holdfast.apiserver.storage.store import CannotOpen, InUse
 from holdfast.apiserver.verbs.subresources import LogSource
@@ -117,9 +117,9 @@ async def _opened(settings: Settings, log_source: LogSource | None) -> AsyncIter
         await server.close()
 
 
-async def _listening(server: Server, settings: Settings, tls: ssl.SSLContext) -> serve.Listener:
+async def _listening(server: Server, settings: Settings, tls: ssl.SSLContext) -> Listener:
     try:
-        return await serve.listen(server.handle, settings.bind, port=settings.port, tls=tls)
+        return await listen(server.handle, settings.bind, port=settings.port, tls=tls)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             message = f"{settings.port} is in use on {settings.bind}; choose another, or leave it out for any free one"
@@ -148,7 +148,7 @@ async def _renew(tls: ssl.SSLContext, identity: Identity, bind: str) -> None:
         load_serving(tls, identity.serving)
 
 
-def _url(listener: serve.Listener) -> str:
+def _url(listener: Listener) -> str:
     """How the server is reached from this machine."""
     host, port = listener.address
     host = _EVERYWHERE.get(host, host)
