@@ -9,6 +9,7 @@ import pytest
 import yaml
 from tests.places import ROOT
 
+from holdfast.kernel.floors import FloorReason
 from holdfast.kinds import checks
 from holdfast.kinds.model import FloorStatus
 from holdfast.kinds.rustfs import KINDS
@@ -63,6 +64,10 @@ def test_the_diagram_is_the_one_that_is_tested() -> None:
 def test_every_field_of_the_rollout_section_and_of_a_floor_is_described() -> None:
     assert first_column("Field of `spec.rollout`") == [each.encode_name for each in msgspec.structs.fields(Rollout)]
     assert first_column("Field") == [each.encode_name for each in msgspec.structs.fields(FloorStatus)]
+
+
+def test_every_reason_of_a_floor_is_described() -> None:
+    assert first_column("Reason of `FloorHeld`") == [reason.value for reason in FloorReason]
 
 
 def test_annotations_are_spelled_as_they_are_read() -> None:

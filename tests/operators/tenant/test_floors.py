@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from tests.operators.tenant.stories import (
     IMAGE,
@@ -25,12 +27,16 @@ from tests.operators.tenant.stories import (
 )
 
 from holdfast.cli.operator.permissions import Permission, needed
+from holdfast.client.objects import Object
 from holdfast.client.protocols import Bookmark, Deleted, Scope
 from holdfast.client.resources import BUDGETS, EVENTS, NODES, PODS
+from holdfast.kinds.rustfs import Tenant
 from holdfast.meta.errors import TooManyRequests
 from holdfast.meta.objects import Key
 from holdfast.operators.tenant.controller import CONTROLLERS
-from holdfast.operators.tenant.observe import TENANTS
+from holdfast.operators.tenant.decide import decide
+from holdfast.operators.tenant.observe import TENANTS, World
+from holdfast.operators.tenant.render import DEFAULTS
 from holdfast.testing.clusters import Cluster
 
 HANGS = {"metadata": {"annotations": {"sim.holdfast.dev/never-ready": "true"}}}
@@ -69,6 +75,18 @@ def test_a_floor_that_is_broken_is_reported_whatever_broke_it() -> None:
         await cluster.until(lambda: holds(cluster, "True"))
 
     told(story)
+
+
+def test_a_floor_is_remembered_while_the_limits_are_invalid() -> None:
+    floor = {"required": 3, "available": 4, "most": 4, "lowest": 2}
+    made = tenant("store", pool(progressDeadline="99999999h"))
+    made["status"] = {"pools": [{"ssName": "store-pool-0", "state": "PoolRolloutComplete", "floor": floor}]}
+    world = World(object=Object.of(TENANTS, made), tenant=msgspec.convert(made, Tenant))
+    decision = decide(world, datetime(2030, 1, 1, tzinfo=UTC), settings=DEFAULTS)
+    assert decision.status is not None
+    assert answer(decision.status, "SpecValid") == ("False", "InvalidRolloutSpec")
+    assert decision.status["pools"][0]["floor"] == floor
+    assert condition(decision.status, "FloorHeld") is None
 
 
 def test_a_pool_that_is_being_created_breaks_no_floor() -> None:

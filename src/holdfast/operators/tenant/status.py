@@ -129,6 +129,7 @@ def floor_before(world: World, pool: str) -> Floor | None:
 def _entry(facts: Facts, pool: str, now: datetime) -> dict[str, Any]:
     """The status of one pool; its lastUpdateTime changes only together with something else."""
     world, rolling, lifecycle = facts.world, facts.rollings.get(pool), facts.lifecycle(pool)
+    before = world.before.get(pool)
     entry: dict[str, Any] = {"ssName": names.stateful_set(world.name, pool), "state": facts.state(pool).value}
     if not lifecycle.active or lifecycle.status is not None:
         entry["lifecycleState"] = lifecycle.state.value
@@ -146,9 +147,11 @@ def _entry(facts: Facts, pool: str, now: datetime) -> dict[str, Any]:
         }
     if pool in facts.floors:
         entry["floor"] = msgspec.to_builtins(facts.floors[pool][0])
+    elif facts.findings and before is not None and before.floor is not None:
+        entry["floor"] = msgspec.to_builtins(before.floor)
     if rolling is not None and rolling.progressed_at is not None:
         entry["lastProgressTime"] = times.format(rolling.progressed_at)
-    return entry | {"lastUpdateTime": _updated_at(entry, world.before.get(pool), now)}
+    return entry | {"lastUpdateTime": _updated_at(entry, before, now)}
 
 
 def _updated_at(entry: Mapping[str, Any], before: PoolStatus | None, now: datetime) -> str:
