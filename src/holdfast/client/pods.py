@@ -27,6 +27,12 @@ class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
     last_transition_time: str | None = None
 
 
+class ReadinessGate(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A condition that must be true before the pod is ready."""
+
+    condition_type: str = ""
+
+
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     name: str = ""
     ready: bool = False

@@ -17,6 +17,7 @@ from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.controllers import View
+from holdfast.runtime.status import wire
 
 UNLIMITED: Final = 2**31 - 1
 """What Kubernetes takes for "no limit" where a field cannot be left out."""
@@ -54,12 +55,6 @@ class Condition(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     last_transition_time: str | None = None
     reason: str = ""
     message: str = ""
-
-
-def _wire(status: msgspec.Struct) -> dict[str, Any]:
-    """As Kubernetes writes it, with lists and not tuples, so that it compares equal to what was read."""
-    wired: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(status))
-    return wired
 
 
 class _Named(msgspec.Struct, frozen=True, rename="camel"):
@@ -105,7 +100,7 @@ class ReplicaSetStatus(msgspec.Struct, frozen=True, rename="camel", omit_default
 
     def wire(self) -> dict[str, Any]:
         """As Kubernetes writes it: what is zero is left out, but for the replicas."""
-        return {"replicas": self.replicas, **_wire(self)}
+        return {"replicas": self.replicas, **wire(self)}
 
 
 class ReplicaSet(_Named, frozen=True, rename="camel"):
@@ -183,7 +178,7 @@ class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel", omit_default
 
     def wire(self) -> dict[str, Any]:
         """As Kubernetes writes it: what is zero is left out."""
-        return _wire(self)
+        return wire(self)
 
 
 class Deployment(_Named, frozen=True, rename="camel"):

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holdfast.client.objects import Meta, Object
-from holdfast.client.pods import Condition
+from holdfast.client.pods import Condition, ReadinessGate
 
 RUNTIME_CLASS: Final = "process"
 """The ``runtimeClassName`` of pods whose commands are run on this machine."""
@@ -240,10 +240,6 @@ class Volume(_Part, frozen=True):
 # --- the pod
 
 
-class Gate(_Part, frozen=True):
-    condition_type: str = ""
-
-
 class Spec(_Part, frozen=True):
     node_name: str = ""
     service_account_name: str = ""
@@ -256,7 +252,7 @@ class Spec(_Part, frozen=True):
     init_containers: tuple[Container, ...] = ()
     containers: tuple[Container, ...] = ()
     volumes: tuple[Volume, ...] = ()
-    readiness_gates: tuple[Gate, ...] = ()
+    readiness_gates: tuple[ReadinessGate, ...] = ()
 
 
 # --- what was reported before

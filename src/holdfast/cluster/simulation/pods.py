@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holdfast.client.objects import Meta
-from holdfast.client.pods import Condition
+from holdfast.client.pods import Condition, ReadinessGate
 from holdfast.meta import times
 
 _SCHEME: Final = "sim://"
@@ -29,10 +29,6 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 # --- what is asked for
-
-
-class Gate(_Part, frozen=True):
-    condition_type: str = ""
 
 
 class ContainerSpec(_Part, frozen=True):
@@ -61,7 +57,7 @@ class PodSpec(_Part, frozen=True):
     host_network: bool = False
     containers: tuple[ContainerSpec, ...] = ()
     init_containers: tuple[ContainerSpec, ...] = ()
-    readiness_gates: tuple[Gate, ...] = ()
+    readiness_gates: tuple[ReadinessGate, ...] = ()
 
 
 # --- what was reported

@@ -15,6 +15,7 @@ from holdfast.client.objects import Meta, Object
 from holdfast.client.pods import ContainerStatus, Pod, PodStatus
 from holdfast.meta import times
 from holdfast.meta.selectors import LabelSelector
+from holdfast.runtime.status import wire
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 """The finalizer that keeps a pod until the job's status has counted it."""
@@ -211,8 +212,7 @@ class JobStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         return next((each for each in self.conditions if each.type == type and each.status == "True"), None)
 
     def wire(self) -> dict[str, Any]:
-        wired: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return wired
+        return wire(self)
 
 
 class Job(msgspec.Struct, frozen=True, rename="camel"):
