@@ -195,7 +195,13 @@ def _drain_floor(taken: Step) -> int:
 
 
 def _waits_for_a_person(taken: Step) -> bool:
+    """Whether it is paused, needs an approval or a deletion, or is blocked for a reason that is not the engine's.
+
+    A rollout that missed its deadline is not among them: it starts no replica in place of one that a drain evicts.
+    """
     said = taken.verdict.refusal or taken.verdict.decision
+    if isinstance(said, Blocked):
+        return not isinstance(said.because.code, Code)
     return isinstance(said, Hold) and said.until is None
 
 
