@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from holdfast.kernel import rollout as engine
 from holdfast.kernel.decisions import Blocked, Hold, Kind, Stop
 from holdfast.kernel.fleet import Replica, Side
 from holdfast.kernel.limits import Limits, resolve
 from holdfast.kernel.outcomes import Again, Done
 from holdfast.kernel.reasons import Because, Code
-from holdfast.kernel.rollout import OnFailure, Progress, Rollout
+from holdfast.kernel.rollout import OnFailure, Progress, Rollout, Shape, Verdict
 from holdfast.kernel.stepping import AT_A_TIME, Situation, Step, indexed, progressed, step, step_together
 from holdfast.testing.explore import NOW
 
@@ -113,8 +114,19 @@ def test_while_an_operator_refuses_losses_are_replaced_and_the_refusal_is_the_re
     assert lost.blocked == refusal
 
 
-def test_a_decision_that_is_no_longer_safe_is_left_undone() -> None:
-    """The guard counts by itself: here it sees one replica fewer than the engine was shown."""
+def test_a_decision_is_cut_to_what_the_floor_allows_before_replicas_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = Stop(Side.OLD, Kind.READY, 3, Because(Code.STOPPING_OLD, "all of them"))
+    verdict = Verdict(everything, Progress("v2"), Shape(new=3, old=0, floor=2, ceiling=3))
+    monkeypatch.setattr(engine, "decide", lambda *_, **__: verdict)
+    made = step(situation(*fleet_of("v1", "v1", "v1")))
+    assert made.verdict.decision == everything
+    assert made.stops == ("2",)
+    below = step(situation(*fleet_of("v1", "v1")))
+    assert below.blocked is not None
+    assert below.stops == ()
+
+
+def test_the_replicas_that_a_decision_stops_are_chosen_by_their_state() -> None:
     seen = situation(*fleet_of("v1", "v1", "v1"))
     assert seen.chosen(Stop(Side.OLD, Kind.READY, 1, Because(Code.STOPPING_OLD, "as decided"))) == ("2",)
     assert seen.chosen(Stop(Side.OLD, Kind.UNREADY, 1, Because(Code.REMOVING_UNREADY, "as decided"))) == ()
