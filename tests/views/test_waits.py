@@ -38,13 +38,13 @@ READINESS["spec"]["readinessGates"] = [{"conditionType": "Registered"}]
         # Pods.
         (pod(phase="Running", containerStatuses=[container(ready=True, running={})]), []),
         (pod(phase="Succeeded"), []),
-        (pod(node=""), ["a node: no scheduler has looked at it yet"]),
+        (pod(node=""), ["a node: no scheduler has tried to place it yet"]),
         (
             pod(node="", conditions=[told("PodScheduled", "False", "Unschedulable", "0/3 nodes are free")]),
             ["a node (Unschedulable: 0/3 nodes are free)"],
         ),
         (GATED, ["its scheduling gates: a, b"]),
-        (pod(), ["its node, which has not told anything of its containers yet"]),
+        (pod(), ["its node, which has not reported the state of its containers yet"]),
         (
             pod(containerStatuses=[container(waiting=BACK_OFF), container("side", ready=True, running={})]),
             ["container main to be ready (CrashLoopBackOff: back-off 5m)"],
@@ -67,11 +67,11 @@ READINESS["spec"]["readinessGates"] = [{"conditionType": "Registered"}]
         (READINESS, ["the readiness gate Registered"]),
         (
             pod(phase="Failed", reason="Evicted", message="out of memory"),
-            ["nothing any more: it has failed (Evicted: out of memory)"],
+            ["nothing: it has failed (Evicted: out of memory)"],
         ),
         (
             pod(phase="Failed", containerStatuses=[container(terminated={"exitCode": 3})]),
-            ["nothing any more: it has failed (main ended with exit code 3)"],
+            ["nothing: it has failed (main ended with exit code 3)"],
         ),
         # What keeps pods.
         (kept("Deployment", replicas=3, updatedReplicas=3, availableReplicas=3), []),
@@ -89,7 +89,7 @@ READINESS["spec"]["readinessGates"] = [{"conditionType": "Registered"}]
         ),
         (
             kept("Deployment", spec={"replicas": 0, "paused": True}),
-            ["somebody to resume it: spec.paused is true"],
+            ["a user to resume it: spec.paused is true"],
         ),
         (kept("ReplicaSet", readyReplicas=1), ["2 of 3 replicas to be ready"]),
         (kept("StatefulSet", readyReplicas=3, currentRevision="a", updateRevision="a"), []),
@@ -113,18 +113,18 @@ READINESS["spec"]["readinessGates"] = [{"conditionType": "Registered"}]
         (kept("Job", "batch/v1", conditions=[told("Complete", "True")]), []),
         (
             kept("Job", "batch/v1", conditions=[told("Failed", "True", "BackoffLimitExceeded", "too often")]),
-            ["nothing any more: it has failed (BackoffLimitExceeded: too often)"],
+            ["nothing: it has failed (BackoffLimitExceeded: too often)"],
         ),
-        (kept("Job", "batch/v1", spec={"suspend": True}), ["somebody to resume it: spec.suspend is true"]),
+        (kept("Job", "batch/v1", spec={"suspend": True}), ["a user to resume it: spec.suspend is true"]),
         # Nodes and the rest.
         (kept("Node", "v1", conditions=[told("Ready", "True")]), []),
         (
             kept("Node", "v1", conditions=[told("Ready", "Unknown", "NodeStatusUnknown", "it stopped reporting")]),
-            ["its kubelet to say that it is ready (NodeStatusUnknown: it stopped reporting)"],
+            ["its kubelet to report that it is ready (NodeStatusUnknown: it stopped reporting)"],
         ),
         (
             kept("Node", "v1", spec={"unschedulable": True}, conditions=[told("Ready", "True")]),
-            ["somebody to uncordon it: no pods are placed on it meanwhile"],
+            ["a user to uncordon it: no pods are scheduled to it"],
         ),
         (
             kept("Node", "v1", conditions=[told("Ready", "True"), told("DiskPressure", "True", "Full")]),
@@ -149,7 +149,7 @@ def test_what_it_waits_for(obj: dict[str, Any], sentences: list[str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "metadata", "sentence"),
     [
-        ("ConfigMap", {"finalizers": ["a/b", "c"]}, "its deletion: a/b, c must let it go first"),
+        ("ConfigMap", {"finalizers": ["a/b", "c"]}, "its deletion: a/b, c must be removed first"),
         ("ConfigMap", {}, "its deletion"),
         ("Pod", {"deletionGracePeriodSeconds": 30}, "its deletion: its containers have 30 seconds to end"),
     ],
@@ -161,4 +161,4 @@ def test_what_is_on_its_way_out_says_what_holds_it(kind: str, metadata: dict[str
 
 def test_a_controller_that_lags_behind_is_waited_for() -> None:
     obj = kept("Workload", "cloudless.io/v1", observedGeneration=2) | {"metadata": {"generation": 3}}
-    assert waits(obj) == ("its controller, which has not seen generation 3 yet, but 2",)
+    assert waits(obj) == ("its controller, which has observed generation 2, not 3 yet",)

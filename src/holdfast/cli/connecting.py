@@ -38,7 +38,7 @@ _JOINED: Final = re.compile(r"-[A-Za-z]=.*", re.DOTALL)
 
 
 class NoServer(InputError):
-    """What was asked for is fine, but there is nobody to ask."""
+    """The server cannot be reached."""
 
     exit_code = ExitCode.BLOCKED
 
@@ -72,7 +72,7 @@ class Session:
     namespace: str
     """Where things are that do not say it themselves."""
     strict: bool = False
-    """Whether somebody asked for this namespace, so that things elsewhere are a contradiction."""
+    """Whether the user named this namespace, so that a manifest with another one is an error."""
 
     async def discovery(self) -> Discovery:
         return await discover(self.client)
@@ -181,7 +181,7 @@ def _away(error: Unreachable) -> NoServer:
 
 
 def words(error: StatusError, *, doing: str = "") -> str:
-    """A refusal as kubectl tells it; `doing` says of what: ``error when applying "web.yaml"``."""
+    """An error in the words of kubectl; `doing` names the action: ``error when applying "web.yaml"``."""
     if isinstance(error, Unauthorized):
         return f"error: You must be logged in to the server ({error.message})"
     if isinstance(error, Invalid):

@@ -1,7 +1,7 @@
-"""What a person is told when something cannot be done.
+"""Errors for users.
 
-One message: where it is, what happened, what to write instead; and an exit code
-that scripts can rely on.  Commands raise `InputError`; nothing here may know a
+One message: where, what is wrong, what to write instead; and an exit code that scripts
+can rely on.  Commands raise `InputError`; nothing here may know a
 command, a kind or a file format.
 """
 
@@ -19,17 +19,17 @@ class ExitCode(IntEnum):
 
     OK = 0
     BLOCKED = 1
-    """The question was understood and the answer is no."""
+    """The command worked, and the answer is no: a rollout is blocked, a request refused."""
     BAD_INPUT = 2
-    """Something that was written has to be changed first."""
+    """A manifest or an option is invalid."""
     STANDS_STILL = 3
-    """A rollout does not go on before somebody acts."""
+    """A rollout waits for a user."""
     INTERNAL = 70
-    """A defect of ours."""
+    """A defect of Holdfast."""
     INTERRUPTED = 130
     """Ctrl-C."""
     BROKEN_PIPE = 141
-    """Whoever read the output went away."""
+    """The reader of the output closed the pipe."""
 
 
 MOST_SHOWN: Final = 10
@@ -102,7 +102,7 @@ class InputError(click.ClickException):
 
 
 def printable(text: str) -> str:
-    """``text`` without what a terminal would obey; it may come from anybody's file."""
+    """``text`` without control characters: it may come from a file that the user does not trust."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 

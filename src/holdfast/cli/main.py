@@ -33,30 +33,32 @@ COMMANDS: Final = {
     "up": Entry(
         "holdfast.cli.local.up:command", "Start a cluster in one process: the API, controllers, nodes and operators."
     ),
-    "down": Entry("holdfast.cli.local.down:command", "End the cluster that `up` started."),
+    "down": Entry("holdfast.cli.local.down:command", "Stop the cluster that `up` started."),
     "demo": Entry(
         "holdfast.cli.local.demo:command", "Show rollouts that keep their floors, on a cluster of their own."
     ),
-    "plan": Entry("holdfast.cli.plan.command:command", "Show what a rollout will do, step by step, before it is done."),
+    "plan": Entry("holdfast.cli.plan.command:command", "Show what a rollout will do, step by step, before it starts."),
     "simulate": Entry(
         "holdfast.cli.plan.simulate:command",
-        "Run a rollout in virtual time, with crashes and slow starts, and watch it.",
+        "Simulate a rollout in virtual time, with crashes and slow starts.",
     ),
     "crds": Entry("holdfast.cli.manifests.crds:command", "Print the CustomResourceDefinitions of all kinds."),
     "apiserver": Entry("holdfast.cli.local.apiserver:command", "Run a Kubernetes API server in one process."),
     "operator": Entry("holdfast.cli.operator.commands:command", "Run the operators on any Kubernetes."),
     "get": Entry("holdfast.cli.objects.get:command", "Show objects: as a table, or as JSON, YAML, names or fields."),
-    "describe": Entry("holdfast.cli.objects.describe:command", "Tell all about objects: what they wait for, and why."),
-    "wait": Entry("holdfast.cli.objects.wait:command", "Wait until something holds of objects."),
-    "apply": Entry("holdfast.cli.objects.apply:command", "Make objects as manifests say."),
+    "describe": Entry("holdfast.cli.objects.describe:command", "Show objects in detail: what they wait for, and why."),
+    "wait": Entry("holdfast.cli.objects.wait:command", "Wait until objects meet a condition."),
+    "apply": Entry("holdfast.cli.objects.apply:command", "Create or change objects as manifests declare."),
     "rollout": Entry(
-        "holdfast.cli.rollout.commands:command", "Watch, pause, promote, abort, undo or restart what is rolled out."
+        "holdfast.cli.rollout.commands:command", "Watch, pause, promote, abort, undo or restart rollouts."
     ),
-    "delete": Entry("holdfast.cli.objects.delete:command", "Delete objects, and wait until they are gone."),
+    "delete": Entry("holdfast.cli.objects.delete:command", "Delete objects, and wait until they are deleted."),
     "kubectl": Entry(
-        "holdfast.cli.objects.kubectl:command", "Run kubectl with the kubeconfig of the server that is found here."
+        "holdfast.cli.objects.kubectl:command", "Run kubectl with the kubeconfig that the other commands use."
     ),
-    "chaos": Entry("holdfast.cli.local.chaos:command", "Make pods crash, hang or be slow, and nodes fail or vanish."),
+    "chaos": Entry(
+        "holdfast.cli.local.chaos:command", "Inject faults: pods crash, hang or are slow, nodes fail or vanish."
+    ),
 }
 """Every command, in the order in which they are listed."""
 

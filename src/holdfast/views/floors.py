@@ -1,9 +1,8 @@
-"""Who keeps a floor, and whether it was kept: ready pods counted at every change.
+"""Whether floors were kept: the ready pods, counted at every change of a pod.
 
-A `Ledger` is fed every pod as it changes and knows, for each group of pods that
-serves together (a Workload, a clique, a pool), how many are ready now and how few
-there ever were since it was told to look.  Pure but for what it remembers; it must
-not know where pods come from.
+A `Ledger` is given every pod as it changes.  For each group of pods that serve together
+it counts how many are ready now, and the fewest since `look`.  It must not know where
+pods come from.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ BAR: Final = 20
 
 @dataclass(slots=True)
 class Group:
-    """Pods that serve together."""
+    """Pods that serve together, with their floor."""
 
     floor: int = 0
     ready: set[str] = field(default_factory=set)
@@ -33,25 +32,25 @@ class Group:
 
 @dataclass(slots=True)
 class Ledger:
-    """Groups of pods by name, and what became of them."""
+    """Groups of pods by name."""
 
     groups: dict[str, Group] = field(default_factory=dict)
     looking: bool = False
     changes: int = 0
 
     def expect(self, floors: Mapping[str, int]) -> None:
-        """Which groups there are, and how many of each must stay ready."""
+        """Set the groups, and how many pods of each must stay ready."""
         for name, floor in floors.items():
             self.groups.setdefault(name, Group()).floor = floor
 
     def look(self) -> None:
-        """From now on, remember the fewest."""
+        """From now on, keep the fewest ready pods of each group."""
         self.looking = True
         for group in self.groups.values():
             group.lowest = len(group.ready)
 
     def see(self, group: str | None, uid: str, *, ready: bool) -> None:
-        """A pod is as it is now; one that is gone is not ready."""
+        """Count a pod as it is now; one that is deleted is not ready."""
         if group is None or group not in self.groups:
             return
         known = self.groups[group]
@@ -68,7 +67,7 @@ class Ledger:
 
 
 def is_ready(pod: Wire) -> bool:
-    """Whether a pod serves: ready, and not on its way out."""
+    """Whether a pod serves: ready, and not terminating."""
     if pod["metadata"].get("deletionTimestamp"):
         return False
     conditions = (pod.get("status") or {}).get("conditions") or ()

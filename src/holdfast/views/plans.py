@@ -74,7 +74,7 @@ class PlanView:
 
     floor      available replicas below which nothing is stopped; 0 where the strategy keeps none
     max_live   replicas above which nothing is started
-    outcome    how it ends: done, waiting for somebody, or blocked
+    outcome    how it ends: done, waiting for a user, or blocked
     """
 
     name: str
@@ -266,9 +266,9 @@ def _fixes(spec: WorkloadSpec, current: int) -> tuple[Fix, ...]:
 
 def _unblocks(fix: Fix, spec: WorkloadSpec, current: int) -> bool:
     changes: dict[str, Any] = {_ATTRIBUTES[field]: value for field, value in fix.fields}
-    wish = msgspec.structs.replace(spec.rollout, **changes)
-    changed = msgspec.structs.replace(spec, rollout=wish)
-    return preview(rollout_of(changed), _fleet(parse_strategy(wish.strategy), current, False)).blocked is None
+    strategy = msgspec.structs.replace(spec.rollout, **changes)
+    changed = msgspec.structs.replace(spec, rollout=strategy)
+    return preview(rollout_of(changed), _fleet(parse_strategy(strategy.strategy), current, False)).blocked is None
 
 
 _ATTRIBUTES: Final = {"maxSurge": "max_surge", "minAvailable": "min_available", "maxUnavailable": "max_unavailable"}

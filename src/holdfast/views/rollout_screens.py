@@ -13,7 +13,7 @@ from typing import Final
 
 from holdfast.views.fleets import Mark, Piece, gauge
 from holdfast.views.rollouts import Floor, RolloutState
-from holdfast.views.spans import REVISIONS, Line, Span, Tone, cropped, cut, images_told, length
+from holdfast.views.spans import REVISIONS, Line, Span, Tone, cropped, cut, joined_images, length
 from holdfast.views.tree_screens import BESIDE, branches
 from holdfast.views.trees import NEW, Tree, brief
 
@@ -60,10 +60,10 @@ def _title(tree: Tree, width: int) -> Line:
     standing = tree.standing
     sign, tone = _SIGNS[standing.state]
     left = (Span(f"{sign} ", tone), Span(standing.name, Tone.STRONG), Span(f"  {standing.strategy}", Tone.FAINT))
-    told = images_told(tree.images, width)
+    images = joined_images(tree.images, width)
     right = (Span(standing.phase, tone), Span(_elapsed(tree), Tone.FAINT))
     used = sum(map(length, (*left, *right)))
-    middle = cut(f"  {told}", max(width - used - 2, 0))
+    middle = cut(f"  {images}", max(width - used - 2, 0))
     return (*left, Span(middle), Span(" " * max(width - used - len(middle), 1)), *right)
 
 
@@ -102,9 +102,9 @@ def _gauges(tree: Tree, width: int) -> Iterator[Line]:
     numbers = [_numbers(each) for each in shown]
     beside = max((sum(map(length, each)) for each in numbers), default=BESIDE // 2)
     bar = max(min(width - label - 2 - beside, 60), 16)
-    for each, told in zip(shown, numbers, strict=True):
+    for each, counts in zip(shown, numbers, strict=True):
         cells = gauge(each.ready, floor=each.floor, ceiling=max(each.most, each.desired, each.ready, 1), width=bar)
-        yield (Span(_label(each).ljust(label + 2), Tone.FAINT), *_spans(cells), *told)
+        yield (Span(_label(each).ljust(label + 2), Tone.FAINT), *_spans(cells), *counts)
     if len(floors) > len(shown):
         rest = floors[BARS:]
         state = "all held" if all(each.held for each in rest) else f"{sum(not each.held for each in rest):,} broken"
@@ -159,8 +159,8 @@ def _when(tree: Tree) -> tuple[Span, ...]:
     until, due = tree.standing.until, tree.standing.due
     if until is not None:
         left = until - tree.now
-        told = f"until {until:%H:%M:%S}Z, in {brief(left)}" if left > timedelta() else "any moment now"
-        return (Span(f"   {told}", Tone.FAINT),)
+        when = f"until {until:%H:%M:%S}Z, in {brief(left)}" if left > timedelta() else "any moment now"
+        return (Span(f"   {when}", Tone.FAINT),)
     if due is not None and tree.standing.state is RolloutState.UNDER_WAY:
         left = due - tree.now
         tone = Tone.CARE if left < _SOON else Tone.FAINT

@@ -49,19 +49,19 @@ def text(lines: Iterable[Line]) -> str:
     return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
 
 
-def images_told(images: Iterable[str], width: int) -> str:
-    """Images, from one to the next; where there is little room, only what tells them apart."""
-    told, before = [], ""
+def joined_images(images: Iterable[str], width: int) -> str:
+    """Images, joined by arrows; on a narrow screen, only the parts that differ."""
+    names, before = [], ""
     for image in dict.fromkeys(images):
         place, slash, name = image.rpartition("/")
         if width >= NARROW:
-            told.append(image)
+            names.append(image)
         elif before and image.rpartition(":")[0] == before.rpartition(":")[0] != "":
-            told.append(f":{image.rpartition(':')[2]}")
+            names.append(f":{image.rpartition(':')[2]}")
         else:
-            told.append(f"…/{name}" if slash and len(place) > 1 else image)
+            names.append(f"…/{name}" if slash and len(place) > 1 else image)
         before = image
-    return " → ".join(told)
+    return " → ".join(names)
 
 
 def cropped(line: Line, width: int) -> Line:

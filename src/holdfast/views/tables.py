@@ -1,6 +1,6 @@
 """Tables as people read them: what a server sends for ``get``, laid out in columns.
 
-A server makes the cells, so that nobody else has to know a kind; here is only
+The server makes the cells, so that clients need not know the kind; here is only
 decided which columns are shown and how wide they are, as kubectl does.  Values
 in, lines out.
 """
@@ -63,7 +63,7 @@ class Table(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What is shown of a table besides the columns that everybody wants to see."""
+    """Which columns of a table are shown beside the usual ones."""
 
     wide: bool = False
     headers: bool = True

@@ -11,14 +11,14 @@ from typing import Final
 
 from holdfast.kernel.fleet import State
 from holdfast.views.fleets import WORDS, Row
-from holdfast.views.spans import NARROW, REVISIONS, Line, Span, Tone, cropped, cut, images_told, length
+from holdfast.views.spans import NARROW, REVISIONS, Line, Span, Tone, cropped, cut, joined_images, length
 from holdfast.views.trees import Branch, Leaf, Tree, brief
 
 BESIDE: Final = 60
 """Columns beside the cells of a revision: its name, its image, its numbers."""
 
 SHOWN: Final = 12
-"""Parts or pods of a branch that are listed where nobody says how high the screen is."""
+"""The most parts or pods of a branch that are listed where the screen has no height."""
 
 STATES: Final = {
     State.AVAILABLE: Tone.GOOD,
@@ -117,7 +117,7 @@ def _header(item: _Item, branch: Branch, width: int, scale: int) -> Line:
     words, rows = f"  {branch.words}", branch.rows(scale=scale)
     used = sum(map(length, left)) + len(words) + 2
     cells = cut("".join(row.text for row in rows), max(width - used, 0))
-    image = cut(f"  {images_told(branch.images, width)}", max(width - used - len(cells), 0))
+    image = cut(f"  {joined_images(branch.images, width)}", max(width - used - len(cells), 0))
     left = (*left, Span(image))
     used = sum(map(length, left))
     return (
@@ -184,5 +184,5 @@ def _restarts(leaf: Leaf) -> str:
 def _more(pods: Sequence[Leaf], number: int) -> str:
     """``and 12 more: 10 available, 2 terminating``."""
     states = [leaf.state for leaf in pods]
-    told = [f"{states.count(state):,} {word}" for state, word in WORDS.items() if state in states]
-    return f"and {number:,} more: {', '.join(told) or 'none'}"
+    counts = [f"{states.count(state):,} {word}" for state, word in WORDS.items() if state in states]
+    return f"and {number:,} more: {', '.join(counts) or 'none'}"

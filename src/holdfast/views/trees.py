@@ -88,7 +88,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Pod(msgspec.Struct, frozen=True, rename="camel"):
-    """What a tree tells of a pod."""
+    """The fields of a pod that a tree shows."""
 
     metadata: _Meta = _Meta()
     spec: _Spec = _Spec()

@@ -1,8 +1,8 @@
-"""What an object waits for, and why: the question that brings people to ``describe``.
+"""What an object waits for, and why: the first lines of ``describe``.
 
-From an object as a server shows it to sentences, the most telling first; none if
-it is as it should be.  The kinds that everybody has are known here, by what their
-own controllers tell; any other is judged by its conditions.
+Pure: an object in, phrases out, the most important first; none if it waits for nothing.
+Built-in kinds are known here, by the status that their controllers write; custom kinds
+are read by their conditions.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final
 Object = Mapping[str, Any]
 
 SUMMARIES: Final = ("Ready", "Available", "Healthy", "Established", "Synced")
-"""Conditions that say of a whole object that it is as it should be, where they are true."""
+"""Conditions that summarize a whole object, where they are True."""
 
 
 def waits(obj: Object) -> tuple[str, ...]:
-    """Everything that it waits for."""
+    """Everything that the object waits for."""
     return tuple(_sentences(obj))
 
 
@@ -27,7 +27,7 @@ def _sentences(obj: Object) -> Iterator[str]:
         yield from _deleting(obj)
     observed, generation = status.get("observedGeneration"), meta.get("generation")
     if observed is not None and generation is not None and observed < generation:
-        yield f"its controller, which has not seen generation {generation} yet, but {observed}"
+        yield f"its controller, which has observed generation {observed}, not {generation} yet"
     group = str(obj.get("apiVersion", "")).rpartition("/")[0]
     yield from _KINDS.get((group, str(obj.get("kind", ""))), _generic)(obj)
 
@@ -41,9 +41,9 @@ def condition(obj: Object, type: str) -> Object | None:
     return next((each for each in conditions(obj) if each.get("type") == type), None)
 
 
-def because(told: Object) -> str:
+def because(stated: Object) -> str:
     """The reason and the message of a condition or a container's state: ``Unschedulable: 0/3 nodes are free``."""
-    return ": ".join(str(told[name]) for name in ("reason", "message") if told.get(name))
+    return ": ".join(str(stated[name]) for name in ("reason", "message") if stated.get(name))
 
 
 def _with(what: str, why: str) -> str:
@@ -53,7 +53,7 @@ def _with(what: str, why: str) -> str:
 def _deleting(obj: Object) -> Iterator[str]:
     finalizers = obj["metadata"].get("finalizers") or []
     if finalizers:
-        yield f"its deletion: {', '.join(finalizers)} must let it go first"
+        yield f"its deletion: {', '.join(finalizers)} must be removed first"
     elif obj.get("kind") == "Pod":
         grace = obj["metadata"].get("deletionGracePeriodSeconds")
         yield f"its deletion: its containers have {grace} seconds to end" if grace else "its deletion"
@@ -65,9 +65,9 @@ def _deleting(obj: Object) -> Iterator[str]:
 
 
 def _generic(obj: Object) -> Iterator[str]:
-    told = next((found for type in SUMMARIES if (found := condition(obj, type))), None)
-    if told is not None and told.get("status") != "True":
-        yield _with(f"{told['type']}, which is {told.get('status')}", because(told))
+    found = next((each for type in SUMMARIES if (each := condition(obj, type))), None)
+    if found is not None and found.get("status") != "True":
+        yield _with(f"{found['type']}, which is {found.get('status')}", because(found))
 
 
 # Pods.
@@ -78,7 +78,7 @@ def _pod(obj: Object) -> Iterator[str]:
     if status.get("phase") == "Succeeded":
         return
     if status.get("phase") == "Failed":
-        yield _with("nothing any more: it has failed", because(status) or _ended(status))
+        yield _with("nothing: it has failed", because(status) or _ended(status))
         return
     scheduled = condition(obj, "PodScheduled")
     if gates := [gate.get("name", "") for gate in spec.get("schedulingGates") or ()]:
@@ -86,13 +86,13 @@ def _pod(obj: Object) -> Iterator[str]:
     elif scheduled is not None and scheduled.get("status") != "True":
         yield _with("a node", because(scheduled))
     elif not spec.get("nodeName"):
-        yield "a node: no scheduler has looked at it yet"
+        yield "a node: no scheduler has tried to place it yet"
     else:
         yield from _containers(status)
         for gate in spec.get("readinessGates") or ():
-            told = condition(obj, gate["conditionType"])
-            if told is None or told.get("status") != "True":
-                yield _with(f"the readiness gate {gate['conditionType']}", because(told or {}))
+            found = condition(obj, gate["conditionType"])
+            if found is None or found.get("status") != "True":
+                yield _with(f"the readiness gate {gate['conditionType']}", because(found or {}))
 
 
 def _containers(status: Object) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _containers(status: Object) -> Iterator[str]:
             return
     statuses = status.get("containerStatuses") or ()
     if not statuses:
-        yield "its node, which has not told anything of its containers yet"
+        yield "its node, which has not reported the state of its containers yet"
     for each in statuses:
         if not each.get("ready"):
             yield _with(f"container {each.get('name')} to be ready", _state(each.get("state") or {}))
@@ -129,7 +129,7 @@ def _ended(status: Object) -> str:
     return ", ".join(bad)
 
 
-# What keeps pods.
+# Owners of pods.
 
 
 def _deployment(obj: Object) -> Iterator[str]:
@@ -137,7 +137,7 @@ def _deployment(obj: Object) -> Iterator[str]:
     wanted, total = spec.get("replicas", 1), status.get("replicas", 0)
     updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
     if spec.get("paused"):
-        yield "somebody to resume it: spec.paused is true"
+        yield "a user to resume it: spec.paused is true"
     if updated < wanted:
         yield _with(f"{wanted - updated} of {wanted} replicas to be updated", _trouble(obj))
     elif total > updated:
@@ -147,11 +147,11 @@ def _deployment(obj: Object) -> Iterator[str]:
 
 
 def _trouble(obj: Object) -> str:
-    """What a deployment says of its own difficulties."""
+    """The problem that a Deployment reports."""
     for type, bad in (("ReplicaFailure", "True"), ("Progressing", "False")):
-        told = condition(obj, type)
-        if told is not None and told.get("status") == bad:
-            return because(told)
+        found = condition(obj, type)
+        if found is not None and found.get("status") == bad:
+            return because(found)
     return ""
 
 
@@ -182,28 +182,28 @@ def _replicas(obj: Object) -> tuple[int, int]:
 
 def _job(obj: Object) -> Iterator[str]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    told = {each["type"]: each for each in conditions(obj) if each.get("status") == "True"}
-    if "Failed" in told:
-        yield _with("nothing any more: it has failed", because(told["Failed"]))
+    true = {each["type"]: each for each in conditions(obj) if each.get("status") == "True"}
+    if "Failed" in true:
+        yield _with("nothing: it has failed", because(true["Failed"]))
     elif spec.get("suspend"):
-        yield "somebody to resume it: spec.suspend is true"
-    elif "Complete" not in told:
+        yield "a user to resume it: spec.suspend is true"
+    elif "Complete" not in true:
         completions = spec.get("completions") or 1
         yield f"{completions - status.get('succeeded', 0)} of {completions} completions"
 
 
-# The rest of what everybody has.
+# Other built-in kinds.
 
 
 def _node(obj: Object) -> Iterator[str]:
     ready = condition(obj, "Ready")
     if ready is None or ready.get("status") != "True":
-        yield _with("its kubelet to say that it is ready", because(ready or {}))
+        yield _with("its kubelet to report that it is ready", because(ready or {}))
     for each in conditions(obj):
         if each.get("type") != "Ready" and each.get("status") == "True":
             yield _with(f"an end of {each['type']}", because(each))
     if (obj.get("spec") or {}).get("unschedulable"):
-        yield "somebody to uncordon it: no pods are placed on it meanwhile"
+        yield "a user to uncordon it: no pods are scheduled to it"
 
 
 def _namespace(obj: Object) -> Iterator[str]:

@@ -61,7 +61,7 @@ def refusal(text: str) -> str:
 def test_a_path_leads_to_its_place_or_to_the_nearest_around_it(path: str, line: int, column: int) -> None:
     place = only(MANIFEST).place_of(path)
     assert (place.line, place.column) == (line, column)
-    assert only(MANIFEST).line_of(path) == line
+    assert only(MANIFEST).place_of(path).line == line
 
 
 def test_documents_are_separated_and_empty_ones_skipped() -> None:
@@ -74,7 +74,7 @@ def test_lists_are_taken_apart_and_their_items_know_their_lines() -> None:
     text = "apiVersion: v1\nkind: List\nitems:\n- kind: A\n  x: 1\n- kind: BList\n  items: [{kind: B}]\n"
     found = parse(Source("x", text))
     assert [document.value for document in found] == [{"kind": "A", "x": 1}, {"kind": "B"}]
-    assert [document.line_of("x") for document in found] == [5, 7]
+    assert [document.place_of("x").line for document in found] == [5, 7]
 
 
 def test_json_is_read_too_with_its_two_part_escapes() -> None:
@@ -169,7 +169,7 @@ def test_json_comes_back_as_it_was_and_every_path_leads_somewhere(value: dict[st
     document = only(json.dumps({"root": value}))
     assert document.value == {"root": value}
     for key in value:
-        assert document.line_of(child("root", key)) == 1
+        assert document.place_of(child("root", key)).line == 1
 
 
 def read_error(name: str) -> str:

@@ -39,7 +39,7 @@ def test_what_it_waits_for_stands_at_the_top_and_events_at_the_end(cli: Cli) -> 
     cli.apply(pod("one"), pod("two"))
     happened(cli, cli.object("pod", "one"), "Odd")
     told = cli("describe", "pod", "one")
-    assert "Waits for:    a node: no scheduler has looked at it yet\n" in told
+    assert "Waits for:    a node: no scheduler has tried to place it yet\n" in told
     assert section(told, "Events")[1].split()[:2] == ["Warning", "Odd"]
     assert "(x3)" in section(told, "Events")[1]
     assert section(cli("describe", "pod", "two"), "Events") == ["<none>"]
@@ -85,7 +85,7 @@ def test_a_node_shows_its_pods_and_what_they_ask_for(cli: Cli) -> None:
 
     cli.asked(made)
     told = cli("describe", "node", name)
-    assert "Waits for:    its kubelet to say that it is ready\n" in told
+    assert "Waits for:    its kubelet to report that it is ready\n" in told
     assert [line.split() for line in section(told, "Requested")[1:]] == [
         ["cpu", "1", "4", "25%"],
         ["memory", "512Mi", "8Gi", "6%"],

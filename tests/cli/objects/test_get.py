@@ -162,7 +162,7 @@ def test_a_namespace_that_is_empty_is_told_on_standard_error(cli: Cli) -> None:
         ("pods one -l app=web", "error: a name and a selector are given"),
         ("pods -o toml", "error: -o: 'toml' is not a format\nhint: write wide, json,"),
         ("pods -o go-template={{.metadata.name}}", "error: -o: go-template is Go's\nhint: write it as -o jsonpath="),
-        ("pods -o jsonpath", "error: -o: jsonpath needs to be told what to show\nhint: write -o jsonpath="),
+        ("pods -o jsonpath", "error: -o: jsonpath needs a value\nhint: write -o jsonpath="),
         ("pods -o jsonpath={.a", "error: -o: "),
         ("pods -o custom-columns=NAME", "error: -o: 'NAME' is not a column; write HEADING:PATH"),
         ("pods --sort-by={.a", "error: invalid value for --sort-by: "),

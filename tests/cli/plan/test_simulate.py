@@ -269,7 +269,7 @@ def test_on_a_terminal_the_last_picture_stays_and_a_summary_follows() -> None:
     code, output = on_a_terminal("--replicas", "4", "--speed", "max")
     assert code == 0
     assert "✓        completed after" in output
-    assert "another fate with --seed 8" in output
+    assert "another run with --seed 8" in output
     assert output.index("floor 3 ┃") < output.index("completed after")
 
 

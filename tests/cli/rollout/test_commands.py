@@ -241,7 +241,7 @@ def test_on_a_terminal_a_rollout_is_a_tree_that_stays_when_it_is_over(shop: Shop
             ExitCode.BLOCKED,
         ),
         (["status", "workload/none"], "not found", ExitCode.BLOCKED),
-        (["status", "workload"], "one object has to be named", ExitCode.BAD_INPUT),
+        (["status", "workload"], "name one object", ExitCode.BAD_INPUT),
         (["undo", "workload/none"], "not found", ExitCode.BLOCKED),
         (["pause", "workload"], "no name was specified", ExitCode.BAD_INPUT),
         (["plan"], "name an object", ExitCode.BAD_INPUT),
@@ -316,7 +316,7 @@ def test_a_gang_is_followed_through_its_update_paused_resumed_and_restarted(clus
     assert "restarted" in llm.rollout("restart")
     assert llm.settled().endswith("is rolled out: 2 of 2 replicas ready")
     assert llm.standing()["updateRevision"] != json.loads(after)["updateRevision"]
-    assert "hint: apply the manifest from before" in llm.rollout("undo", code=ExitCode.BLOCKED)
+    assert "hint: apply the earlier manifest" in llm.rollout("undo", code=ExitCode.BLOCKED)
     assert "keeps no earlier templates" in llm.rollout("history", code=ExitCode.BLOCKED)
     assert "cannot be planned yet" in llm.rollout("plan", "--image", "x:1", code=ExitCode.BLOCKED)
 
@@ -337,5 +337,5 @@ def test_a_store_is_followed_server_by_server_paused_and_restarted(cluster: Path
     media.rollout("restart")
     media.settled()
     assert media.standing()["updateRevision"] != before
-    assert "hint: apply the manifest from before" in media.rollout("undo", code=ExitCode.BLOCKED)
+    assert "hint: apply the earlier manifest" in media.rollout("undo", code=ExitCode.BLOCKED)
     assert "keeps no earlier specs" in media.rollout("history", code=ExitCode.BLOCKED)

@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Run a Kubernetes API server in one process.
 
-    It keeps everything in one directory and serves until it is told to stop with SIGTERM or Ctrl-C; then it
+    It keeps everything in one directory and serves until SIGTERM or Ctrl-C; then it
     finishes what is under way.  Nothing but the API runs: no controllers and no nodes, which `holdfast up` has.
 
     \b

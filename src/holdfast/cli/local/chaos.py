@@ -33,7 +33,7 @@ from holdfast.views.tables import aligned
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_NOBODY: Final = "no node of this cluster is simulated, so nobody will obey"
+_NO_NODES: Final = "no node of this cluster is simulated, so the fault has no effect"
 
 
 # --- what can be written
@@ -116,7 +116,7 @@ class _Aim:
 
 @click.group("chaos")
 def command() -> None:
-    """Make pods crash, hang or be slow, and nodes fail or vanish.
+    """Inject faults: pods crash, hang or are slow, nodes fail or vanish.
 
     Only simulated nodes obey, as those of 'holdfast up' are.
 
@@ -251,7 +251,7 @@ def _order_pods(where: Where, kind: type[PodFault], aim: _Aim, **more: Any) -> N
         name = await _order(session.client, fault)
         _say(f"{name} ordered: it hits {hit} of {count(len(pods), 'pod')}{_end(fault)}")
         if not nodes:
-            _warn(_NOBODY)
+            _warn(_NO_NODES)
         return None
 
     run(where, work)
@@ -265,7 +265,7 @@ def _order_nodes(where: Where, kind: type[NodeFault], nodes: tuple[str, ...], la
             raise Refused(
                 f"error: {_joined(strange)}: no simulated node of that name; there {_are(sorted(there))}"
                 if there
-                else f"error: {_NOBODY}"
+                else f"error: {_NO_NODES}"
             )
         since = _now()
         fault = kind(since=since, until=None if lasting is None else since + lasting, nodes=nodes)

@@ -52,7 +52,7 @@ class NotKept(InputError):
 
 @click.command("demo")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--seed", type=int, default=7, show_default=True, help="By which simulated pods draw their fates.")
+@click.option("--seed", type=int, default=7, show_default=True, help="The seed of the random behaviour of pods.")
 def command(directory: Path, seed: int) -> None:
     """Show rollouts that keep their floors, on a cluster of their own.
 

@@ -29,7 +29,7 @@ class StillRunning(InputError):
     help="The data directory that it was started with.",
 )
 def command(data_dir: Path) -> None:
-    """End the cluster that `up` started.
+    """Stop the cluster that `up` started.
 
     What was created stays in the data directory, for the next start.
     """

@@ -1,7 +1,7 @@
 """Which process runs in a data directory: it holds a lock there, and says its number.
 
-The lock goes with the process, however it ends, so a number that was left behind
-misleads nobody.
+The system releases the lock when the process ends, so a file that is left behind does
+no harm.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def announced(directory: Path) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.write(f"{os.getpid()}\n")
         file.flush()
-        # Locked before it has its name, so nobody takes it for one that was left behind.
+        # Locked before it is renamed, so no other process takes it for a file that was left behind.
         unannounced.replace(path)
         try:
             yield
@@ -44,7 +44,7 @@ def for_now(parent: Path | None = None) -> Iterator[Path]:
     """A directory for a process that keeps nothing, without those that killed ones left behind."""
     place = parent or Path(gettempdir())
     for each in place.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # somebody else was faster, or it is none of ours
+        with contextlib.suppress(OSError):  # another process removed it, or belongs to another user
             if _is_left_behind(each):
                 shutil.rmtree(each, ignore_errors=True)
     with TemporaryDirectory(prefix=_PREFIX, dir=place) as name, announced(Path(name)):

@@ -170,6 +170,6 @@ def checked_bind(bind: str, *, allow_others: bool) -> str:
 
 
 def default_directory() -> Path:
-    """Where a server keeps its state when nobody says."""
+    """The default directory of a server's state."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "holdfast"

@@ -23,25 +23,25 @@ from holdfast.cli.operator import health
 from holdfast.runtime.health import LOOPBACK
 
 DIRECTORY: Final = Path(".holdfast")
-"""Where a cluster lives when nobody says: beside what is worked on."""
+"""The default data directory, in the working directory."""
 
 
 @click.command("up")
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where everything is kept.  [default: .holdfast]",
+    help="The directory of the cluster's state.  [default: .holdfast]",
 )
-@click.option("--ephemeral", is_flag=True, help="Keep nothing; everything is gone when it stops.")
+@click.option("--ephemeral", is_flag=True, help="Keep the state in memory; it is lost when the cluster stops.")
 @click.option(
     "--nodes",
     type=click.IntRange(0, 1000),
     default=4,
     show_default=True,
-    help="Simulated nodes; 0 runs no pods at all.",
+    help="The number of simulated nodes; with 0 no pods run.",
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="By which simulated pods draw their times and fates."
+    "--seed", type=int, default=0, show_default=True, help="The seed of the random behaviour of simulated pods."
 )
 @click.option(
     "--health-port",
@@ -64,8 +64,8 @@ def command(
 ) -> None:
     """Start a cluster in one process: the API, controllers, nodes and operators.
 
-    Pods run on simulated nodes, where nothing really runs; those with runtimeClassName: process run as processes of
-    this machine.  What is created stays in the data directory, for the next start.  Ctrl-C or `holdfast down` ends it.
+    Nodes are simulated and start no containers; pods with runtimeClassName: process run as processes of this
+    machine.  The state stays in the data directory for the next start.  Ctrl-C or `holdfast down` stops the cluster.
 
     \b
     Try it:        holdfast up --ephemeral

@@ -104,9 +104,6 @@ class Document:
             else:
                 return self.source.place(node.line, node.column)
 
-    def line_of(self, path: str) -> int | None:
-        return self.place_of(path).line
-
 
 def read(name: str) -> tuple[Document, ...]:
     """The objects in the file ``name``, or in standard input for ``-``; those in Lists one by one."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 LEGACY_BOOLEANS: Final = frozenset(
     form for word in ("y", "n", "yes", "no", "on", "off") for form in (word, word.capitalize(), word.upper())
 )
-"""Booleans of YAML 1.1 that nobody means; text here."""
+"""Booleans of YAML 1.1 that are read as text here."""
 
 _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -78,7 +78,7 @@ def _value(text: str) -> Any:
 
 
 def _number(text: str, value: float) -> int | float:
-    """A float as JSON tells it: one without a fraction is an integer."""
+    """A float as JSON has it: one without a fraction is an integer."""
     if value in (float("inf"), float("-inf")):
         raise NotAScalar(f"{text} is larger than any number", "put it in quotes if it is a text")
     return int(value) if value.is_integer() else value

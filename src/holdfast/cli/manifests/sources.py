@@ -1,7 +1,7 @@
 """Where manifests for a server come from: files, directories, standard input; and what each document names.
 
 Everything that can be known before anything is sent is checked here, in all
-files, and told at once.  What stands inside an object is for the server to judge.
+files, and reported together.  The server validates what is inside an object.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Manifest:
         return Complaint(message=message, hint=hint, path=path, place=self.document.place_of(path))
 
     def key(self, served: Served, namespace: str, *, strict: bool) -> Key:
-        """Where the object is; raises `InputError` if it is to be elsewhere than somebody says (`strict`)."""
+        """The key of the object; raises `InputError` if its namespace is not the one the user named (`strict`)."""
         if not served.resource.namespaced:
             return Key("", self.name)
         if strict and self.namespace not in ("", namespace):

@@ -38,7 +38,7 @@ _ESTABLISHED_SECONDS: Final = 30.0
 _FIRST: Final = (NAMESPACES.gvk, DEFINITIONS.gvk)
 _NOTES: Final[dict[DryRun, str]] = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
 _UNCOMPARED: Final = ("managedFields", "resourceVersion", "generation")
-"""Metadata that differs though nobody changed anything that was written."""
+"""Metadata that differs although no field of the manifest has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def command(
     field_manager: str,
     validate: str,
 ) -> None:
-    """Make objects as manifests say.
+    """Create or change objects as manifests declare.
 
     \b
     From a file:         holdfast apply -f web.yaml

@@ -76,7 +76,7 @@ def command(
     timeout: float,
     ignore_not_found: bool,
 ) -> None:
-    """Delete objects, and wait until they are gone.
+    """Delete objects, and wait until they are deleted.
 
     \b
     One:                 holdfast delete pod web-0

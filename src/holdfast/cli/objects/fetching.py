@@ -38,7 +38,7 @@ async def objects(client: Client, target: Target) -> list[dict[str, Any]]:
 
 
 async def named(client: Client, found: Iterable[Target]) -> list[Target]:
-    """The objects of targets, each by its name; of those that name one, nobody is asked whether it is there."""
+    """The objects of targets, each by its name; a target with a name is not looked up."""
     every: list[Target] = []
     for target in found:
         if target.name:

@@ -107,7 +107,7 @@ def command(
         managed_fields=show_managed_fields,
     )
     if wanted.output:
-        printers.printer(wanted.output)  # a mistake in it is told before anything is asked
+        printers.printer(wanted.output)  # an invalid --output fails before any request
     connecting.run(where, lambda session: _get(session, wanted))
 
 
@@ -170,7 +170,7 @@ async def _print(session: Session, found: Sequence[Target], wanted: Wanted) -> E
 async def _fetched(
     found: Sequence[Target], wanted: Wanted, fetch: Callable[[Target], Awaitable[T]]
 ) -> tuple[list[tuple[Target, T]], list[str]]:
-    """What each target has, and what was refused: one that is not there keeps nobody from seeing the others."""
+    """The objects of each target, and the errors: a target that fails does not hide the others."""
     answers = await asyncio.gather(*map(fetch, found), return_exceptions=True)
     fetched, problems = [], []
     for target, answer in zip(found, answers, strict=True):
@@ -216,7 +216,7 @@ def _only(found: Sequence[Target]) -> Target:
 
 
 async def _watch(session: Session, target: Target, wanted: Wanted) -> NoReturn:
-    """Show the target and whatever becomes of it, until somebody has seen enough."""
+    """Show the target and its changes until the command is interrupted."""
     screen = _Screen(replace(wanted, look=_look(target.served, wanted.look)))
     include: fetching.Include = "Object" if wanted.output else wanted.include
     listed = await fetching.table(session.client, target, include=include)

@@ -24,7 +24,7 @@ class NotInstalled(InputError):
 @click.command("kubectl", context_settings=_ANYTHING)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="...")
 def command(arguments: tuple[str, ...]) -> None:
-    """Run kubectl with the kubeconfig of the server that is found here.
+    """Run kubectl with the kubeconfig that the other commands use.
 
     \b
     Try it:    holdfast kubectl rollout status deployment/web

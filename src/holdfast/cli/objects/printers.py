@@ -92,7 +92,7 @@ def printer(output: str, *, headers: bool = True) -> Printer:
     """The printer that ``-o`` names; raises `InputError`."""
     form, _, rest = output.partition("=")
     if form in _ONE_VALUE and not rest:
-        raise _wrong(f"{form} needs to be told what to show", f"write -o {form}={_ONE_VALUE[form]}")
+        raise _wrong(f"{form} needs a value", f"write -o {form}={_ONE_VALUE[form]}")
     match form:
         case "json":
             return _whole(as_json)

@@ -123,7 +123,7 @@ async def targets(asked: Asked, session: Session, *, discovery: Discovery | None
 
 
 def check_named(found: Iterable[Target], asked: Asked, *, every: bool) -> None:
-    """Refuse to mean all objects of a type, unless somebody says so."""
+    """Refuse a change of all objects of a type without --all or a selector."""
     if not every and not asked.narrowed and any(not target.name for target in found):
         raise _wrong("resource(s) were provided, but no name was specified", "write a name, -l LABELS, or --all")
 

@@ -61,10 +61,10 @@ def condition(text: str) -> Condition:
 def has_condition(obj: dict[str, Any], type: str, status: str) -> bool:
     """Whether an object has a condition; one that was observed of an earlier generation is not it."""
     generation = obj["metadata"].get("generation") or 0
-    told = obj.get("status") or {}
-    for each in told.get("conditions") or ():
+    reported = obj.get("status") or {}
+    for each in reported.get("conditions") or ():
         if str(each.get("type", "")).lower() == type.lower():
-            observed = each.get("observedGeneration") or told.get("observedGeneration")
+            observed = each.get("observedGeneration") or reported.get("observedGeneration")
             stale = observed is not None and observed < generation
             return not stale and str(each.get("status", "")).lower() == status.lower()
     return False
@@ -120,7 +120,7 @@ def command(
     timeout: float,
     every: bool,
 ) -> None:
-    """Wait until something holds of objects.
+    """Wait until objects meet a condition.
 
     \b
     To be ready:      holdfast wait --for=condition=Ready pod/web-0

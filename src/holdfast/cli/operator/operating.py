@@ -1,10 +1,9 @@
 """Operators at work on some server: reached, prepared, run, and stopped by signals.
 
-A server that is away is waited for.  What somebody has to change first ends the
-command, with one message: wrong credentials, missing rights to install definitions, a
-port that is taken.  Missing rights of the controllers are told and waited for, like
-everything else that can come right while they run.  Which controllers run is not
-known here.
+While the server cannot be reached, the command retries.  What only a user can correct
+ends the command with one message: wrong credentials, no permission to install
+definitions, a port that is in use.  Missing permissions of controllers are logged, and
+the controllers retry.  This module must not know which controllers run.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ async def _done_before(stop: asyncio.Event, doing: Coroutine[Any, Any, None]) ->
 async def _worked(manager: Manager, stop: asyncio.Event) -> None:
     async with asyncio.TaskGroup() as group:
         working = group.create_task(manager.run(), name="manager")
-        begun = group.create_task(_told(manager), name="begun")
+        begun = group.create_task(_log_start(manager), name="begun")
         await stop.wait()
         manager.stop()
         await asyncio.wait({working})
@@ -119,7 +118,7 @@ async def _worked(manager: Manager, stop: asyncio.Event) -> None:
     _log.info("operator stopped")
 
 
-async def _told(manager: Manager) -> None:
+async def _log_start(manager: Manager) -> None:
     await manager.working.wait()
     _log.info("operator working")
 
@@ -185,7 +184,7 @@ async def _prepare(options: RunOptions, connection: Connection) -> None:
 
 
 def _final(error: StatusError | Unreachable | TimeoutError, connection: Connection) -> InputError | None:
-    """What a failure is for whoever started this, if waiting does not mend it."""
+    """The error that ends the command, where a retry cannot succeed."""
     match error:
         case Untrusted():
             return InputError(Complaint(message=str(error)))

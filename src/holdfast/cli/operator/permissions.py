@@ -1,8 +1,8 @@
-"""What controllers must be allowed to do: derived from what they declare, and asked of a server.
+"""The permissions that controllers need: derived from their declarations, and checked on a server.
 
-Deriving is pure.  Asking never fails a start: what is missing is told, and whoever
-may grant it can do so while the controllers wait.  This module must not know any
-particular controller.
+Deriving is pure.  A missing permission does not keep the operator from starting: it is
+logged, and an administrator can grant it while the controllers wait.  This module must
+not know any particular controller.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def needed(controllers: Iterable[Controller[Any]]) -> frozenset[Permission]:
             found |= _all(grant.resource, grant.verbs, part=grant.part)
         found |= _all(controller.resource, {"patch"})
         found |= _all(controller.resource, {"patch"}, part="status")
-        # Servers may ask for this of whoever makes objects whose owner is not to go before them.
+        # Servers may require this for owner references that block the deletion of the owner.
         found |= _all(controller.resource, {"update"}, part="finalizers")
     return frozenset(found)
 

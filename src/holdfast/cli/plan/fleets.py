@@ -53,7 +53,7 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     most         how many cells each revision ever has at most, so that nothing jumps
     since        how long the decision has been the same
     recent       the latest changes: when, what, and whether it was our doing
-    last         nothing will follow: the reason and the changes are told elsewhere
+    last         the last frame: the summary below it has the reason and the changes
     """
 
     title: tuple[str, ...]

@@ -83,7 +83,13 @@ CHANCE: Final = click.FloatRange(0, 1)
 
 @click.command("simulate")
 @rollout_options
-@click.option("--seed", type=click.IntRange(0), default=7, show_default=True, help="The same seed, the same fate.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=7,
+    show_default=True,
+    help="The seed of the random behaviour; the same seed gives the same run.",
+)
 @click.option("--crash", type=CHANCE, default=0.0, metavar="P", help="How likely a start ends in a crash, from 0 to 1.")
 @click.option("--slow", type=CHANCE, default=0.0, metavar="P", help="How likely a start takes ten times as long.")
 @click.option("--broken", is_flag=True, help="The new revision never becomes ready.")
@@ -101,13 +107,13 @@ CHANCE: Final = click.FloatRange(0, 1)
     metavar="DURATION|never",
     default="15s",
     show_default=True,
-    help="How long somebody takes to promote a step that waits for it.",
+    help="How long after a step waits for approval it is promoted.",
 )
 @click.option(
     "--script",
     multiple=True,
     metavar="'at 30s pause'",
-    help=f"What somebody does meanwhile; once for each, or with ; between: {', '.join(USAGE.values())}.",
+    help=f"Actions of users during the run; repeat the option, or separate with ;: {', '.join(USAGE.values())}.",
 )
 @click.option(
     "--speed",
@@ -133,19 +139,19 @@ def command(
     output: str,
     **options: Any,
 ) -> None:
-    """Run a rollout in virtual time, with crashes and slow starts, and watch it.
+    """Simulate a rollout in virtual time, with crashes and slow starts.
 
     The engine is the real one; the replicas are made up, and follow from the seed. After every action
     the promises are checked: the floor is never left, and the ceiling never passed, by our hand.
 
     \b
-    A film:               holdfast simulate -f new.yaml --from old.yaml --crash 0.05 --slow 0.1
-    Of mere numbers:      holdfast simulate --replicas 10 --min-available 9 --max-surge 2
-    With interruptions:   holdfast simulate -f web.yaml --script 'at 20s pause' --script 'at 1m abort'
+    A change:             holdfast simulate -f new.yaml --from old.yaml --crash 0.05 --slow 0.1
+    Numbers alone:        holdfast simulate --replicas 10 --min-available 9 --max-surge 2
+    With user actions:    holdfast simulate -f web.yaml --script 'at 20s pause' --script 'at 1m abort'
     For programs:         holdfast simulate -f web.yaml -o json
 
-    Exits with 0 when the rollout ends well or waits for somebody, with 1 when it is blocked or stuck,
-    and with 2 when something that was written has to be changed first.
+    Exits with 0 when the rollout completes, is rolled back or waits for a user, with 1 when it is
+    blocked or stuck, and with 2 when the manifest or an option is invalid.
     """
     asked = described(**options)
     for caution in asked.cautions:
@@ -342,7 +348,7 @@ class Film:
 
     def _screen(self, index: int, at: timedelta, *, note: str) -> Screen:
         frame = self.run.frames[index]
-        told = [seen for seen in self.run.frames[max(0, index - 40) : index + 1] if _worth_telling(seen)]
+        shown = [seen for seen in self.run.frames[max(0, index - 40) : index + 1] if _is_shown(seen)]
         return self._fleets.Screen(
             title=self._title,
             note=note,
@@ -359,7 +365,7 @@ class Film:
             most=self._most,
             since=timedelta(seconds=int((at - self._since[index].at).total_seconds())),
             last=index + 1 == len(self.run.frames),
-            recent=[(seen.at, _told(seen), seen.actor is Actor.ENGINE) for seen in told],
+            recent=[(seen.at, _line(seen), seen.actor is Actor.ENGINE) for seen in shown],
         )
 
     def _most_cells(self, index: int) -> int:
@@ -371,11 +377,11 @@ def _began(first: Frame, frame: Frame) -> Frame:
     return first if first.decision.because.code is frame.decision.because.code else frame
 
 
-def _worth_telling(frame: Frame) -> bool:
+def _is_shown(frame: Frame) -> bool:
     return frame.actor is not Actor.ENGINE or frame.what != "wait"
 
 
-def _told(frame: Frame) -> str:
+def _line(frame: Frame) -> str:
     return f"{logs.MARKS[frame.actor]} {frame.what}"
 
 
@@ -419,7 +425,7 @@ def _shown(run: Run) -> Iterator[tuple[str, str]]:
     """The summary without what the chart has just shown, and with the way to another run."""
     for label, text in logs.summary(run):
         if label == "seed":
-            yield label, f"{text}; another fate with --seed {run.outcome.seed + 1}"
+            yield label, f"{text}; another run with --seed {run.outcome.seed + 1}"
         elif label != "ready":
             yield label, text
 

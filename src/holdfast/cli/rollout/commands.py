@@ -1,7 +1,7 @@
-"""``holdfast rollout``: everything that is asked of a rollout while it lasts, and afterwards.
+"""``holdfast rollout``: watch, steer and plan rollouts.
 
-The commands and their options; what can be asked of a kind, and how it is shown, is in its
-`RolloutKind`, and nothing of it here.
+This module has the commands and their options.  What a kind supports, and how it is shown,
+is in its `RolloutKind`; this module must not know any kind.
 """
 
 from __future__ import annotations
@@ -33,49 +33,49 @@ from holdfast.meta.exchange import JSON, Request, encode
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
 
 MANAGER: Final = "holdfast-rollout"
-"""Who owns what these commands set: neither the operators nor those who apply manifests."""
+"""The field manager of these commands."""
 
 ATTEMPTS: Final = 10
-"""How often a change is tried again that was overtaken by another."""
+"""How often a change is tried again after a conflict."""
 
 FRESH_SECONDS: Final = 5.0
-"""How long the operator is given to look at the latest change before it is asked about."""
+"""How long to wait until the operator has observed the latest change."""
 
 TARGET: Final = "TYPE/NAME"
 
 
 @click.group("rollout")
 def command() -> None:
-    """Watch, pause, promote, abort, undo or restart what is rolled out.
+    """Watch, pause, promote, abort, undo or restart rollouts.
 
-    All but status, history and plan change the object, by annotations and fields that any other
-    client may set too; what then happens is the operator's doing.
+    All but status, history and plan change annotations or fields of the object, which any other
+    client may set too; the operator acts on them.
     """
 
 
 def _rolls(target: Target) -> RolloutKind:
-    """The row of the kind; raises `Refused`."""
+    """The declaration of the target's kind; raises `Refused`."""
     name = target.resource.group_resource
     found = next((kind for kind in rollout_kinds() if kind.name == name), None)
     if found is None:
         known = ", ".join(kind.name for kind in rollout_kinds())
         raise Refused(
-            f"error: {name} is nothing that Holdfast rolls out; it rolls out {known}",
-            "hint: for kinds of Kubernetes itself there is 'holdfast kubectl rollout'",
+            f"error: Holdfast does not roll out {name}; it rolls out {known}",
+            "hint: use 'holdfast kubectl rollout' for built-in kinds",
         )
     return found
 
 
 async def _one(session: Session, words: Sequence[str]) -> Target:
-    """The only object that is meant."""
+    """The one object that the arguments name."""
     asked = Asked(words=tuple(words))
     found = await targets.targets(asked, session)
     if len(found) != 1 or not found[0].name:
-        raise InputError(Complaint(message="one object has to be named", hint="write TYPE/NAME, such as workload/shop"))
+        raise InputError(Complaint(message="name one object", hint="write TYPE/NAME, such as workload/shop"))
     return found[0]
 
 
-# What changes something.
+# The verbs.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Wanted:
 
 
 def _verb(name: str, help: str, *options: Callable[[Any], Any]) -> click.Command:
-    """The command of a verb that takes objects by name or by label."""
+    """The command of a verb, for objects by name or by label."""
 
     def run(*, where: Where, asked: Asked, every: bool, output: str | None, **rest: Any) -> None:
         wanted = Wanted(verb=name, output=output, **rest)
@@ -132,7 +132,7 @@ async def _change(session: Session, asked: Asked, wanted: Wanted, *, every: bool
 
 
 async def _answered(session: Session, target: Target, kind: RolloutKind, wanted: Wanted) -> Answer:
-    """What comes of a verb; it is thought over again whenever somebody else was faster."""
+    """Carry out a verb; after a conflict, decide again from the latest object."""
     for attempt in range(ATTEMPTS):
         obj = await _fresh(session, target, kind)
         known = await following.records(session, obj, kind)
@@ -151,7 +151,7 @@ async def _answered(session: Session, target: Target, kind: RolloutKind, wanted:
 
 
 async def _fresh(session: Session, target: Target, kind: RolloutKind) -> Object:
-    """The object, once its operator has seen it as it is; or as it is, if that takes too long."""
+    """The object, once its operator has observed its latest generation, or after `FRESH_SECONDS`."""
 
     def seen(obj: Object | None) -> bool:
         return obj is None or is_left_alone(obj) or kind.fresh(obj)
@@ -164,7 +164,7 @@ async def _fresh(session: Session, target: Target, kind: RolloutKind) -> Object:
 
 
 def _request(target: Target, obj: Object, change: Change) -> Request:
-    """The patch, which only the object takes that was looked at."""
+    """The patch; the server applies it only to the version that was read."""
     metadata = {**change.patch.get("metadata", {}), "resourceVersion": obj.version, "uid": obj.uid}
     headers = {"accept": JSON, "content-type": PatchType.MERGE.value}
     query = {"fieldManager": (MANAGER,)}
@@ -179,7 +179,7 @@ def _said(target: Target, answer: Change | Already) -> str:
 
 
 def _json(target: Target, verb: str, answer: Answer) -> dict[str, Any]:
-    """An answer for machines; fields are only ever added."""
+    """An answer for programs; fields are only ever added."""
     shown: dict[str, Any] = {
         "object": f"{target.type}/{target.name}",
         "namespace": target.scope.namespace,
@@ -195,49 +195,47 @@ def _json(target: Target, verb: str, answer: Answer) -> dict[str, Any]:
             return shown | {"message": message, "hint": hint}
 
 
-command.add_command(_verb("pause", "Let a rollout stand still. Replicas that are lost are replaced all the same."))
-command.add_command(_verb("resume", "Let a rollout go on that was paused."))
+command.add_command(_verb("pause", "Pause a rollout. Lost replicas are still replaced."))
+command.add_command(_verb("resume", "Resume a rollout that is paused."))
 command.add_command(
     _verb(
         "promote",
-        "Approve the step that waits. It waits for somebody, or for its time; the next one begins at once.",
-        click.option("--full", is_flag=True, help="Approve all steps that are left."),
+        "Approve the step that waits, for approval or for its pause to end. The next step begins at once.",
+        click.option("--full", is_flag=True, help="Approve all remaining steps."),
     )
 )
 command.add_command(
     _verb(
         "abort",
-        "Give up what is being rolled out. What was there before returns, and the revision is refused "
+        "Abort a rollout. The revision before is rolled out again, and this one is rejected "
         "until it changes or is retried.",
     )
 )
-command.add_command(
-    _verb("retry", "Roll out again what was rejected. It was aborted or undone, or it failed and was rolled back.")
-)
+command.add_command(_verb("retry", "Roll out a rejected revision again: one that was aborted, undone or rolled back."))
 command.add_command(
     _verb(
         "undo",
-        "Return to an earlier revision. The spec becomes what it was then; its size and the settings of the rollout "
-        "stay. What is undone is refused until it changes, also if a machine applies it again.",
+        "Return to an earlier revision. The spec becomes that of the revision; the number of replicas and the settings "
+        "of the rollout stay. The undone revision is rejected until it changes, also if it is applied again.",
         click.option(
             "--to-revision", "number", type=click.IntRange(0), metavar="N",
             help="The revision by its number in the history.  [default: the one before]",
         ),
     )
 )  # fmt: skip
-command.add_command(
-    _verb("restart", "Replace all replicas by new ones. The spec stays; it is a rollout like any other.")
-)
+command.add_command(_verb("restart", "Replace all replicas, in a rollout of the same spec."))
 
 
-# What only looks.
+# Commands that change nothing.
 
 
 @command.command("status", cls=Verb)
 @click.argument("words", nargs=-1, metavar=TARGET)
-@click.option("-w/-W", "--watch/--no-watch", default=True, help="Whether to wait until it is over.  [default: wait]")
 @click.option(
-    "--timeout", callback=timeout_of, default="0", metavar="DURATION", help="How long to wait at most; 0 is for ever."
+    "-w/-W", "--watch/--no-watch", default=True, help="Whether to wait until the rollout ends.  [default: wait]"
+)
+@click.option(
+    "--timeout", callback=timeout_of, default="0", metavar="DURATION", help="How long to wait; 0 waits without a limit."
 )
 @click.option(
     "-o", "--output", type=click.Choice(["tree", "line", "json"]),
@@ -245,19 +243,19 @@ command.add_command(
 )  # fmt: skip
 @connecting.options
 def status(*, where: Where, words: tuple[str, ...], watch: bool, timeout: float, output: str | None) -> None:
-    """Show a rollout until it is over.
+    """Show a rollout until it ends.
 
-    Its parts, their pods, the floors, and what each of them waits for.
+    Shows its parts, their pods, the floors, and what each of them waits for.
 
     \b
-    Until it is over:  holdfast rollout status workload/shop
-    As it is now:      holdfast rollout status pcs/llm --watch=false
+    Until it ends:     holdfast rollout status workload/shop
+    Once:              holdfast rollout status pcs/llm --watch=false
     In a script:       holdfast rollout status tenant/media --timeout=10m -o line
 
-    Exits with 0 when the revision that is asked for is rolled out (or, with --watch=false, under way),
-    with 1 when it failed, was rejected or took too long, and with 3 when it is blocked: it does not
-    go on before somebody acts. A rollout that is paused or waits for approval is waited for; with
-    --watch=false it is 3.
+    Exits with 0 when the revision of the spec is rolled out (or, with --watch=false, in progress),
+    with 1 when the rollout failed, was rejected or timed out, and with 3 when it is blocked until a
+    user changes something. The command waits while a rollout is paused or waits for approval; with
+    --watch=false it exits with 3.
     """
 
     async def show(session: Session) -> ExitCode | None:
@@ -270,17 +268,17 @@ def status(*, where: Where, words: tuple[str, ...], watch: bool, timeout: float,
 
 @command.command("history", cls=Verb)
 @click.argument("words", nargs=-1, metavar=TARGET)
-@click.option("--revision", "number", type=click.IntRange(1), metavar="N", help="Show what is in one revision.")
+@click.option("--revision", "number", type=click.IntRange(1), metavar="N", help="Show one revision in full.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="JSON or YAML, for programs.")
 @connecting.options
 def history(*, where: Where, words: tuple[str, ...], number: int | None, output: str | None) -> None:
-    """Show the revisions there were.
+    """Show the revisions of an object.
 
-    Which one runs, what each changed, and which was rejected.
+    Shows which one is current, what each of them changed, and which is rejected.
 
     \b
-    All:      holdfast rollout history workload/shop
-    One:      holdfast rollout history workload/shop --revision 3
+    All revisions:  holdfast rollout history workload/shop
+    One revision:   holdfast rollout history workload/shop --revision 3
     """
 
     async def show(session: Session) -> ExitCode | None:
@@ -293,27 +291,27 @@ def history(*, where: Where, words: tuple[str, ...], number: int | None, output:
 @command.command("plan", cls=Verb)
 @click.argument("words", nargs=-1, metavar=f"[{TARGET}]")
 @click.option("-f", "--filename", "file", default="", metavar="FILE|-", help="The manifest that would be applied.")
-@click.option("--image", default="", metavar="IMAGE", help="What if this were the image.")
-@click.option("--replicas", type=click.IntRange(0), metavar="N", help="What if there were so many replicas.")
+@click.option("--image", default="", metavar="IMAGE", help="Plan with this image.")
+@click.option("--replicas", type=click.IntRange(0), metavar="N", help="Plan with this number of replicas.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print the plan.")
 @connecting.options
 def plan_command(
     *, where: Where, words: tuple[str, ...], file: str, image: str, replicas: int | None, output: str
 ) -> None:
-    """Show what will happen, from what runs now.
+    """Show what a rollout will do, from what runs now.
 
-    Step by step, before it is applied; nothing is changed.
+    Shows each step before it is done; nothing is changed.
 
     \b
-    Of a manifest:            holdfast rollout plan -f web.yaml
-    Of another image:         holdfast rollout plan workload/web --image web:2
-    Of what is under way:     holdfast rollout plan workload/web
+    A manifest:               holdfast rollout plan -f web.yaml
+    Another image:            holdfast rollout plan workload/web --image web:2
+    A rollout in progress:    holdfast rollout plan workload/web
 
-    The server is asked what it would make of the change, and the operator's own engine what it would
-    do then. Exits with 0 when there is a plan, and with 1 when the rollout would be blocked.
+    A dry run on the server gives the object as it would be; the engine of the operator makes the
+    plan. Exits with 0 when there is a plan, and with 1 when the rollout would be blocked.
     """
     if bool(words) == bool(file):
-        raise click.UsageError("name an object, or give what would be applied with -f FILE")
+        raise click.UsageError("name an object, or give a manifest with -f FILE")
     given = {"image": image or None, "replicas": replicas}
     settings = {setting: value for setting, value in given.items() if value is not None}
     options = PlanOptions(file=file, settings=settings, output=output)

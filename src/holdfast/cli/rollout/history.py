@@ -40,7 +40,9 @@ async def show_history(
         rows = rollouts.history_rows(past, age=partial(age, now=time.time()))
         click.echo(printable("\n".join(aligned(rows))))
         if refused and not any("rejected" in each.marks for each in past):
-            click.echo(printable(f"revision {refused} is refused when somebody asks for it again"))
+            click.echo(
+                printable(f"revision {refused} is rejected: the operator does not roll it out when it is applied again")
+            )
     return None
 
 
