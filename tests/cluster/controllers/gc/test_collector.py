@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.client.resources import CONFIG_MAPS, DEFINITIONS, EVENTS, NAMESPACES, NODES, SECRETS, Resource
-from holdfast.cluster.controllers.gc.collector import GarbageCollector
+from holdfast.cluster.controllers.gc.collector import GarbageCollector, _Collection
 from holdfast.testing.clusters import Cluster, play
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
@@ -168,7 +168,7 @@ def test_an_owner_that_was_never_seen_is_read_from_the_server() -> None:
 
 # --- kinds that come and go
 
-WIDGET = {
+WIDGET: dict[str, Any] = {
     "metadata": {"name": "widgets.example.com"},
     "spec": {
         "group": "example.com",
@@ -216,15 +216,63 @@ def test_dependents_of_a_kind_that_is_not_served_stay() -> None:
     collected(story)
 
 
-def test_a_kind_that_goes_takes_along_what_belongs_to_its_objects() -> None:
+@pytest.mark.parametrize("events_arrive", [True, False])
+def test_the_dependents_of_all_objects_are_deleted_with_the_definition_of_their_kind(
+    events_arrive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More owners than the server is asked about at a time, and more than it remembers without dependents."""
+    if not events_arrive:
+        # The watch of widgets ends before it says that they are deleted.
+        changed = _Collection._changed
+        monkeypatch.setattr(
+            _Collection,
+            "_changed",
+            lambda self, old, new: None if new is None and old.resource == WIDGETS else changed(self, old, new),
+        )
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(DEFINITIONS, WIDGET)
+        await cluster.advance(1)
+        for number in range(600):
+            await make(cluster, f"b{number}", owner(await make(cluster, f"a{number}", resource=WIDGETS)))
+        await make(cluster, "other")
+        await cluster.settle()
+        await cluster.delete(DEFINITIONS, "widgets.example.com")
+        await cluster.advance(40)
+        assert await cluster.find(DEFINITIONS, "widgets.example.com") is None
+        assert await names(cluster) == ["other"]
+
+    collected(story)
+
+
+def test_a_dependent_that_is_created_after_the_definition_of_its_owner_was_deleted_is_deleted() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(DEFINITIONS, WIDGET)
+        await cluster.advance(1)
+        widget = await make(cluster, "a", resource=WIDGETS)
+        await cluster.settle()
+        await cluster.delete(DEFINITIONS, "widgets.example.com")
+        await cluster.advance(5)
+        await make(cluster, "late", owner(widget))
+        await make(cluster, "wrong", owner(widget) | {"name": "z"})
+        await cluster.advance(5)
+        assert await names(cluster) == ["wrong"], "that reference names no object that was seen"
+
+    collected(story)
+
+
+def test_dependents_stay_while_a_kind_is_not_served_but_defined() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(DEFINITIONS, WIDGET)
         await cluster.advance(1)
         await make(cluster, "b", owner(await make(cluster, "a", resource=WIDGETS)))
-        await cluster.delete(DEFINITIONS, "widgets.example.com")
-        await cluster.advance(5)
-        assert await cluster.find(DEFINITIONS, "widgets.example.com") is None
-        await cluster.create(DEFINITIONS, WIDGET)
+        await cluster.settle()
+        for served in (False, True):
+            versions = [WIDGET["spec"]["versions"][0] | {"served": served}]
+            await cluster.patch(DEFINITIONS, "widgets.example.com", {"spec": {"versions": versions}})
+            await cluster.advance(40)
+            assert await names(cluster) == ["b"]
+        await cluster.delete(WIDGETS, "a")
         await cluster.advance(5)
         assert await names(cluster) == []
 

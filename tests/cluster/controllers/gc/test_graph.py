@@ -64,6 +64,26 @@ def test_an_owner_that_was_never_seen_is_doubted_at_once() -> None:
     assert known.remove("a") == Doubts(examine=("b",))
 
 
+def test_a_deleted_owner_is_remembered_while_it_has_dependents() -> None:
+    known = graph(thing("a"), thing("b", "a"))
+    known.remove("a")
+    for number in range(2 * garbage.REMEMBERED):
+        known.put(thing(f"c{number}"))
+        known.remove(f"c{number}")
+    assert known.deleted("a") is not None
+    assert known.deleted("c0") is None
+    assert known.deleted(f"c{garbage.REMEMBERED}") is not None
+    known.put(thing("a"))
+    assert known.deleted("a") is None, "it exists"
+
+
+def test_an_object_that_is_only_forgotten_was_not_deleted() -> None:
+    known = graph(thing("a"), thing("b", "a"))
+    assert known.forget("a") == Doubts(examine=("b",))
+    assert known.get("a") is None
+    assert known.deleted("a") is None
+
+
 def test_a_change_that_leaves_owners_alone_is_not_doubted_again() -> None:
     known = graph(thing("b", "a"))
     assert known.put(thing("b", "a", labels={"x": "y"})) == Doubts()

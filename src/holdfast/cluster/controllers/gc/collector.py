@@ -3,8 +3,12 @@
 It knows metadata only, of all resources that can be listed, watched and deleted,
 as the server's discovery lists them; kinds that come and go with their definitions are
 followed too.  `graph` says what is doubtful and what becomes of it.  Here the API
-is asked before anything is done about it: an owner counts as gone only if the server
-says so, and every write holds only for the version that was decided on.
+is asked before anything is done about it: an owner counts as deleted only if its deletion
+was seen or the server says so, and every write holds only for the version that was decided on.
+
+The objects of a kind are deleted before its definition is.  So the deletion of a definition
+is the deletion of all its objects, even where the watch of the kind ended before it said so; the
+server cannot be asked about them any more, and the graph remembers them for their dependents.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ IGNORED: Final = frozenset({EVENTS.group_resource, "events.events.k8s.io"})
 
 WORKERS: Final = 20
 REMEMBERED: Final = 500
-"""How many owners are remembered to be gone, so that their dependents need not all ask."""
+"""How many references are remembered to which the server has no owner, so that not every dependent asks."""
 
 FIRST_LOOK: Final = 30.0
 """Seconds after which work begins, even if some kind cannot be listed: doubts are settled by asking anyway."""
@@ -79,9 +83,11 @@ class _Collection:
         self._followed: dict[Resource, Callable[[], None]] = {}
         self._kinds: dict[tuple[str, str], Resource] = {}
         self._defined = asyncio.Event()
+        self._undefined: set[tuple[str, str]] = set()
+        """Group and plural of the kinds whose definition was deleted."""
 
     async def run(self) -> None:
-        unsubscribe = self._stores.subscribe(DEFINITIONS, lambda old, new: self._defined.set())
+        unsubscribe = self._stores.subscribe(DEFINITIONS, self._definition_changed)
         try:
             async with asyncio.TaskGroup() as group:
                 await self._follow_for_sure()
@@ -99,7 +105,7 @@ class _Collection:
     # --- which kinds there are
 
     async def _follow_for_sure(self) -> None:
-        """Follow what the server has, asking until it has everything that is defined."""
+        """Follow what the server has, asking until it has everything that is defined, and nothing else."""
         attempt = 0
         while True:
             self._defined.clear()
@@ -121,18 +127,26 @@ class _Collection:
         for resource in [each for each in self._followed if each not in served]:
             if (resource.group, resource.version) not in away:
                 self._followed.pop(resource)()
+                deleted = (resource.group, resource.plural) in self._undefined
                 for uid in self._graph.of(resource):
-                    self._doubt(self._graph.remove(uid))
+                    self._doubt(self._graph.remove(uid) if deleted else self._graph.forget(uid))
         for resource in sorted(served - self._followed.keys()):
             self._followed[resource] = self._stores.subscribe(resource, self._changed, metadata_only=True)
         waiting, self._unknown = self._unknown, set()
         for uid in waiting:
             self._work.add(uid)
 
+    def _definition_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None:
+            self._undefined.add(_named(old))
+        if new is not None:
+            self._undefined.discard(_named(new))
+        self._defined.set()
+
     def _undiscovered(self) -> bool:
-        """Whether something is defined that discovery does not tell of yet."""
+        """Whether discovery does not show yet what was defined, or still shows a kind whose definition was deleted."""
         known = {(each.group, each.plural) for each in self._kinds.values()}
-        return any(
+        return not known.isdisjoint(self._undefined) or any(
             (spec.group, spec.names.plural) not in known
             for spec in map(_established, self._stores.list(DEFINITIONS))
             if spec is not None
@@ -142,10 +156,7 @@ class _Collection:
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and (new is None or new.uid != old.uid):
-            doubts = self._graph.remove(old.uid)
-            if doubts.examine:
-                self._remember((old.resource, old.key, old.uid))
-            self._doubt(doubts)
+            self._doubt(self._graph.remove(old.uid))
         if new is not None:
             self._doubt(self._graph.put(new))
 
@@ -256,15 +267,17 @@ class _Collection:
 
     async def _standing(self, obj: Object, reference: OwnerReference) -> Standing | None:
         """How an owner stands; None if that is not known, so that its dependent must stay."""
+        seen, deleted = self._graph.get(reference.uid), self._graph.deleted(reference.uid)
+        if seen is not None and not seen.deleting and graph.refers(obj, reference, seen):
+            return Standing.SOLID
+        if deleted is not None and graph.refers(obj, reference, deleted):
+            return Standing.ABSENT
         resource = self._kinds.get((reference.group, reference.kind))
         if resource is None:
             self._unknown.add(obj.uid)
             return None
         if resource.namespaced and not obj.meta.namespace:
             return None  # a reference into no namespace in particular
-        seen = self._graph.get(reference.uid)
-        if seen is not None and not seen.deleting and graph.refers(obj, reference, seen):
-            return Standing.SOLID
         place = (resource, Key(obj.meta.namespace if resource.namespaced else "", reference.name), reference.uid)
         if place in self._absent:
             return Standing.ABSENT
@@ -300,6 +313,12 @@ class _DefinitionStatus(msgspec.Struct, frozen=True, gc=False):
 class _Definition(msgspec.Struct, frozen=True, gc=False):
     spec: _DefinitionSpec = _DefinitionSpec()
     status: _DefinitionStatus = _DefinitionStatus()
+
+
+def _named(obj: Object) -> tuple[str, str]:
+    """Group and plural of the kind that a definition defines."""
+    spec = obj.decode(_Definition).spec
+    return spec.group, spec.names.plural
 
 
 def _established(obj: Object) -> _DefinitionSpec | None:

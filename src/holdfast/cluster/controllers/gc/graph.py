@@ -30,6 +30,9 @@ from holdfast.client.resources import Resource
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 
+REMEMBERED: Final = 500
+"""How many deleted objects without dependents are remembered, for dependents that are created late."""
+
 
 def in_foreground(obj: Object) -> bool:
     """Whether an object is being deleted and waits for the deletion of its dependents."""
@@ -57,17 +60,24 @@ class Doubts:
 
 
 class Graph:
-    """All objects by UID, with their owners and dependents."""
+    """All objects by UID, with their owners and dependents, and the deleted objects that still have dependents."""
 
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
         self._dependents: dict[str, dict[str, None]] = {}  # an ordered set: the same changes give the same order
+        self._deleted: dict[str, Object] = {}
+        self._deleted_alone: dict[str, None] = {}
+        """The deleted objects without dependents, oldest first."""
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def get(self, uid: str) -> Object | None:
         return self._objects.get(uid)
+
+    def deleted(self, uid: str) -> Object | None:
+        """The last state of a deleted object: for as long as it has dependents, and then among the last few."""
+        return self._deleted.get(uid)
 
     def of(self, resource: Resource) -> tuple[str, ...]:
         """The objects of a resource, by UID; all are looked through, so this is for the end of a kind."""
@@ -96,8 +106,11 @@ class Graph:
         after = {owner.uid: owner for owner in owners_of(obj)}
         joined = after.keys() - before.keys()
         self._objects[obj.uid] = obj
+        self._deleted.pop(obj.uid, None)
+        self._deleted_alone.pop(obj.uid, None)
         for uid in joined:
             self._dependents.setdefault(uid, {})[obj.uid] = None
+            self._deleted_alone.pop(uid, None)
         self._unlink(obj.uid, before.keys() - after.keys())
         begins_to_wait = in_foreground(obj) and not (old and in_foreground(old))
         begins_to_orphan = orphaning(obj) and not (old and orphaning(old))
@@ -116,7 +129,17 @@ class Graph:
         )
 
     def remove(self, uid: str) -> Doubts:
-        """An object is gone."""
+        """An object was deleted."""
+        obj = self._objects.get(uid)
+        doubts = self.forget(uid)
+        if obj is not None:
+            self._deleted[uid] = obj
+            if uid not in self._dependents:
+                self._remember_alone(uid)
+        return doubts
+
+    def forget(self, uid: str) -> Doubts:
+        """An object is no longer seen, which does not say that it was deleted."""
         obj = self._objects.get(uid)
         if obj is None:
             return Doubts()
@@ -132,6 +155,14 @@ class Graph:
             dependents.pop(uid, None)
             if not dependents:
                 del self._dependents[owner]
+                if owner in self._deleted:
+                    self._remember_alone(owner)
+
+    def _remember_alone(self, uid: str) -> None:
+        self._deleted_alone[uid] = None
+        if len(self._deleted_alone) > REMEMBERED:
+            oldest = next(iter(self._deleted_alone))
+            del self._deleted_alone[oldest], self._deleted[oldest]
 
     def _doubtful(self, owners: Iterable[str]) -> bool:
         """Whether one of these new owners is not seen, or takes its dependents along."""
