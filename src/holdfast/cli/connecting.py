@@ -44,7 +44,7 @@ class NoServer(InputError):
 
 
 class Refused(InputError):
-    """The server said no, or something that was asked for did not come about; in the words of kubectl."""
+    """The server refused a request, or a wait failed; in the words of kubectl."""
 
     exit_code = ExitCode.BLOCKED
 
@@ -57,7 +57,7 @@ class Refused(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """Which server, and where on it, as options say."""
+    """The server and the namespace that the options select."""
 
     kubeconfig: Path | None = None
     context: str = ""
@@ -66,11 +66,11 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation with a server."""
+    """A connection to a server, with a namespace."""
 
     client: Client
     namespace: str
-    """Where things are that do not say it themselves."""
+    """The namespace of objects that name none."""
     strict: bool = False
     """Whether the user named this namespace, so that a manifest with another one is an error."""
 
@@ -86,7 +86,7 @@ class Session:
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say where its server is, as one argument `where`."""
+    """Give a command the options that select the server, as one argument `where`."""
 
     @functools.wraps(command)
     def bundled(*arguments: Any, kubeconfig: Path | None, context: str, namespace: str, **rest: Any) -> Any:
@@ -122,7 +122,7 @@ class Verb(click.Command):
 
 
 def _word(given: str, flags: list[click.Option]) -> str | None:
-    """A word of the command line as click reads it; None for one that says no more than is so anyway."""
+    """An argument as click reads it; None for one that sets a default."""
     if _JOINED.fullmatch(given):
         return given[:2] + given[3:]
     name, equals, value = given.partition("=")
@@ -138,7 +138,7 @@ def _word(given: str, flags: list[click.Option]) -> str | None:
 
 
 def kubeconfig(given: Path | None, *, environment: Mapping[str, str], directory: Path) -> Path | None:
-    """The file that counts; None if it is for the environment and the home directory to say."""
+    """The kubeconfig to use; None: as the environment and the home directory have it."""
     if given is not None:
         return given
     if environment.get("KUBECONFIG"):
@@ -147,7 +147,7 @@ def kubeconfig(given: Path | None, *, environment: Mapping[str, str], directory:
 
 
 def run(where: Where, work: Callable[[Session], Coroutine[Any, Any, ExitCode | None]]) -> None:
-    """Do some work on the server that `where` means; ends the command with the code that comes of it."""
+    """Run `work` on the server that `where` selects, and exit with its code."""
     code = asyncio.run(_worked(where, work))
     if code:
         raise click.exceptions.Exit(code)
@@ -203,7 +203,7 @@ def _invalid(error: Invalid) -> str:
 
 
 def report(sentences: list[str]) -> ExitCode | None:
-    """Show what went wrong on the way, on standard error; the code to end with."""
+    """Print the errors on standard error; returns the exit code."""
     for sentence in sentences:
         click.echo(printable(sentence), err=True)
     return ExitCode.BLOCKED if sentences else None

@@ -1,4 +1,4 @@
-"""A plan as it is shown: rows, a summary, and the ways out when it is blocked.
+"""A plan as it is shown: rows, a summary, and fixes where it is blocked.
 
 The plan is the engine's own preview; what is added is how low the ready
 replicas get in each step, and words.  Values only: no colours, no terminal, no
@@ -54,14 +54,14 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change that would unblock the plan: fields of ``spec.rollout`` and their values."""
+    """A change that would unblock the plan: settings and their values."""
 
     fields: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """From where a plan begins: what the engine is asked for, what there is, and how far it has come."""
+    """The start of a plan: the rollout, the fleet, and the progress so far."""
 
     rollout: Rollout
     fleet: Fleet
@@ -70,7 +70,7 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """Everything there is to show of a plan.
+    """A plan, with everything that is shown of it.
 
     floor      available replicas below which nothing is stopped; 0 where the strategy keeps none
     max_live   replicas above which nothing is started
@@ -154,7 +154,7 @@ def plan_view(
 
 
 def to_json(view: PlanView) -> dict[str, Any]:
-    """The plan for machines; fields are only ever added."""
+    """The plan for programs; fields are only ever added."""
     return {
         "strategy": view.strategy.value,
         "current": view.current,
@@ -212,7 +212,7 @@ def _max_live(rollout: Rollout) -> int:
 
 
 def _rows(plan: Plan, fleet: Fleet) -> Iterator[PlanRow]:
-    """The steps with the ready replicas after each, found by doing them once more on paper."""
+    """The steps with the ready replicas after each, found by simulating them."""
     for _, steps in groupby(plan.steps, key=lambda step: step.round):
         before, after = fleet, []
         for step in steps:
@@ -253,7 +253,7 @@ def _done(fleet: Fleet, step: PlanStep) -> Fleet:
     return msgspec.structs.replace(fleet, **{step.side.value: pool})
 
 
-# --- the ways out ------------------------------------------------------------
+# --- fixes ------------------------------------------------------------
 
 
 def _fixes(spec: WorkloadSpec, current: int) -> tuple[Fix, ...]:

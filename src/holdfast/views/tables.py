@@ -1,4 +1,4 @@
-"""Tables as people read them: what a server sends for ``get``, laid out in columns.
+"""Tables: what a server sends for ``get``, laid out in columns.
 
 The server makes the cells, so that clients need not know the kind; here is only
 decided which columns are shown and how wide they are, as kubectl does.  Values
@@ -71,7 +71,7 @@ class Look:
     labels: bool = False
     label_columns: tuple[str, ...] = ()
     kind: str = ""
-    """What stands before each name, where several kinds are shown: ``deployment.apps``."""
+    """The prefix of each name where several kinds are shown: ``deployment.apps``."""
 
 
 def header(columns: Sequence[Column], look: Look) -> list[str]:

@@ -1,7 +1,7 @@
-"""A rollout as a tree: its parts, the pods of each, and why each is not further.
+"""A rollout as a tree: its parts, their pods, and why a pod is not available.
 
-Pure.  From pods as they came to leaves, which each kind hangs on branches of its own;
-`rollout_screens` lays them out.  This module must not know whose pods they are, nor how
+Pure.  Pods become leaves; the `view` module of each operator puts them on branches, and
+`rollout_screens` lays them out.  This module must not know who owns the pods, nor how
 they are shown.
 """
 

@@ -318,7 +318,7 @@ def test_a_gang_is_followed_through_its_update_paused_resumed_and_restarted(clus
     assert llm.standing()["updateRevision"] != json.loads(after)["updateRevision"]
     assert "hint: apply the earlier manifest" in llm.rollout("undo", code=ExitCode.BLOCKED)
     assert "keeps no earlier templates" in llm.rollout("history", code=ExitCode.BLOCKED)
-    assert "cannot be planned yet" in llm.rollout("plan", "--image", "x:1", code=ExitCode.BLOCKED)
+    assert "has no plan yet" in llm.rollout("plan", "--image", "x:1", code=ExitCode.BLOCKED)
 
 
 def test_a_store_is_followed_server_by_server_paused_and_restarted(cluster: Path, tmp_path: Path) -> None:
@@ -329,7 +329,8 @@ def test_a_store_is_followed_server_by_server_paused_and_restarted(cluster: Path
     media.apply("beta.10", "beta.11")
     media.run("wait", media.name, "--for=jsonpath={.status.conditions[0].reason}=RolloutPaused", "--timeout=60s")
     held = media.standing(code=ExitCode.STANDS_STILL)
-    assert (held["state"], held["pools"][0]["partition"], held["pools"][0]["updatedReplicas"]) == ("Waiting", 4, 0)
+    (pool,) = held["pools"]
+    assert (held["state"], pool["updateStrategy"], pool["updatedReplicas"]) == ("Waiting", "OnDelete", 0)
     assert "resumed" in media.rollout("resume")
     lines = media.rollout("status", "--timeout=60s").splitlines()
     assert lines[-1].endswith("is rolled out: 4 of 4 servers ready")

@@ -1,4 +1,4 @@
-"""``holdfast chaos``: trouble on purpose, for pods on simulated nodes and for the nodes themselves.
+"""``holdfast chaos``: faults for simulated nodes and for the pods on them.
 
 A command writes a fault where the nodes look for it (`cluster.chaos`), and says
 whom it hits; the nodes do the rest.  So it works on any cluster with simulated
@@ -141,7 +141,7 @@ def crash(where: Where, **aim: Any) -> None:
 @command.command("hang")
 @_aimed
 def hang(where: Where, **aim: Any) -> None:
-    """Have pods not be ready, though their containers run."""
+    """Make pods unready although their containers run."""
     _order_pods(where, Hang, _Aim(**aim))
 
 
@@ -154,7 +154,7 @@ def hang(where: Where, **aim: Any) -> None:
 )
 @_aimed
 def slow(where: Where, factor: float, **aim: Any) -> None:
-    """Have pods take longer: to get ready, to run, to stop."""
+    """Make pods slow: to become ready, to run, to stop."""
     _order_pods(where, Slow, _Aim(**aim), factor=factor)
 
 
@@ -163,7 +163,7 @@ def slow(where: Where, factor: float, **aim: Any) -> None:
 @_FOR
 @options
 def node_down(where: Where, nodes: tuple[str, ...], lasting: timedelta | None) -> None:
-    """Have nodes fall silent: no heartbeats, and nothing happens to their pods."""
+    """Make nodes fail: they send no heartbeats and do not run pods."""
     _order_nodes(where, NodeDown, nodes, lasting)
 
 
@@ -172,7 +172,7 @@ def node_down(where: Where, nodes: tuple[str, ...], lasting: timedelta | None) -
 @_FOR
 @options
 def node_remove(where: Where, nodes: tuple[str, ...], lasting: timedelta | None) -> None:
-    """Have nodes vanish; 'node-up' brings them back as new ones."""
+    """Remove nodes; 'node-up' brings them back as new ones."""
     _order_nodes(where, NodeGone, nodes, lasting)
 
 
@@ -197,7 +197,7 @@ def node_up(where: Where, nodes: tuple[str, ...]) -> None:
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print them.")
 @options
 def list_(where: Where, output: str) -> None:
-    """Show what is going on."""
+    """List the faults that are active."""
 
     async def work(session: Session) -> ExitCode | None:
         faults, now = await _faults(session.client), _now()
@@ -219,7 +219,7 @@ def list_(where: Where, output: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="End all of it.")
 @options
 def stop(where: Where, names: tuple[str, ...], everything: bool) -> None:
-    """End what is going on, by the names that 'list' shows."""
+    """End faults, by the names that 'list' shows."""
     if bool(names) == everything:
         raise click.UsageError("name what is to end, as 'holdfast chaos list' shows it, or write --all")
 
@@ -277,7 +277,7 @@ def _order_nodes(where: Where, kind: type[NodeFault], nodes: tuple[str, ...], la
 
 
 async def _order(client: Client, fault: Fault) -> str:
-    """Write a fault, and take away what is spent; its name."""
+    """Write a fault, remove expired ones, and return its name."""
     name = chaos.name_of(fault)
     patch = chaos.ended(chaos.spent(await _faults(client), fault.since))
     patch["data"] |= chaos.added(name, fault)["data"]

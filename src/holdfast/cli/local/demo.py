@@ -1,7 +1,7 @@
-"""``holdfast demo``: what Holdfast is for, in a minute, on a cluster of its own.
+"""``holdfast demo``: rollouts under a floor, in a minute, on a cluster of its own.
 
 It applies the manifests of a directory, waits until they run, changes all of them at
-once, breaks one on purpose, and says from what it saw whether a floor was ever broken.
+once, breaks one on purpose, and says whether a floor was broken at any change of a pod.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from holdfast.runtime.controllers import Stores, View
 from holdfast.views.floors import Ledger, bar, is_ready
 
 PATIENCE: Final = 80.0
-"""Seconds that each act may take."""
+"""The time limit of each act, in seconds."""
 
 _LONGEST: Final = 150
-"""How long a line of the log may be."""
+"""The longest line of the log."""
 
 _FRAME: Final = 0.15
-"""Seconds between two pictures on a terminal."""
+"""Seconds between two frames on a terminal."""
 
 
 Holds = Callable[[Subject, View], bool]
 
 
 class NotKept(InputError):
-    """The demo ended otherwise than it should."""
+    """A floor was broken, or an act took too long."""
 
     exit_code = ExitCode.BLOCKED
 
@@ -94,7 +94,7 @@ async def _run(options: ClusterOptions, subjects: Sequence[Subject]) -> None:
 
 
 class Stage:
-    """The cluster, the objects on it, and what is seen of them."""
+    """The cluster, its objects, and the count of their ready pods."""
 
     def __init__(self, cluster: Embedded, subjects: Sequence[Subject], *, began: float) -> None:
         self._cluster = cluster
@@ -105,7 +105,7 @@ class Stage:
         self.ledger = Ledger()
 
     async def play(self) -> None:
-        """All acts, one after the other."""
+        """Run all acts in order."""
         forget = self._stores.subscribe(PODS, self._pod)
         screen = asyncio.create_task(self._draw())
         try:
@@ -141,7 +141,7 @@ class Stage:
         await self._wait(act, subjects, until=until)
 
     async def _wait(self, act: str, subjects: Sequence[Subject], *, until: Holds) -> None:
-        """Until something holds of all of them; they are looked at when something changes, and not for ever."""
+        """Wait until `until` is true of all subjects; checked at every change, up to the time limit."""
         changed = asyncio.Event()
         watched = {PODS, *(subject.resource for subject in subjects)}
         forget = [self._stores.subscribe(resource, lambda old, new: changed.set()) for resource in watched]
@@ -162,7 +162,7 @@ class Stage:
         if not sys.stdout.isatty():
             click.echo(f"{self._clock()}  {act}")
 
-    # --- what is seen
+    # --- counting and drawing
 
     def _pod(self, old: Object | None, new: Object | None) -> None:
         pod = new or old
@@ -175,7 +175,7 @@ class Stage:
                 self.ledger.see(group, pod.uid, ready=new is not None and is_ready(new.wire()))
 
     async def _draw(self) -> None:
-        """The picture on a terminal; elsewhere a line for each change of what an object says."""
+        """Redraw the picture on a terminal; elsewhere print a line for each change of a phase or message."""
         while True:
             self._show()
             await asyncio.sleep(_FRAME)

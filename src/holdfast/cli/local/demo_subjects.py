@@ -1,4 +1,4 @@
-"""The objects of the demo: where their floors are, when they are at rest, and how they are changed."""
+"""The objects of the demo: their floors, whether their rollouts are complete, and how they are changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``holdfast down``: end what ``holdfast up`` started."""
+"""``holdfast down``: stop the cluster that ``holdfast up`` started."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE: Final = 30.0
 
 
 class StillRunning(InputError):
-    """It was asked to end and has not."""
+    """The process did not stop in time."""
 
     exit_code = ExitCode.BLOCKED
 

@@ -1,4 +1,4 @@
-"""Which process runs in a data directory: it holds a lock there, and says its number.
+"""The process that runs in a data directory: it holds a lock on a file there, which has its process id.
 
 The system releases the lock when the process ends, so a file that is left behind does
 no harm.
@@ -24,7 +24,7 @@ _LOOK_AGAIN: Final = 0.05
 
 @contextlib.contextmanager
 def announced(directory: Path) -> Iterator[None]:
-    """Say that this process runs in a directory, for as long as the block lasts."""
+    """Write and lock the file of this process in a directory until the block ends."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     path, unannounced = directory / _FILE, directory / f"{_FILE}.{os.getpid()}"
     with os.fdopen(os.open(unannounced, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "r+") as file:
@@ -41,7 +41,7 @@ def announced(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_now(parent: Path | None = None) -> Iterator[Path]:
-    """A directory for a process that keeps nothing, without those that killed ones left behind."""
+    """A temporary directory; directories that killed processes left behind are removed."""
     place = parent or Path(gettempdir())
     for each in place.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # another process removed it, or belongs to another user
@@ -52,13 +52,13 @@ def for_now(parent: Path | None = None) -> Iterator[Path]:
 
 
 def _is_left_behind(directory: Path) -> bool:
-    """Whether a process of ours ran there that could not clean up after itself."""
+    """Whether a process of this user ran there and was killed."""
     is_ours = directory.stat(follow_symlinks=False).st_uid == os.getuid()
     return is_ours and (directory / _FILE).is_file() and process_in(directory) is None
 
 
 def process_in(directory: Path) -> int | None:
-    """The number of the process that runs in a directory, if one does."""
+    """The id of the process that runs in a directory, if one does."""
     try:
         file = (directory / _FILE).open()
     except FileNotFoundError:
@@ -71,7 +71,7 @@ def process_in(directory: Path) -> int | None:
 
 
 def stop(directory: Path, *, within: float) -> bool:
-    """Ask the process of a directory to end; whether it has ended in time."""
+    """Stop the process of a directory; returns whether it stopped in time."""
     number = process_in(directory)
     if number is None:
         return True

@@ -1,4 +1,4 @@
-"""A served API, as long as a command runs: the server, its socket, its kubeconfig and its certificates.
+"""An API server for as long as a command runs: its socket, its kubeconfig and its certificates.
 
 What ``holdfast apiserver`` and ``holdfast up`` have in common.  It must not know what else runs beside the server.
 """
@@ -29,18 +29,18 @@ from holdfast.cli import logs
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Addresses that stand for all of a machine's, and what to call instead."""
+"""Addresses that listen on all interfaces, and the address to connect to instead."""
 
 
 class CannotStart(InputError):
-    """What was asked for is fine, but not possible now."""
+    """The options are valid, but the server cannot start now."""
 
     exit_code = ExitCode.BLOCKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where the server keeps its state and where it is reached."""
+    """Where the server stores its state, and its address."""
 
     data_dir: Path | None
     bind: str
@@ -57,7 +57,7 @@ class Serving:
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where it is reached and how it logs, for any command that serves."""
+    """Give a command the options of a server: its address and its log."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -83,7 +83,7 @@ _OPTIONS: Final = (
 
 @contextlib.asynccontextmanager
 async def serving(settings: Settings, *, log_source: LogSource | None = None) -> AsyncIterator[Serving]:
-    """Serve until the end of the block; then finish what is under way."""
+    """Serve until the end of the block; then finish the requests in progress."""
     async with _opened(settings, log_source) as server:
         tls = server.identity.tls()
         listener = await _listening(server, settings, tls)
@@ -140,7 +140,7 @@ def _write_kubeconfig(identity: Identity, settings: Settings, url: str) -> None:
 
 
 async def _renew(tls: ssl.SSLContext, identity: Identity, bind: str) -> None:
-    """Make a new serving certificate long before the one in use ends; the next start keeps one of its own."""
+    """Renew the serving certificate long before it expires."""
     while True:
         left = identity.serving.renew_at - datetime.now(UTC)
         await asyncio.sleep(max(left.total_seconds(), 0))
@@ -149,14 +149,14 @@ async def _renew(tls: ssl.SSLContext, identity: Identity, bind: str) -> None:
 
 
 def _url(listener: Listener) -> str:
-    """How the server is reached from this machine."""
+    """The URL of the server from this machine."""
     host, port = listener.address
     host = _EVERYWHERE.get(host, host)
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
 def checked_bind(bind: str, *, allow_others: bool) -> str:
-    """The address to listen on; one that other machines reach must be asked for twice."""
+    """The address to listen on; other machines may reach it only with --allow-non-loopback."""
     # As a name it would be two addresses, with a free port each.
     bind = "127.0.0.1" if bind == "localhost" else bind
     try:

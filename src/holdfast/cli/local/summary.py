@@ -1,4 +1,4 @@
-"""The quiet summary below ``holdfast up``: on a terminal it changes in place, elsewhere lines are added."""
+"""The summary that ``holdfast up`` prints: on a terminal it changes in place, elsewhere lines are added."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from holdfast.runtime.controllers import Stores
 from holdfast.views.summaries import Board, Tally
 
 _PACE: Final = {True: 0.5, False: 5.0}
-"""Seconds between two looks after a change, on a terminal and elsewhere."""
+"""The least time between two summaries, on a terminal and elsewhere, in seconds."""
 
 
 async def watch_summary(stores: Stores) -> None:
-    """Show how the cluster is whenever that has changed, until cancelled."""
+    """Print the summary whenever it has changed, until cancelled."""
     board, changed = Board(), asyncio.Event()
     stops = followed(stores, board, rollout_kinds(), changed.set)
     live = sys.stdout.isatty()
@@ -46,7 +46,7 @@ async def watch_summary(stores: Stores) -> None:
 def followed(
     stores: Stores, board: Board, kinds: Iterable[RolloutKind], changed: Callable[[], None]
 ) -> list[Callable[[], None]]:
-    """Have a board show what is in the stores, from now on; returns how to end that."""
+    """Keep a board up to date with the stores; returns the functions that end it."""
 
     def count(tally: Tally, old: Object | None, new: Object | None) -> None:
         if old is not None:
@@ -86,7 +86,7 @@ class _Reported(msgspec.Struct, frozen=True):
 
 
 def _is_well(obj: Object) -> bool | None:
-    """Whether a node or a pod is ready; None of one that has ended."""
+    """Whether a node or a pod is ready; None for a pod that has finished."""
     # Read past the object, which remembers how others read it.
     status = decoder(_Reported).decode(obj.raw).status
     if status.phase in FINISHED:

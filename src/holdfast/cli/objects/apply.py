@@ -30,7 +30,7 @@ from holdfast.meta.exchange import JSON, Request, encode
 from holdfast.meta.objects import GVK, Key
 
 MANAGER: Final = "holdfast-apply"
-"""Who owns the fields that a person applies: not the operators, who apply as `holdfast`."""
+"""The field manager of this command; operators apply as `holdfast`."""
 
 DryRun = Literal["none", "client", "server"]
 
@@ -130,7 +130,7 @@ def _turn(manifest: Manifest) -> int:
 
 
 def _check(read: Sequence[Manifest], known: Discovery, session: Session) -> None:
-    """Whether every object has a place on the server; raises `InputError` with all that have none."""
+    """Check that the server serves every object's kind; raises `InputError` with all that it does not."""
     coming = {gvk for manifest in read for gvk in _defined(manifest)}
     complaints: list[Complaint] = []
     for manifest in read:
@@ -150,7 +150,7 @@ def _is_served(manifest: Manifest, known: Discovery) -> bool:
 
 
 def _defined(manifest: Manifest) -> list[GVK]:
-    """The kinds that a definition brings."""
+    """The kinds that a CustomResourceDefinition defines."""
     if manifest.gvk != DEFINITIONS.gvk:
         return []
     try:
@@ -188,7 +188,7 @@ async def _established(session: Session, name: str) -> None:
 
 
 async def _applied(session: Session, manifest: Manifest, known: Discovery, way: Way) -> str:
-    """Apply one object; what became of it."""
+    """Apply one object; returns the result in a word."""
     subject = f"{manifest.gvk.group_kind.lower()}/{manifest.name}"
     if way.dry_run == "client" and not _is_served(manifest, known):
         return f"{subject} created{_NOTES[way.dry_run]}"  # its definition is only about to be
@@ -227,7 +227,7 @@ def _comparable(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def _told(error: StatusError, manifest: Manifest, way: Way) -> str:
-    """A refusal, with the places in the file that it is about."""
+    """An error of the server, with the places in the file that it is about."""
     place = manifest.document.place
     said = connecting.words(error, doing=f'error when applying "{place}"')
     fields = list(dict.fromkeys(cause.field for cause in error.causes if cause.field))

@@ -1,4 +1,4 @@
-"""``holdfast delete``: objects that shall go, and waiting until they are gone."""
+"""``holdfast delete``: delete objects, and wait until they are deleted."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _FORCED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How objects are to go."""
+    """How to delete objects."""
 
     propagation: Propagation
     grace: int | None
-    """Seconds; None: as each object says itself."""
+    """Seconds; None: the default of each object."""
     forced: bool
     wait: bool
     timeout: float | None
@@ -139,7 +139,7 @@ async def _delete(session: Session, asked: Asked, way: Way, *, every: bool) -> E
 
 
 async def _waited(session: Session, leaving: Sequence[tuple[Target, Object]], *, timeout: float | None) -> list[str]:
-    """Wait until all are gone; what is to be said of those that are not."""
+    """Wait until all are deleted; returns the messages about those that are not."""
     late = await asyncio.gather(*(_late(session, target, left.uid, timeout=timeout) for target, left in leaving))
     return [too_late(target) for (target, _), each in zip(leaving, late, strict=True) if each]
 

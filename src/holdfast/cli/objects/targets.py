@@ -1,4 +1,4 @@
-"""Targets: which objects a command line means.
+"""Targets: the objects that a command line names.
 
 ``TYPE``, ``TYPE NAME…``, ``TYPE/NAME…``, ``TYPE,TYPE``, categories such as
 ``all``, or the objects in files; narrowed by selectors; read as kubectl reads
@@ -26,7 +26,7 @@ from holdfast.meta.objects import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a command line says of the objects it means."""
+    """The arguments and options that select objects."""
 
     words: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Asked:
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the words and options that say which objects are meant, as one argument `asked`."""
+    """Give a command the arguments and options that select objects, as one argument `asked`."""
 
     @functools.wraps(command)
     def bundled(
@@ -114,7 +114,7 @@ class Target:
 
 
 async def targets(asked: Asked, session: Session, *, discovery: Discovery | None = None) -> tuple[Target, ...]:
-    """What is meant, on the server of a session; raises `InputError`, or `UnknownResource`."""
+    """The targets on the server of a session; raises `InputError`, or `UnknownResource`."""
     pairs = _pairs(asked)
     read = sources.read(asked.files, recursive=asked.recursive)
     known = discovery or await session.discovery()
@@ -129,7 +129,7 @@ def check_named(found: Iterable[Target], asked: Asked, *, every: bool) -> None:
 
 
 def nothing(found: Iterable[Target], asked: Asked, session: Session) -> str:
-    """What to say where there is no object."""
+    """The message where no object was found."""
     inside = not asked.everywhere and all(target.resource.namespaced for target in found)
     return f"No resources found{f' in {session.namespace} namespace.' if inside else ''}"
 
@@ -142,7 +142,7 @@ def one_resource(found: Iterable[Target]) -> bool:
 
 
 def _pairs(asked: Asked) -> list[tuple[str, str]]:
-    """Types and names, the name empty where all are meant."""
+    """Types and names; the name is empty for all objects of the type."""
     if asked.files and (asked.words or asked.narrowed):
         raise _wrong("-f names the objects already", "leave out -f, or types, names and selectors")
     if not asked.words and not asked.files:
