@@ -309,6 +309,18 @@ CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]
         ),
         ({"securityContext": {"runAsUser": 0}}, {}, {**POD, "runAsUser": 0, "runAsNonRoot": False}, CONTAINER),
         (
+            {"containerSecurityContext": {"runAsUser": 0}},
+            {},
+            POD,
+            {**CONTAINER, "runAsUser": 0, "runAsNonRoot": False},
+        ),
+        (
+            {"securityContext": {"runAsNonRoot": True}, "containerSecurityContext": {"runAsUser": 0}},
+            {},
+            POD,
+            {**CONTAINER, "runAsUser": 0},
+        ),
+        (
             {"securityContext": {"seccompProfile": {"type": "Localhost", "localhostProfile": "a"}}},
             {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
             {**POD, "seccompProfile": {"type": "Unconfined"}},
@@ -345,6 +357,46 @@ def test_contexts_that_contradict_themselves_are_found(contexts: security.Contex
     assert bool(list(security.problems(contexts))) is problem
 
 
+@pytest.mark.parametrize("name", ["seccompProfile", "appArmorProfile"])
+@pytest.mark.parametrize(
+    ("profile", "wrong"),
+    [
+        ({"type": "RuntimeDefault"}, ""),
+        ({"type": "Unconfined"}, ""),
+        ({"type": "Localhost", "localhostProfile": "profiles/store.json"}, ""),
+        ({"type": "runtime/default"}, ".type is 'runtime/default'; write RuntimeDefault, Localhost or Unconfined"),
+        ({}, ".type is None; write RuntimeDefault, Localhost or Unconfined"),
+        ("RuntimeDefault", " is not an object; write {type: RuntimeDefault}"),
+        ({"type": "Localhost"}, ".localhostProfile is missing"),
+        ({"type": "Localhost", "localhostProfile": " "}, ".localhostProfile is missing"),
+        ({"type": "Localhost", "localhostProfile": 7}, ".localhostProfile is missing"),
+        ({"type": "Unconfined", "localhostProfile": "x"}, ".localhostProfile is for type Localhost"),
+    ],
+)
+def test_a_seccomp_or_apparmor_profile_that_there_cannot_be_is_named_by_its_path(
+    name: str, profile: Any, wrong: str
+) -> None:
+    found = list(security.problems(security.Contexts({}, {name: profile})))
+    assert len(found) == bool(wrong)
+    assert all(each.startswith(f"containerSecurityContext.{name}{wrong}") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "local", "problem"),
+    [
+        ("seccompProfile", "/etc/store.json", True),
+        ("seccompProfile", "a/../../b", True),
+        ("seccompProfile", "a/..b", False),
+        ("appArmorProfile", " store", True),
+        ("appArmorProfile", "/usr/sbin/store", False),
+        ("appArmorProfile", "x" * 4096, True),
+    ],
+)
+def test_a_profile_on_the_nodes_is_named_as_the_api_server_wants_it(name: str, local: str, problem: bool) -> None:
+    contexts = security.Contexts({}, {name: {"type": "Localhost", "localhostProfile": local}})
+    assert bool(list(security.problems(contexts))) is problem
+
+
 DEFAULT = security.Contexts({"seccompProfile": {"type": "RuntimeDefault"}}, {})
 FREE = security.Contexts({"seccompProfile": {"type": "Unconfined"}}, {})
 
@@ -360,7 +412,20 @@ FREE = security.Contexts({"seccompProfile": {"type": "Unconfined"}}, {})
         ("rustfs/rustfs:1.0.0-alpha.90", DEFAULT, "", False),
         ("rustfs/rustfs:1.0.0-alpha.90", FREE, "", True),
         ("rustfs/rustfs:1.0.0-alpha.90", security.Contexts({}, {}), "", False),
-        ("rustfs/rustfs:1.0.0-alpha.90", DEFAULT, "rustfs/rustfs:1.0.0-alpha.90", True),
+        ("ghcr.io/rustfs/rustfs:1.0.0-beta.9", DEFAULT, "", True),
+        ("quay.io/rustfs/rustfs:v1.0.0", DEFAULT, "", True),
+        ("registry-1.docker.io/rustfs/rustfs:1.0.0", DEFAULT, "", True),
+        ("ghcr.io/mine/rustfs:1.0.0", DEFAULT, "", False),
+        ("rustfs/rustfs:1.0.0-beta.10-glibc", DEFAULT, "", True),
+        ("quay.io/rustfs/rustfs:1.0.0-glibc", DEFAULT, "", True),
+        ("rustfs/rustfs:1.0.0-beta.10-mine", DEFAULT, "", False),
+        ("rustfs/rustfs:1.0.0-beta.10-mine", DEFAULT, "rustfs/rustfs:1.0.0-beta.10-mine", True),
+        ("rustfs/rustfs:0.9.0", DEFAULT, "", False),
+        # No acknowledgement lets through a release that is known to need io_uring.
+        ("rustfs/rustfs:1.0.0-alpha.90", DEFAULT, "rustfs/rustfs:1.0.0-alpha.90", False),
+        ("quay.io/rustfs/rustfs:v1.0.0-beta.8", DEFAULT, "quay.io/rustfs/rustfs:v1.0.0-beta.8", False),
+        ("rustfs/rustfs:1.0.0-beta.8-glibc", DEFAULT, "rustfs/rustfs:1.0.0-beta.8-glibc", False),
+        ("rustfs/rustfs:1.0.0-beta.8@sha256:00", DEFAULT, "rustfs/rustfs:1.0.0-beta.8@sha256:00", True),
         ("rustfs/rustfs", DEFAULT, "", False),
         ("rustfs/rustfs:latest", DEFAULT, "", False),
         ("rustfs/rustfs:1.0.0@sha256:00", DEFAULT, "", False),

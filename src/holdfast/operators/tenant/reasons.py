@@ -30,7 +30,10 @@ class TenantReason(Reason):
     INVALID_NAME = "InvalidTenantName", "The Tenant's name cannot be the beginning of the names of Services."
     INVALID_POOLS = "InvalidPoolSpec", "Two pools have the same name, or the name of a server would be too long."
     INVALID_ROLLOUT = "InvalidRolloutSpec", "A limit or a deadline of the rollout is not a valid value."
-    INVALID_SECURITY = "InvalidWorkloadSecurityProfile", "The security contexts contradict each other."
+    INVALID_SECURITY = (
+        "InvalidWorkloadSecurityProfile",
+        "The security contexts contradict each other, or a seccomp or AppArmor profile is not valid.",
+    )
     IMAGE_INCOMPATIBLE = "WorkloadSecurityIncompatible", "The image is not known to run under its seccomp profile."
     CREDENTIALS_NOT_FOUND = "CredentialSecretNotFound", "The Secret with the root credentials does not exist."
     CREDENTIALS_MISSING_KEY = "CredentialSecretMissingKey", "The Secret with the root credentials lacks a key."
@@ -109,8 +112,7 @@ NEXT: Final[Mapping[str, str]] = {
     TenantReason.INVALID_ROLLOUT: "correct spec.rollout",
     TenantReason.INVALID_SECURITY: "correct securityContext and containerSecurityContext",
     TenantReason.IMAGE_INCOMPATIBLE: (
-        "use rustfs/rustfs:1.0.0-beta.9 or newer, or annotate the Tenant with "
-        "operator.rustfs.com/runtime-default-image-ack and the exact name of the image"
+        "use rustfs/rustfs:1.0.0-beta.9 or newer, or a seccompProfile of type Localhost that allows io_uring"
     ),
     TenantReason.CREDENTIALS_NOT_FOUND: (
         "create it with the keys accesskey and secretkey, or correct spec.credsSecret.name"
