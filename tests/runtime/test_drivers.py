@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,13 +12,14 @@ import pytest
 
 from holdfast.apiserver.server import Server
 from holdfast.client.objects import Object
-from holdfast.client.protocols import Unreachable
+from holdfast.client.protocols import Event, Unreachable, Unsent
 from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 from holdfast.kernel.children import Desired
 from holdfast.kernel.outcomes import Again, Permanent, Retry
+from holdfast.meta.errors import InternalError, Timeout
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import PAUSED, Controller, View, Watch
-from holdfast.runtime.decisions import NOTHING, Create, Decision, Notice
+from holdfast.runtime.decisions import NOTHING, Create, Decision, Delete, Notice
 from holdfast.runtime.manager import Manager, Settings
 from holdfast.testing.clusters import Cluster, connected, opened, play
 from holdfast.testing.faults import Fault, Faulty, Lag
@@ -143,6 +144,130 @@ def test_a_pass_that_broke_off_is_held_to_what_it_wrote(act: Act) -> None:
             assert len(await names(cluster, SECRETS)) == 1
 
     run(played)
+
+
+class Unheard(Fault):
+    """The first write of a Secret is committed and not answered; changes are delivered 5 s late.
+
+    `away` is for how long no list is answered after that.
+    """
+
+    def __init__(self, error: Exception | None, *, away: float = 0.0) -> None:
+        super().__init__()
+        self._error = error
+        self._away = away
+        self._lost = False
+        self.back = 0.0
+
+    async def after_write(self, resource: Resource) -> None:
+        if resource == SECRETS and not self._lost:
+            self._lost = True
+            self.back = asyncio.get_running_loop().time() + self._away
+            if self._error is not None:
+                raise self._error
+            await asyncio.sleep(3600)
+
+    async def alive(self) -> None:
+        if asyncio.get_running_loop().time() < self.back:
+            raise Unreachable("away")
+
+    async def changed(self, resource: Resource, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        async for event in events:
+            if resource == SECRETS:
+                await asyncio.sleep(5)
+            yield event
+
+
+LOST = {
+    "connection broken": Unreachable("connection reset"),
+    "proxy timeout": Timeout("upstream request timeout"),
+    "server error": InternalError("etcdserver: request timed out"),
+    "pass cut off": None,
+}
+
+
+def unheard(decide: Any, fault: Fault, story: Callable[[Cluster], Awaitable[None]]) -> None:
+    """Play a story with a controller that has a fault; a pass may take 100 ms."""
+
+    async def played(loop: VirtualLoop) -> None:
+        of = controller(decide=decide, timeout=timedelta(milliseconds=100))
+
+        def employ(server: Server) -> Manager:
+            client = Faulty(connected(server), fault)
+            return Manager(client, controllers=[of], now=loop.now, settings=Settings(events=False), seed=1)
+
+        async with opened(loop, employ=employ) as cluster:
+            await story(cluster)
+
+    run(played)
+
+
+@pytest.mark.parametrize("error", LOST.values(), ids=LOST)
+def test_a_write_whose_reply_is_lost_is_not_repeated_before_the_stores_show_what_came_of_it(
+    error: Exception | None,
+) -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        for n in range(20):
+            await cluster.advance(1)
+            await cluster.patch(CONFIG_MAPS, "a", {"data": {"touched": str(n)}})
+        assert len(await names(cluster, SECRETS)) == 1
+
+    unheard(one_without_a_name, Unheard(error), story)
+
+
+@pytest.mark.parametrize("error", LOST.values(), ids=LOST)
+def test_a_deletion_whose_reply_is_lost_counts_when_the_next_one_is_decided(error: Exception | None) -> None:
+    """Of three, two must stay; which one goes depends on what the owner says now."""
+
+    def decide(world: World, now: datetime) -> Decision:
+        if len(world.copies) < 3:
+            return NOTHING
+        goes = world.copies[int(world.owner.wire()["data"]["goes"])]
+        return Decision(writes=(Delete(because="one too many", resource=SECRETS, key=goes.key, uid=goes.uid),))
+
+    async def story(cluster: Cluster) -> None:
+        owner = await cluster.create(CONFIG_MAPS, config(copies="3", goes="0"))
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": owner["metadata"]["uid"]}
+        for name in ("x", "y", "z"):
+            made = secret(name)
+            made["metadata"]["ownerReferences"] = [reference | {"controller": True}]
+            await cluster.create(SECRETS, made)
+        for n in range(20):
+            await cluster.advance(1)
+            await cluster.patch(CONFIG_MAPS, "a", {"data": {"goes": str(n % 3)}})
+        assert len(await names(cluster, SECRETS)) == 2
+
+    unheard(decide, Unheard(error), story)
+
+
+def test_while_the_server_is_away_the_outcome_stays_unknown_and_then_the_key_runs_again() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        await cluster.advance(40)
+        (first,) = await names(cluster, SECRETS)
+        await cluster.delete(SECRETS, first)
+        await cluster.advance(60)
+        assert len(await names(cluster, SECRETS)) == 1, "the key is not held for ever"
+
+    unheard(one_without_a_name, Unheard(Unreachable("connection reset"), away=30), story)
+
+
+def test_a_write_that_was_never_sent_holds_nothing() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        await cluster.advance(0.9)
+        assert len(await names(cluster, SECRETS)) == 1
+
+    class Refused(Fault):
+        tried = False
+
+        async def before_write(self, resource: Resource) -> None:
+            if not self.tried:
+                self.tried = True
+                raise Unsent("connection refused")
+
+    unheard(one_without_a_name, Refused(), story)
 
 
 def test_a_paused_object_is_left_alone_until_it_is_resumed() -> None:

@@ -111,6 +111,31 @@ def test_a_store_follows_the_server(collects: bool) -> None:
     tell(story, collects=collects)
 
 
+@pytest.mark.parametrize("collects", [True, False], ids=["streaming lists", "plain lists"])
+def test_a_list_that_is_older_than_what_was_seen_is_refused_until_the_server_insists(collects: bool) -> None:
+    async def story(it: Story) -> None:
+        for name in ("a", "b", "c"):
+            it.source.put(name)
+        it.source.delete("c")
+        await it.settle()
+        past = it.source.objects.copy()
+        it.source.delete("b")
+        await it.settle()
+        # Another replica of the server answers, which has not heard of the last deletion.
+        now, it.source.objects, it.source.version = it.source.version, past, it.source.version - 1
+        it.source.compact()
+        it.source.end_streams(Expired.of(1, 2))
+        await it.settle(0.2)
+        assert it.restarts["outdated"] == 1
+        assert [each.key.name for each in it.store.list()] == ["a"], "what is gone does not come back"
+        assert it.store.version == now
+        await it.settle(30)
+        assert it.restarts["outdated"] == 4
+        assert it.same(), "the server was restored from a backup"
+
+    tell(story, collects=collects)
+
+
 def test_a_server_without_streaming_lists_is_asked_for_one_only_once() -> None:
     async def story(it: Story) -> None:
         await it.settle()

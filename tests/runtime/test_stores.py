@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.runtime.sources import obj
 
 from holdfast.client.objects import Object
+from holdfast.client.protocols import Listing
 from holdfast.client.resources import PODS
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import NOTHING, LabelSelector
@@ -192,6 +193,27 @@ def test_a_list_of_a_restored_server_is_believed_although_it_is_older() -> None:
     assert [(each.meta.name, each.version) for each in store.list()] == [("a", "40")]
     assert store.version == 45
     assert waited == ["released"], "what it waited for may never come"
+
+
+@pytest.mark.parametrize(
+    ("listed", "version", "shown"),
+    [
+        ([("a", 50), ("b", 60)], "80", True),
+        ([("a", 50), ("b", 70)], "80", False),
+        ([("a", 50), ("b", 60), ("c", 70)], "80", False),
+        ([("a", 50)], "80", False),
+        ([("a", 50), ("b", 55)], "58", True),
+        ([("c", 40)], "60", True),
+        ([("a", 50), ("b", 60)], "no number", True),
+        ([("a", 50)], "no number", False),
+    ],
+    ids=["same", "changed", "created", "deleted", "later", "processed further", "same, in words", "deleted, in words"],
+)
+def test_a_store_shows_a_list_once_it_has_all_of_it_and_nothing_that_had_gone(
+    listed: list[tuple[str, int]], version: str, shown: bool
+) -> None:
+    store, _ = make(obj("elsewhere", 10, namespace="other"), obj("a", 50), obj("b", 60))
+    assert store.shows(Listing(tuple(obj(*each) for each in listed), version), namespace="default") is shown
 
 
 def test_a_list_that_renews_says_more_of_the_same_version_without_telling() -> None:

@@ -214,6 +214,7 @@ ERRORS: dict[str, tuple[Exception, Reason, bool]] = {
     "a version that is not understood": (Invalid("resourceVersion"), Reason.REFUSED, False),
     "a kind that is gone": (MISSING, Reason.MISSING, False),
     "an answer of another kind": (StatusError("teapot", code=418), Reason.REFUSED, False),
+    "a list from the past": (watching.Outdated(7, 9), Reason.OUTDATED, False),
     "a defect": (KeyError("oops"), Reason.BROKEN, False),
 }
 

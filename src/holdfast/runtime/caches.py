@@ -186,6 +186,15 @@ class Caches:
         else:
             store.when_gone(key, uid, callback)
 
+    async def live(self, resource: Resource, *, namespace: str) -> Callable[[], bool]:
+        cache = self._caches.get(resource)
+        part = None if cache is None else cache.part(namespace)
+        if part is None:
+            return lambda: True
+        scope = replace(part.scope, namespace=namespace)
+        listed = await self._source.list(resource, scope, metadata_only=True)
+        return partial(part.store.shows, listed, namespace=namespace)
+
     def _watching(self, resource: Resource, key: Key) -> Store | None:
         cache = self._caches.get(resource)
         return None if cache is None else cache.store(key.namespace)
@@ -242,8 +251,12 @@ class Cache:
 
     def store(self, namespace: str) -> Store | None:
         """The store in which objects of a namespace are; None if they are in none."""
-        part = self._parts.get(namespace) or self._parts.get("")
+        part = self.part(namespace)
         return None if part is None else part.store
+
+    def part(self, namespace: str) -> _Part | None:
+        """The part in which objects of a namespace are; None if they are in none."""
+        return self._parts.get(namespace) or self._parts.get("")
 
     def among(self, namespace: str = "") -> Iterator[Store]:
         """The stores in which objects of a namespace, or of any, are, in the order of their keys."""

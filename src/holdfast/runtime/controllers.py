@@ -185,6 +185,10 @@ class Stores(View, Protocol):
         """Call back, once, as soon as the object with this UID is known to be gone or on its way out."""
         ...
 
+    async def live(self, resource: Resource, *, namespace: str) -> Callable[[], bool]:
+        """List what the server has now; returns a function that says whether all of that has been seen by now."""
+        ...
+
     async def synced(self, *resources: Resource) -> None:
         """Returns when what was listed first is in the stores; of all resources, if none is named."""
         ...

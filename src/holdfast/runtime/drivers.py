@@ -5,7 +5,8 @@ A change of an object becomes keys (the object's own, its owner's, or those that
 into a queue call, a metric and a log line.
 
 After a pass has written, its key is withheld until the stores have seen each of
-the writes, so no decision is made on a view without them.
+the writes, so no decision is made on a view without them.  Where the outcome of a
+write is unknown, it is withheld until the stores show what the server has (`catching_up`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from holdfast.client.objects import Object, Undecodable
 from holdfast.client.resources import Resource
 from holdfast.kernel.outcomes import Again, Done, Failure, Permanent, Retry
 from holdfast.meta.objects import Key
+from holdfast.runtime.catching_up import CatchingUp
 from holdfast.runtime.controllers import Controller, Stores, View
 from holdfast.runtime.execution import Written
 from holdfast.runtime.failures import Away, Stale
@@ -68,6 +70,7 @@ class Driver(Generic[W]):
         self._pass = passing
         self._metrics = metrics
         self._spread = spread
+        self._catching_up = CatchingUp(stores, spread=spread)
         self._pool = WorkerPool(self.queue, self._work, limit=controller.workers)
         self._own: OrderedDict[tuple[Resource, str], None] = OrderedDict()
         self._echoes: dict[Key, list[tuple[Resource, str]]] = {}
@@ -132,6 +135,7 @@ class Driver(Generic[W]):
             self._synced = True
             await self._pool.run()
         finally:
+            self._catching_up.close()
             for unsubscribe in self._unsubscribe:
                 unsubscribe()
 
@@ -165,7 +169,7 @@ class Driver(Generic[W]):
             del self._started[key]
         for each in written:
             self._remember(key, each)
-        result = self._conclude(key, ending, loop.time(), wrote=bool(written))
+        result = self._conclude(key, ending, loop.time(), wrote=not all(each.unknown for each in written))
         self._metrics.passed(name, result, seconds=perf_counter() - began)
         for stamp in self._echoes.pop(key, ()):
             (self.queue.touched if stamp in self._own else self.queue.changed)(key, loop.time())
@@ -222,8 +226,9 @@ class Driver(Generic[W]):
     # --- our own writes
 
     def _remember(self, key: Key, written: Written) -> None:
-        """Withhold the key until the stores show the write, and know its echo when it comes."""
-        self._metrics.wrote(self.controller.name, written.verb)
+        """Withhold the key until the stores show what came of the write, and know its echo when it comes."""
+        if not written.unknown:
+            self._metrics.wrote(self.controller.name, written.verb)
         stamp = (written.resource, written.version)
         if written.version:
             self._own[stamp] = None
@@ -233,7 +238,9 @@ class Driver(Generic[W]):
             return
         self.queue.hold(key)
         release = partial(self._release, key)
-        if written.version:
+        if written.unknown:
+            self._catching_up.then(written.resource, written.key.namespace, release)
+        elif written.version:
             self._stores.when_seen(written.resource, written.key, version=written.version, callback=release)
         else:
             self._stores.when_gone(written.resource, written.key, uid=written.uid, callback=release)

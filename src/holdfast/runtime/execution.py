@@ -8,7 +8,8 @@ This module must not know why something is written.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, assert_never
@@ -24,18 +25,22 @@ from holdfast.meta.objects import Key, Ref
 from holdfast.meta.patches import merge
 from holdfast.runtime.controllers import View
 from holdfast.runtime.decisions import Create, Delete, Evict, Patch, Write
-from holdfast.runtime.failures import failure_of
+from holdfast.runtime.failures import failure_of, outcome_unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """One object, as a write left it; without a version if it is gone or about to go."""
+    """One object, as a write left it; without a version if it is gone or about to go.
+
+    unknown  no reply came, so the write may have been done or not; a created object may have no name yet
+    """
 
     verb: str
     resource: Resource
     key: Key
-    uid: str
+    uid: str = ""
     version: str = ""
+    unknown: bool = False
 
     @classmethod
     def of(cls, verb: str, obj: Object) -> Written:
@@ -43,7 +48,11 @@ class Written:
 
 
 class Executor:
-    """Writes for one pass, and adds each write to `written` as soon as the server has answered it."""
+    """Writes for one pass, and adds each write to `written` as soon as the server has answered it.
+
+    A write whose reply does not come (the connection breaks, a proxy or the server fails, the pass is cancelled)
+    is added too, as one of unknown outcome.
+    """
 
     def __init__(self, writer: Writer, written: list[Written] | None = None, *, side_by_side: int = 16) -> None:
         self._writer = writer
@@ -130,10 +139,9 @@ class Executor:
             raise min(failed, key=lambda error: (not isinstance(error, Permanent), not isinstance(error, Failure)))
 
     async def _create(self, resource: Resource, manifest: Mapping[str, Any]) -> None:
-        try:
+        ref = _ref(resource, manifest)
+        with self._sent("create", resource, ref.key, f"creating {ref}"):
             made = await self._writer.create(resource, manifest)
-        except (StatusError, Unreachable) as error:
-            raise failure_of(error, f"creating {_named(resource, manifest)}") from error
         self._written.append(Written.of("create", made))
 
     async def _apply(self, resource: Resource, manifest: Mapping[str, Any], *, uid: str = "") -> None:
@@ -143,10 +151,9 @@ class Executor:
         """
         guarded = {**manifest, "metadata": {**manifest["metadata"], **({"uid": uid} if uid else {})}}
         verb, doing = ("apply", "applying") if uid else ("create", "creating")
-        try:
+        ref = _ref(resource, manifest)
+        with self._sent(verb, resource, ref.key, f"{doing} {ref}"):
             applied = await self._writer.apply(resource, guarded, force=bool(uid))
-        except (StatusError, Unreachable) as error:
-            raise failure_of(error, f"{doing} {_named(resource, manifest)}") from error
         self._written.append(Written.of(verb, applied))
 
     async def _patch(
@@ -159,16 +166,18 @@ class Executor:
         subresource: str = "",
         gone: bool = False,
     ) -> None:
-        try:
+        part = f" ({subresource})" if subresource else ""
+        with self._sent("patch", resource, key, f"patching {Ref(resource.gvk, key)}{part}"):
             patched = await self._writer.patch(resource, key, patch, type=type, subresource=subresource)
-        except (StatusError, Unreachable) as error:
-            part = f" ({subresource})" if subresource else ""
-            raise failure_of(error, f"patching {Ref(resource.gvk, key)}{part}") from error
         version = "" if gone else patched.version
         self._written.append(Written(verb="patch", resource=resource, key=key, uid=patched.uid, version=version))
 
     async def _delete(self, write: Delete) -> None:
-        try:
+        left: Object | None = None
+        with (
+            self._sent("delete", write.resource, write.key, f"deleting {Ref(write.resource.gvk, write.key)}"),
+            contextlib.suppress(NotFound),
+        ):
             left = await self._writer.delete(
                 write.resource,
                 write.key,
@@ -177,10 +186,7 @@ class Executor:
                 propagation=write.propagation,
                 grace_seconds=write.grace_seconds,
             )
-        except NotFound:
-            return
-        except (StatusError, Unreachable) as error:
-            raise failure_of(error, f"deleting {Ref(write.resource.gvk, write.key)}") from error
+        # One that was gone already is waited for as well: the stores still show it.
         version = "" if left is None else left.version
         self._written.append(
             Written(verb="delete", resource=write.resource, key=write.key, uid=write.uid, version=version)
@@ -190,16 +196,28 @@ class Executor:
         metadata = {"name": write.key.name, "namespace": write.key.namespace}
         options = {"preconditions": {"uid": write.uid}}
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
-        try:
-            await self._writer.post(PODS, write.key, "eviction", body)
-        except NotFound:
-            return
-        except TooManyRequests as refusal:
-            self.not_evicted.append(refusal.message)
-            return
-        except (StatusError, Unreachable) as error:
-            raise failure_of(error, f"evicting {Ref(PODS.gvk, write.key)}") from error
+        with self._sent("evict", PODS, write.key, f"evicting {Ref(PODS.gvk, write.key)}"):
+            try:
+                await self._writer.post(PODS, write.key, "eviction", body)
+            except NotFound:
+                pass
+            except TooManyRequests as refusal:
+                self.not_evicted.append(refusal.message)
+                return
         self._written.append(Written(verb="evict", resource=PODS, key=write.key, uid=write.uid))
+
+    @contextlib.contextmanager
+    def _sent(self, verb: str, resource: Resource, key: Key, doing: str) -> Iterator[None]:
+        """Around one request: a refusal is raised as the failure it means, and an unknown outcome is recorded."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            self._written.append(Written(verb=verb, resource=resource, key=key, unknown=True))
+            raise
+        except (StatusError, Unreachable) as error:
+            if outcome_unknown(error):
+                self._written.append(Written(verb=verb, resource=resource, key=key, unknown=True))
+            raise failure_of(error, doing) from error
 
 
 def _conditional(write: Patch) -> Any:
@@ -213,7 +231,8 @@ def _conditional(write: Patch) -> Any:
     return {**write.patch, "metadata": {**(write.patch.get("metadata") or {}), **conditions}}
 
 
-def _named(resource: Resource, manifest: Mapping[str, Any]) -> str:
+def _ref(resource: Resource, manifest: Mapping[str, Any]) -> Ref:
+    """What a manifest is the manifest of; the name of one that is to be generated ends with an ellipsis."""
     metadata = manifest["metadata"]
     name = metadata.get("name") or f"{metadata.get('generateName', '')}…"
-    return str(Ref(resource.gvk, Key(metadata.get("namespace", ""), name)))
+    return Ref(resource.gvk, Key(metadata.get("namespace", ""), name))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from holdfast.client.protocols import Unreachable
+from holdfast.client.protocols import Unreachable, Unsent
 from holdfast.kernel.outcomes import Failure, Permanent, Retry
 from holdfast.meta.errors import (
     AlreadyExists,
@@ -56,6 +56,9 @@ _PERMANENT: Final = (
 """The same request will be refused again; all other refusals (permissions, quotas, a busy server) can end."""
 
 
+_REQUEST_TIMEOUT: Final = 408
+
+
 def failure_of(error: StatusError | Unreachable, doing: str) -> Failure:
     """What a pass makes of an API's answer to what it was doing."""
     message = f"{doing}: {error}"
@@ -71,3 +74,13 @@ def failure_of(error: StatusError | Unreachable, doing: str) -> Failure:
         case _:
             seconds = error.retry_after_seconds
             return Retry(error.reason or "Refused", message, after=timedelta(seconds=seconds) if seconds else None)
+
+
+def outcome_unknown(error: StatusError | Unreachable) -> bool:
+    """Whether a write that failed so may have been done all the same.
+
+    The reply of a server, or of a proxy before it, that fails on the way (5xx) says nothing about what was committed.
+    """
+    if isinstance(error, Unreachable):
+        return not isinstance(error, Unsent)
+    return error.code >= 500 or error.code == _REQUEST_TIMEOUT

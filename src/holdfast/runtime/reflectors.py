@@ -13,13 +13,14 @@ from datetime import timedelta
 from typing import Final, Protocol, assert_never
 
 from holdfast.client.objects import Object
-from holdfast.client.protocols import EVERYTHING, Event, Reader, Scope, Watcher
+from holdfast.client.protocols import EVERYTHING, Bookmark, Event, Reader, Scope, Watcher
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.runtime import watching
 from holdfast.runtime.connectivity import Connectivity
 from holdfast.runtime.stores import Writer
 from holdfast.runtime.watching import Ask, Change, Input, Reason
+from holdfast.runtime.watermarks import number
 
 _log: Final = logging.getLogger("holdfast.runtime")
 
@@ -31,6 +32,9 @@ _PRECISION: Final = 1.0
 
 _BREATH: Final = 100
 """Events after which other tasks get a turn, so that a busy stream does not keep the loop for itself."""
+
+_OUTDATED: Final = 4
+"""Lists in a row that are refused for being older than what was seen; then the server was restored from a backup."""
 
 _RUSH: Final = 1.0
 """Seconds over which the watches are spread that begin again when the server is back."""
@@ -78,6 +82,8 @@ class Reflector:
         self._restarted = restarted
         self._connectivity = connectivity or Connectivity()
         self._is_away = False
+        self._outdated = 0
+        """How many lists in a row were older than what had been seen."""
         self._staged: dict[Key, Object] = {}
         self._step = watching.begin()
 
@@ -157,7 +163,9 @@ class Reflector:
                 await self._wait(delay.total_seconds())
                 return watching.Due()
             case watching.List():
-                return await self._source.list(self.resource, self.scope, metadata_only=self._metadata_only)
+                listed = await self._source.list(self.resource, self.scope, metadata_only=self._metadata_only)
+                self._check_age(listed.version)
+                return listed
             case watching.Collect():
                 self._staged = {}
                 return await self._stream(initial=True)
@@ -167,6 +175,18 @@ class Reflector:
                 raise RuntimeError("a stream is over, and nothing else was asked for")
             case _:
                 assert_never(ask)
+
+    def _check_age(self, version: str) -> None:
+        """Refuse a list that is older than what has been seen.
+
+        It comes from a replica of the server that lags, or was long on its way, and would bring back what is gone.
+        A server that insists on its past was restored from a backup: its past is the truth now.
+        """
+        listed, seen = number(version), self._writer.version
+        self._outdated = self._outdated + 1 if listed is not None and listed < seen else 0
+        if listed is not None and 0 < self._outdated <= _OUTDATED:
+            raise watching.Outdated(listed, seen)
+        self._outdated = 0
 
     async def _wait(self, seconds: float) -> None:
         if self._is_away and await self._connectivity.wait(seconds):
@@ -191,6 +211,8 @@ class Reflector:
         try:
             async with asyncio.timeout(SILENCE) as silence:
                 async for event in events:
+                    if isinstance(event, Bookmark) and event.initial:
+                        self._check_age(event.version)
                     self._take(event)
                     count += 1
                     if count % _BREATH == 0:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from holdfast.client.objects import Object, Undecodable
+from holdfast.client.protocols import Listing
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector, Operator, Requirement
@@ -163,6 +164,24 @@ class Store:
         held = self.get(key)
         return held is not None and held.version == version
 
+    def shows(self, listed: Listing, *, namespace: str = "") -> bool:
+        """Whether everything that a listing of a namespace (of all, if none is given) shows has been seen.
+
+        True if the store has processed the listing's version, or if it has each listed object at that version or a
+        later one, and no object that had gone by then.
+        """
+        version = number(listed.version)
+        if version is not None and self._version >= version:
+            return True
+        live = {obj.key: obj for obj in listed.objects}
+        gone = (obj for obj in self._among(namespace) if obj.key not in live and not _newer(obj, version))
+        return next(gone, None) is None and all(self._has(obj) for obj in listed.objects)
+
+    def _has(self, obj: Object) -> bool:
+        """Whether an object has been seen at its version, or a later one."""
+        held = self.get(obj.key)
+        return held is not None and (_same(held, obj) or _older(obj, held))
+
     def when_seen(self, key: Key, version: str, callback: Callback) -> None:
         """Call back once a write of an object has been seen; at once, if it has been."""
         wanted = number(version)
@@ -192,6 +211,11 @@ class Writer:
         self._store = store
         self._renewing = False
 
+    @property
+    def version(self) -> int:
+        """The highest version that has been processed."""
+        return self._store.version
+
     def renew(self) -> None:
         """Take objects of the next listing even where their version is held, because they say more now."""
         self._renewing = True
@@ -199,8 +223,8 @@ class Writer:
     def replace(self, objects: Iterable[Object], version: str) -> None:
         """The server has exactly these.  Objects that are not among them were deleted meanwhile.
 
-        A listing is believed even where its version is older than what was seen: the server was restored from a
-        backup, and its past is the truth now.
+        A listing is believed even where its version is older than what was seen: the reflector refuses those that
+        need not be, and what is left is a server that was restored from a backup, whose past is the truth now.
         """
         store = self._store
         listed = {(obj.meta.namespace, obj.meta.name): obj for obj in objects}
@@ -297,6 +321,12 @@ def _older(obj: Object, held: Object) -> bool:
     """Whether an object is from before what is held; versions of one resource can be compared, whatever the UIDs."""
     new, old = number(obj.version), number(held.version)
     return new is not None and old is not None and new < old
+
+
+def _newer(obj: Object, version: int | None) -> bool:
+    """Whether an object changed after a version."""
+    own = number(obj.version)
+    return own is not None and version is not None and own > version
 
 
 def _values(index: Index, obj: Object) -> frozenset[str]:

@@ -43,6 +43,13 @@ REFUSED: Final = Backoff(base=timedelta(seconds=2), cap=timedelta(minutes=1), ji
 """The wait after a refusal that lasts until a user installs the kind or grants the permission."""
 
 
+class Outdated(Exception):
+    """A list is older than what has been seen."""
+
+    def __init__(self, listed: int, seen: int) -> None:
+        super().__init__(f"the list is of version {listed}, and version {seen} has been seen")
+
+
 class Reason(Enum):
     """Why a watch was begun again; the values are the labels of the metric."""
 
@@ -58,6 +65,8 @@ class Reason(Enum):
     """Reading it is forbidden: the credentials or the role lack something."""
     MISSING = "missing"
     """The server does not serve such a resource, or not yet."""
+    OUTDATED = "outdated"
+    """A list was older than what had been seen, so it is asked for again."""
     REFUSED = "refused"
     """The server refused for another reason."""
     BROKEN = "broken"
@@ -360,6 +369,8 @@ def reason_of(input: Ended | Failed) -> Reason:
             return Reason.UNREACHABLE
         case Gone():
             return Reason.EXPIRED
+        case Outdated():
+            return Reason.OUTDATED
         case Forbidden() | Unauthorized():
             return Reason.FORBIDDEN
         case NotFound():

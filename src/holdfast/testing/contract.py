@@ -13,15 +13,18 @@ have in common: identities, times, generated names.
 
 What is tested: a second reconcile writes nothing; the process crashes with any one of its
 writes; any one change is lost; every read is one version old; changes of different
-kinds come in another order; a write is refused; deletion leaves nothing behind.
+kinds come in another order; a write is refused; replies to writes that were done are
+lost while changes come late; deletion leaves nothing behind.  `Bounds` of the pods are
+checked at every committed change of a pod, in every one of these runs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -30,13 +33,15 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.apiserver.server import Server
-from holdfast.client.resources import Resource
+from holdfast.client.pods import Pod
+from holdfast.client.protocols import Bookmark, Deleted
+from holdfast.client.resources import PODS, Resource
 from holdfast.kernel.children import APPLIED_HASH
 from holdfast.kinds.model import Kind
 from holdfast.runtime.controllers import Component, Controller
 from holdfast.runtime.manager import Manager, Settings
 from holdfast.testing.clusters import Cluster, connected, opened
-from holdfast.testing.faults import Crash, Disorder, Fault, Faulty, Lag, Loss, Refusal
+from holdfast.testing.faults import Crash, Disorder, Fault, Faulty, Lag, Loss, Refusal, Silence
 from holdfast.testing.loops import VirtualLoop, run
 
 Story = Callable[[Cluster], Awaitable[None]]
@@ -61,6 +66,20 @@ _IGNORED: Final = frozenset({"/events", "events.k8s.io/events", "coordination.k8
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """How many pods there must be, and may be, at every moment.
+
+    floor    a ready pod is not deleted if fewer than so many others are ready
+    ceiling  no pod is created if so many exist that are not being deleted
+    by       a label: pods with different values are counted apart
+    """
+
+    floor: int
+    ceiling: int
+    by: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """
     controllers  the controllers under test
@@ -70,6 +89,7 @@ class Scenario:
     deleted      what is deleted at the end, after which nothing that it owned may be left; None skips that
     patience     virtual seconds after which everything has come to rest
     ignored      fields that may differ from run to run, beside those that always may
+    bounds       what is checked at every change of a pod; None checks nothing
     """
 
     name: str
@@ -80,6 +100,7 @@ class Scenario:
     deleted: tuple[Resource, str] | None = None
     patience: float = 120.0
     ignored: frozenset[str] = field(default_factory=frozenset)
+    bounds: Bounds | None = None
 
 
 Ending = Counter[str]
@@ -119,12 +140,18 @@ def _disorders(known: Undisturbed) -> Iterator[tuple[str, Fault]]:
         yield f"changes come in another order, seed {seed}", Disorder(seed)
 
 
+def _silences(known: Undisturbed) -> Iterator[tuple[str, Fault]]:
+    for seed in range(1, 7):
+        yield f"replies are lost and changes come late, seed {seed}", Silence(seed)
+
+
 FAULTS: Final[Mapping[str, Callable[[Undisturbed], Iterator[tuple[str, Fault]]]]] = {
     "dying with any write": _crashes,
     "losing any change": _losses,
     "any write refused": _refusals,
     "stale reads": _lags,
     "changes out of order": _disorders,
+    "replies lost and changes late": _silences,
 }
 """What is tried, by name, for `pytest.mark.parametrize`."""
 
@@ -135,18 +162,32 @@ def check(scenario: Scenario, faults: str, *, every: int = 1) -> None:
     Of a scenario with very many writes one may try only one in `every` so many.
     """
     known = undisturbed(scenario)
-    failed = [
-        difference
-        for name, fault in islice(FAULTS[faults](known), 0, None, every)
-        if (difference := _tried(scenario, name, fault=fault, expected=known.ending))
-    ]
+    _check(_tried(scenario, name, fault, known.ending) for name, fault in islice(FAULTS[faults](known), 0, None, every))
+
+
+def check_bounds(scenario: Scenario, faults: str) -> None:
+    """Try every fault of one kind; fails with the breaches of the bounds, however the runs end.
+
+    For stories whose ending depends on the moment at which something is seen, such as templates that change midway.
+    """
+    assert scenario.bounds is not None, f"{scenario.name} has no bounds"
+    known = undisturbed(scenario)
+    _check(_tried(scenario, name, fault) for name, fault in FAULTS[faults](known))
+
+
+def _check(differences: Iterable[str]) -> None:
+    failed = [difference for difference in differences if difference]
     assert not failed, "\n\n".join(failed[:3]) + (f"\n\nand {len(failed) - 3} more" if len(failed) > 3 else "")
 
 
-def _tried(scenario: Scenario, name: str, *, fault: Fault, expected: Ending) -> str:
-    ending = run(lambda loop: _played(loop, scenario, fault))
-    missing, surplus = expected - ending, ending - expected
-    return _difference(f"{scenario.name}, when {name},", missing, surplus) if missing or surplus else ""
+def _tried(scenario: Scenario, name: str, fault: Fault, expected: Ending | None = None) -> str:
+    """What is wrong with one run; empty if nothing is.  Without an `expected` ending, any ending is right."""
+    ending, breaches = run(lambda loop: _played(loop, scenario, fault))
+    title = f"{scenario.name}, when {name},"
+    if breaches:
+        return "\n".join((f"{title} breaks its bounds", *(f"  {breach}" for breach in breaches)))
+    missing, surplus = (Counter(), Counter()) if expected is None else (expected - ending, ending - expected)
+    return _difference(title, missing, surplus) if missing or surplus else ""
 
 
 @cache
@@ -155,7 +196,8 @@ def undisturbed(scenario: Scenario) -> Undisturbed:
 
     async def played(loop: VirtualLoop) -> Undisturbed:
         fault = Fault()
-        ending = await _played(loop, scenario, fault)
+        ending, breaches = await _played(loop, scenario, fault)
+        assert not breaches, "\n".join((f"{scenario.name}, undisturbed, breaks its bounds", *breaches))
         return Undisturbed(ending=ending, writes=fault.writes, changes=fault.changes)
 
     return run(played)
@@ -197,16 +239,53 @@ def check_deletion(scenario: Scenario, *, components: Callable[[], Sequence[Comp
     run(played)
 
 
-async def _played(loop: VirtualLoop, scenario: Scenario, fault: Fault) -> Ending:
-    """Play to the end, with a new process in the place of one that dies."""
+async def _played(loop: VirtualLoop, scenario: Scenario, fault: Fault) -> tuple[Ending, list[str]]:
+    """Play to the end, with a new process in the place of one that dies; the ending, and breaches of the bounds."""
     async with opened(loop, employ=_employer(loop, scenario, fault), kinds=scenario.kinds) as cluster:
         undertaker = asyncio.create_task(_revive(cluster, fault))
         try:
-            await scenario.story(cluster)
-            await cluster.advance(scenario.patience)
+            async with _bounded(cluster, scenario.bounds) as breaches:
+                await scenario.story(cluster)
+                await cluster.advance(scenario.patience)
         finally:
             undertaker.cancel()
-        return _ending(cluster.server, scenario)
+        return _ending(cluster.server, scenario), breaches
+
+
+@contextlib.asynccontextmanager
+async def _bounded(cluster: Cluster, bounds: Bounds | None) -> AsyncIterator[list[str]]:
+    """Check bounds at every committed change of a pod; gives the list of breaches."""
+    breaches: list[str] = []
+    if bounds is None:
+        yield breaches
+        return
+    watching = asyncio.create_task(_follow(cluster, bounds, breaches))
+    try:
+        yield breaches
+    finally:
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+
+
+async def _follow(cluster: Cluster, bounds: Bounds, breaches: list[str]) -> None:
+    ready: dict[str, set[str]] = {}
+    live: dict[str, set[str]] = {}
+    async with cluster.client.watch(PODS, initial=True) as events:
+        async for event in events:
+            if isinstance(event, Bookmark):
+                continue
+            pod = event.object
+            part, stays = pod.meta.labels.get(bounds.by, ""), not (isinstance(event, Deleted) or pod.deleting)
+            said = f"at {cluster.now():%H:%M:%S.%f} {pod.key.name}"
+            of_part = ready.setdefault(part, set()), live.setdefault(part, set())
+            was_ready, was_live = (pod.uid in each for each in of_part)
+            for each, belongs in zip(of_part, (stays and Pod.of(pod).ready, stays), strict=True):
+                (each.add if belongs else each.discard)(pod.uid)
+            if was_ready and not stays and len(ready[part]) < bounds.floor:
+                breaches.append(f"{said} was deleted: {len(ready[part])} others are ready, floor {bounds.floor}")
+            if not was_live and stays and len(live[part]) > bounds.ceiling:
+                breaches.append(f"{said} was created: there are {len(live[part])} now, ceiling {bounds.ceiling}")
 
 
 async def _revive(cluster: Cluster, fault: Fault) -> None:

@@ -5,6 +5,7 @@
     Lag        every change is withheld until the next one comes, so that all reads are one version old
     Disorder   changes of different kinds come late by different times, so that they come in another order
     Refusal    the n-th write is refused, as a busy server does
+    Silence    replies to some writes are lost after the server has committed them, and changes come late
 
 A fault sees each write and may change each watch stream.  It must not know its users.
 """
@@ -16,6 +17,7 @@ import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
+from random import Random
 from typing import Any, TypeVar
 
 from holdfast.client.objects import Object
@@ -28,6 +30,7 @@ from holdfast.client.protocols import (
     PatchType,
     Propagation,
     Scope,
+    Unreachable,
 )
 from holdfast.client.resources import EVENTS, LEASES, Resource
 from holdfast.meta.errors import Expired, TooManyRequests
@@ -162,6 +165,51 @@ class Refusal(Fault):
         self._asked += 1
         if self._asked == self._n:
             raise TooManyRequests.of("busy", retry_after_seconds=1)
+
+
+class Silence(Fault):
+    """Loses the reply of a `share` of the writes, all of which are committed, and delivers changes up to `late` s late.
+
+    Changes of one resource stay in order.
+    """
+
+    def __init__(self, seed: int, *, share: float = 0.3, late: float = 4.0) -> None:
+        super().__init__()
+        self._random = Random(seed)
+        self._share = share
+        self._late = late
+
+    async def after_write(self, resource: Resource) -> None:
+        await super().after_write(resource)
+        if self._random.random() < self._share:
+            raise Unreachable("the reply was lost")
+
+    async def changed(self, resource: Resource, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        clock = asyncio.get_running_loop().time
+        coming: asyncio.Queue[tuple[float, Event | Exception | None]] = asyncio.Queue()
+
+        async def read() -> None:
+            try:
+                async for event in events:
+                    coming.put_nowait((clock() + self._random.random() * self._late, event))
+                coming.put_nowait((clock(), None))
+            except Exception as error:
+                coming.put_nowait((clock(), error))
+
+        reading = asyncio.create_task(read())
+        try:
+            while True:
+                due, event = await coming.get()
+                await asyncio.sleep(max(due - clock(), 0.0))
+                if event is None:
+                    return
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+        finally:
+            reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reading
 
 
 class Faulty:

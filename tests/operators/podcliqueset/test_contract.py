@@ -23,7 +23,16 @@ from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset.controller import CONTROLLERS
-from holdfast.testing.contract import FAULTS, Scenario, Story, check, check_deletion, check_second_look
+from holdfast.testing.contract import (
+    FAULTS,
+    Bounds,
+    Scenario,
+    Story,
+    check,
+    check_bounds,
+    check_deletion,
+    check_second_look,
+)
 
 SMALL = pcs("wl", clique("a"), clique("b"), group("g", "b"))
 
@@ -41,7 +50,7 @@ async def moved_on(cluster: Cluster) -> None:
             await cluster.report(meta["name"])
 
 
-async def available(cluster: Cluster, generation: int) -> None:
+async def available(cluster: Cluster, generation: int, *, pods: int = 2) -> None:
     async def holds() -> bool:
         await moved_on(cluster)
         now = (await cluster.get(SETS, "wl")).get("status") or {}
@@ -49,7 +58,7 @@ async def available(cluster: Cluster, generation: int) -> None:
             now.get("updatedReplicas") == 1
             and now.get("observedGeneration") == generation
             and "currentlyUpdating" not in now.get("rollingUpdateProgress", {})
-            and len(await cluster.list(PODS)) == 2
+            and len(await cluster.list(PODS)) == pods
         )
 
     await cluster.until(holds, step=1)
@@ -80,6 +89,27 @@ def scenario(name: str, story: Story) -> Scenario:
     )
 
 
+THREE = pcs("wl", clique("a", 3, minimum=2))
+
+
+async def changed_midway(cluster: Cluster) -> None:
+    """Three pods, of which two must be ready, and two templates that take turns while each rolls out."""
+    await cluster.create(SETS, THREE)
+    await available(cluster, 1, pods=3)
+    for number in range(8):
+        await update(cluster, changed(THREE, to=str(number % 2)))
+        for _ in range(4 + 2 * number):
+            await moved_on(cluster)
+            await cluster.advance(0.7)
+    await available(cluster, 9, pods=3)
+
+
+MIDWAY = dataclasses.replace(
+    scenario("the template changes midway", changed_midway),
+    bounds=Bounds(floor=2, ceiling=3),
+)
+
+
 async def simulated(cluster: Cluster) -> None:
     """Made, on nodes that let pods go when they are deleted."""
     await cluster.create(SETS, SMALL)
@@ -107,3 +137,7 @@ def test_a_second_look_writes_nothing() -> None:
 
 def test_nothing_is_left_of_a_set_that_is_deleted() -> None:
     check_deletion(SIMULATED, components=lambda: ())
+
+
+def test_no_bound_is_broken_when_replies_are_lost_changes_are_late_and_the_template_changes_midway() -> None:
+    check_bounds(MIDWAY, "replies lost and changes late")

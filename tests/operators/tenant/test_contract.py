@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from tests.operators.tenant.stories import IMAGE, NEWER, NEWEST, answer, images, pool, servers, status_of, tenant
+from tests.operators.tenant.stories import (
+    IMAGE,
+    NEWER,
+    NEWEST,
+    answer,
+    images,
+    pool,
+    servers,
+    status_of,
+    tenant,
+    to_image,
+)
 
 from holdfast.client.resources import CONTROLLER_REVISIONS, PODS
 from holdfast.cluster.controllers import statefulsets
@@ -12,19 +25,25 @@ from holdfast.kinds.rustfs import KINDS
 from holdfast.operators.tenant.controller import CONTROLLERS
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.testing.clusters import Cluster
-from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
+from holdfast.testing.contract import FAULTS, Bounds, Scenario, check, check_bounds, check_deletion, check_second_look
+
+
+async def reported(cluster: Cluster) -> list[dict[str, Any]]:
+    """Be the node of all servers: those that are deleted go, and those that are pending become ready."""
+    pods = await servers(cluster)
+    for pod in pods:
+        if "deletionTimestamp" in pod["metadata"]:
+            await cluster.delete(PODS, pod["metadata"]["name"], uid=pod["metadata"]["uid"], grace_seconds=0)
+        elif pod["status"]["phase"] == "Pending":
+            await cluster.report(pod["metadata"]["name"])
+    return pods
 
 
 async def carried_through(cluster: Cluster, image: str, number: int) -> None:
     """Report servers ready until all are of an image."""
 
     async def holds() -> bool:
-        pods = await servers(cluster)
-        for pod in pods:
-            if "deletionTimestamp" in pod["metadata"]:
-                await cluster.delete(PODS, pod["metadata"]["name"], uid=pod["metadata"]["uid"], grace_seconds=0)
-            elif pod["status"]["phase"] == "Pending":
-                await cluster.report(pod["metadata"]["name"])
+        pods = await reported(cluster)
         status = await status_of(cluster)
         return status.get("currentState") == "Ready" and images(pods) == [image] * number
 
@@ -59,6 +78,28 @@ SCENARIO = Scenario(
 )
 
 
+async def changed_midway(cluster: Cluster) -> None:
+    """Four servers, of which three must be ready, and two images that take turns while each rolls out."""
+    await cluster.create(TENANTS, tenant("store", pool(servers=4), image=IMAGE))
+    await carried_through(cluster, IMAGE, 4)
+    for number in range(8):
+        await to_image(cluster, (NEWER, IMAGE)[number % 2])
+        for _ in range(4 + 2 * number):
+            await reported(cluster)
+            await cluster.advance(0.7)
+    await carried_through(cluster, IMAGE, 4)
+
+
+MIDWAY = Scenario(
+    name="the image changes midway",
+    controllers=(statefulsets.CONTROLLER, *CONTROLLERS),
+    story=changed_midway,
+    kinds=KINDS,
+    patience=30,
+    bounds=Bounds(floor=3, ceiling=4),
+)
+
+
 @pytest.mark.parametrize("faults", FAULTS)
 def test_the_contract_holds(faults: str) -> None:
     check(SCENARIO, faults)
@@ -70,3 +111,7 @@ def test_a_second_look_writes_nothing() -> None:
 
 def test_nothing_is_left_of_a_tenant_that_is_deleted_but_its_volumes() -> None:
     check_deletion(SCENARIO, components=lambda: (GarbageCollector(),))
+
+
+def test_no_bound_is_broken_when_replies_are_lost_changes_are_late_and_the_image_changes_midway() -> None:
+    check_bounds(MIDWAY, "replies lost and changes late")

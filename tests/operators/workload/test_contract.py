@@ -12,16 +12,21 @@ from holdfast.kinds.cloudless import KINDS
 from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.testing.clusters import Cluster
-from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
+from holdfast.testing.contract import FAULTS, Bounds, Scenario, check, check_bounds, check_deletion, check_second_look
+
+
+async def reported(cluster: Cluster) -> None:
+    """Be the node of all pods: those that are pending become ready."""
+    for pod in await cluster.list(PODS):
+        if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] == "Pending":
+            await cluster.report(pod["metadata"]["name"])
 
 
 async def comes_to(cluster: Cluster, code: str, image: str) -> None:
     """Report replicas ready as they come, until the rollout of the image says so."""
 
     async def done() -> bool:
-        for pod in await cluster.list(PODS):
-            if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] == "Pending":
-                await cluster.report(pod["metadata"]["name"])
+        await reported(cluster)
         found = await cluster.get(WORKLOADS, "web")
         status = found.get("status") or {}
         current = status.get("observedGeneration") == found["metadata"]["generation"]
@@ -70,6 +75,29 @@ SCENARIOS = {
 }
 
 
+async def changed_midway(cluster: Cluster) -> None:
+    """Four replicas, of which three must be ready, and two images that take turns while each rolls out."""
+    rollout = {"minAvailable": 3, "maxSurge": 1, "maxUnavailable": 1}
+    await cluster.create(WORKLOADS, workload(replicas=4, rollout=rollout))
+    await comes_to(cluster, "Completed", "web:1")
+    for number in range(8):
+        await change(cluster, image=f"web:{2 - number % 2}")
+        for _ in range(4 + number):
+            await reported(cluster)
+            await cluster.advance(0.7)
+    await comes_to(cluster, "Completed", "web:1")
+
+
+MIDWAY = Scenario(
+    name="the template changes midway",
+    controllers=CONTROLLERS,
+    kinds=KINDS,
+    story=changed_midway,
+    patience=30,
+    bounds=Bounds(floor=3, ceiling=5),
+)
+
+
 @pytest.mark.parametrize("faults", FAULTS)
 def test_the_contract_holds(faults: str) -> None:
     check(SCENARIOS["rolled_out"], faults)
@@ -90,3 +118,7 @@ def test_a_second_look_writes_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_deletion_leaves_nothing_behind(name: str) -> None:
     check_deletion(SCENARIOS[name], components=lambda: [GarbageCollector()])
+
+
+def test_no_bound_is_broken_when_replies_are_lost_changes_are_late_and_the_template_changes_midway() -> None:
+    check_bounds(MIDWAY, "replies lost and changes late")
