@@ -60,3 +60,4 @@ def test_a_pod_on_its_way_out_serves_nobody() -> None:
     pod = {"metadata": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     assert is_ready(pod)
     assert not is_ready(pod | {"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}})
+    assert not is_ready(pod | {"status": pod["status"] | {"phase": "Failed"}})

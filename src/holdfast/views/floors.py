@@ -67,10 +67,14 @@ class Ledger:
 
 
 def is_ready(pod: Wire) -> bool:
-    """Whether a pod serves: ready, and not terminating."""
-    if pod["metadata"].get("deletionTimestamp"):
+    """Whether a pod serves: ready, and neither terminating nor ended.
+
+    A pod on a node that is gone is marked Failed, and its Ready condition stays as the node reported it last.
+    """
+    status = pod.get("status") or {}
+    if pod["metadata"].get("deletionTimestamp") or status.get("phase") in ("Failed", "Succeeded"):
         return False
-    conditions = (pod.get("status") or {}).get("conditions") or ()
+    conditions = status.get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 

@@ -105,7 +105,7 @@ async def servers(cluster: Cluster, name: str = "store", *, pool: str = "") -> l
 def is_ready(pod: Mapping[str, Any]) -> bool:
     conditions = pod.get("status", {}).get("conditions", ())
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    return ready and "deletionTimestamp" not in pod["metadata"]
+    return ready and "deletionTimestamp" not in pod["metadata"] and pod["status"].get("phase") != "Failed"
 
 
 def images(pods: list[dict[str, Any]]) -> list[str]:

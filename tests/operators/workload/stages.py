@@ -207,7 +207,9 @@ class Witness:
 
 
 def _serves(pod: Object) -> bool:
-    return not pod.deleting and Pod.of(pod).ready
+    """Whether a pod serves; one that failed does not, though its node is gone and cannot take back that it is ready."""
+    read = Pod.of(pod)
+    return read.active and read.ready
 
 
 # --- what people do
