@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from holdfast.apiserver.admission import checks, service_addresses
+from holdfast.apiserver.admission import checks, runtime_classes, service_addresses
 from holdfast.apiserver.admission.webhooks.dispatch import Webhooks
 from holdfast.apiserver.auth import default_roles, reviews
 from holdfast.apiserver.auth.authentication import Authenticator
@@ -93,6 +93,7 @@ class Server:
             service_addresses.services(store),
             self.webhooks.mutate,
             checks.no_escalation(self.authorizer),
+            runtime_classes.host_pods(self.authorizer),
         )
         self.handlers = Handlers(
             store,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from holdfast.client.resources import Resource
 from holdfast.cluster import simulation
@@ -30,12 +30,17 @@ from holdfast.cluster.nodes import evictions, lifecycle
 from holdfast.cluster.nodes.lifecycle import NodeSettings
 from holdfast.cluster.nodes.suspension import Suspension
 from holdfast.cluster.process.node import ProcessNode
+from holdfast.cluster.process.pods import RUNTIME_CLASS
 from holdfast.cluster.scheduling import gang_status
 from holdfast.cluster.scheduling.scheduler import Scheduler
 from holdfast.cluster.simulation.behaviours import Defaults
 from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.kinds.model import Kind
 from holdfast.runtime.controllers import Component, Controller
+
+RUNTIME_CLASSES: Final = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
+PROCESS_CLASS: Final = {"metadata": {"name": RUNTIME_CLASS}, "handler": RUNTIME_CLASS}
+"""The RuntimeClass of pods that run as processes; users need the verb ``use`` on it to create them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +80,10 @@ class Cluster:
 
     def default_objects(self) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
         """What every cluster has from the start, and its users may change."""
-        return ((claim_types.CLASSES, claim_types.STANDARD),) if self.nodes else ()
+        if not self.nodes:
+            return ()
+        processes = ((RUNTIME_CLASSES, PROCESS_CLASS),) if self.processes is not None else ()
+        return ((claim_types.CLASSES, claim_types.STANDARD), *processes)
 
     def _node_controllers(self) -> Iterable[Controller[Any]]:
         yield simulation.controller(Defaults(seed=self.seed))

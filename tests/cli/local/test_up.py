@@ -23,6 +23,7 @@ from holdfast.client.api import ApiClient
 from holdfast.client.kubeconfig import connect
 from holdfast.client.objects import Object
 from holdfast.client.resources import DEPLOYMENTS, NAMESPACES, NODES, PODS, Resource
+from holdfast.cluster.process.containers import can_hide
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.exchange import Request
 from holdfast.meta.objects import Key
@@ -75,6 +76,33 @@ def completed(obj: Object | None) -> bool:
 
 
 SHOP = Key("default", "shop")
+
+
+def test_a_pod_that_is_a_process_cannot_read_the_files_of_its_cluster(tmp_path: Path) -> None:
+    if can_hide(tmp_path):
+        pytest.skip("this machine cannot hide directories")
+    state, elsewhere = tmp_path / "state", tmp_path / "kubeconfig"
+    with up("--data-dir", str(state), "--nodes", "1", "--kubeconfig", str(elsewhere)) as (_, kubeconfig):
+        command = ["sh", "-c", f"ls {state}; grep -r token {state} {elsewhere}; cat {state}/admin.token"]
+        container = {"name": "main", "image": "none", "command": command}
+        spec = {"runtimeClassName": "process", "restartPolicy": "Never", "containers": [container]}
+
+        async def story(client: ApiClient) -> str:
+            await client.create(PODS, {"metadata": {"name": "spy", "namespace": "default"}, "spec": spec})
+            await waiting.until(
+                client,
+                PODS,
+                Key("default", "spy"),
+                lambda pod: pod is not None and pod.wire().get("status", {}).get("phase") == "Failed",
+                timeout=PATIENCE,
+            )
+            answer = await client.raw(Request("GET", "/api/v1/namespaces/default/pods/spy/log"))
+            return answer.body.decode()
+
+        log = asked(kubeconfig, story)
+        assert log.splitlines()[0] == "node"
+        assert (state / "admin.token").read_text().strip() not in log
+        assert "token" not in log.replace(f"cat: {state}/admin.token: No such file or directory", "")
 
 
 def test_a_cluster_runs_what_it_is_given_and_goes_on_after_a_stop_and_after_a_kill(tmp_path: Path) -> None:

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 from tests.cluster.processes import PATIENCE, utc_now
 
-from holdfast.cluster.process.containers import ContainerRun, Executed, Exit, StartFailed
+from holdfast.cluster.process.containers import ContainerRun, Executed, Exit, StartFailed, can_hide
 from holdfast.cluster.process.logs import Options, last_words, read
 from holdfast.cluster.process.supervisor import LONGEST_LINE, Lines, Log
 from holdfast.meta.errors import BadRequest
 from holdfast.meta.exchange import Request
+
+hiding = pytest.mark.skipif(bool(can_hide(Path("/proc"))), reason="this machine cannot hide directories")
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -271,6 +273,103 @@ def test_nothing_survives_when_the_parent_is_killed(tmp_path: Path) -> None:
             parent.kill()
         await dead(process)
         await dead(grandchild)
+
+    play(story)
+
+
+# --- what a command can reach
+
+
+ESCAPES = {
+    "by its path": "cat {secret}",
+    "through the parent of its working directory": "cat ../../secret",
+    "through the root of its supervisor": "cat /proc/$PPID/root{secret}",
+    "through the working directory of its supervisor": "cat /proc/$PPID/cwd{secret}",
+    "through the mounts of its supervisor": "nsenter --mount=/proc/$PPID/ns/mnt cat {secret}",
+    "by removing the mount": "umount {data}; cat {secret}",
+    "by removing the mount in a namespace of its own": "unshare -Urm sh -c 'umount {data}; cat {secret}'",
+}
+
+
+@hiding
+@pytest.mark.parametrize("script", ESCAPES.values(), ids=ESCAPES.keys())
+def test_a_command_cannot_read_what_is_hidden(tmp_path: Path, script: str) -> None:
+    async def story() -> None:
+        data = tmp_path / "data"
+        own = data / "pods" / "one"
+        own.mkdir(parents=True)
+        (data / "secret").write_text("a token\n")
+        filled = script.format(secret=data / "secret", data=data)
+        log = tmp_path / "log"
+        async with running(own, filled, log=log, hidden=[data], shown=[own]) as run:
+            assert (await run.ended()).code != 0
+        assert "a token" not in log.read_text()
+
+    play(story)
+
+
+@hiding
+def test_a_command_has_its_own_directories_within_what_is_hidden(tmp_path: Path) -> None:
+    async def story() -> None:
+        data, file = tmp_path / "data", tmp_path / "kubeconfig"
+        own, other = data / "pods" / "one", data / "pods" / "two"
+        for each in (own, other):
+            each.mkdir(parents=True)
+        file.write_text("a token\n")
+        script = f"pwd; ls {data} {data}/pods; wc -c < {file}; echo written > {own}/file; echo no > {data}/file"
+        log, link = tmp_path / "log", tmp_path / "link"
+        link.symlink_to(data)
+        # A directory within a hidden one is hidden already, and a symbolic link is what it points to.
+        async with running(own, script, log=log, hidden=[data / "pods", link, file], shown=[own]) as run:
+            await run.ended()
+        lines = [line.split(" ", 3)[3] for line in log.read_text().splitlines()]
+        stated = [line for line in lines if "Read-only file system" not in line]
+        assert stated == [str(own), f"{data}:", "pods", "", f"{data}/pods:", "one", "0"]
+        assert (own / "file").read_text() == "written\n"
+        assert not (data / "file").exists()
+
+    play(story)
+
+
+@hiding
+def test_probes_and_hooks_cannot_read_what_is_hidden_either(tmp_path: Path) -> None:
+    async def story() -> None:
+        data = tmp_path / "data"
+        data.mkdir()
+        (data / "secret").write_text("a token")
+        async with running(tmp_path, "sleep 1000", hidden=[data]) as run:
+            asked = await run.execute(["cat", str(data / "secret")], timeout=PATIENCE)
+            assert asked.code == 1
+            assert "No such file" in asked.output
+
+    play(story)
+
+
+@hiding
+def test_nothing_survives_of_a_command_from_which_something_is_hidden(tmp_path: Path) -> None:
+    async def story() -> None:
+        data = tmp_path / "data"
+        data.mkdir()
+        script = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; sleep 1000"
+        async with running(tmp_path, script, hidden=[data]) as run:
+            daemon = int(await written(tmp_path / "pid"))
+        await dead(daemon)
+        await dead(run.pid)
+
+    play(story)
+
+
+def test_a_command_inherits_no_variables_and_no_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "a token")
+
+    async def story() -> None:
+        with (tmp_path / "open").open("w") as file:
+            os.set_inheritable(file.fileno(), True)
+            script = "import os; print(sorted(os.environ), sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
+            run = await started(tmp_path, sys.executable, "-I", "-c", script)
+            assert (await run.ended()).code == 0
+        found = (tmp_path / "log").read_text().split(" ", 3)[3].strip()
+        assert found.replace(", 'LC_CTYPE'", "").replace("'LC_CTYPE', ", "") == "['PATH'] [0, 1, 2]"
 
     play(story)
 

@@ -63,7 +63,7 @@ def command(directory: Path, seed: int) -> None:
     subjects = [subject_of(each.value) for each in sources.read([str(directory)])]
     with running.for_now() as home:
         settings = Settings(data_dir=None, bind="127.0.0.1", port=0, kubeconfig=home / "kubeconfig")
-        options = ClusterOptions(settings=settings, nodes=4, seed=seed, directory=home / "node")
+        options = ClusterOptions(settings=settings, nodes=4, seed=seed, home=home)
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
             runner.run(_run(options, subjects))
 

@@ -34,13 +34,13 @@ class ClusterOptions:
     settings   where the server stores its state, and its address
     nodes      the number of simulated nodes
     seed       the seed of the random behaviour of simulated pods
-    directory  the directory for the files of pods that run as processes
+    home       the directory of the cluster; pods that run as processes reach only their own part of it
     """
 
     settings: Settings
     nodes: int
     seed: int
-    directory: Path
+    home: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class Embedded:
 @contextlib.asynccontextmanager
 async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
     """Run a cluster until the end of the block."""
-    processes = ProcessNode(options.directory) if options.nodes else None
+    hidden = (options.home, options.settings.kubeconfig)
+    processes = ProcessNode(options.home / "node", hidden=hidden) if options.nodes else None
     async with serving.serving(options.settings, log_source=_log_source(processes)) as served:
         with running.announced(options.settings.data_dir) if options.settings.data_dir else contextlib.nullcontext():
             async with _managed(served, options, processes) as cluster:

@@ -83,7 +83,7 @@ def command(
         settings = Settings(
             data_dir=kept, bind=bind, port=port, kubeconfig=(kubeconfig or home / "kubeconfig").absolute()
         )
-        options = ClusterOptions(settings=settings, nodes=nodes, seed=seed, directory=home / "node")
+        options = ClusterOptions(settings=settings, nodes=nodes, seed=seed, home=home)
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
             runner.run(_run(options, health_port))
 

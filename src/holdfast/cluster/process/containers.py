@@ -68,9 +68,20 @@ class ContainerRun:
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], *, env: Mapping[str, str], directory: Path, log: Path, log_bytes: int = LOG_BYTES
+        cls,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        directory: Path,
+        log: Path,
+        log_bytes: int = LOG_BYTES,
+        hidden: Sequence[Path] = (),
+        shown: Sequence[Path] = (),
     ) -> ContainerRun:
-        """Start a command; raises `StartFailed` with the reason."""
+        """Start a command, which cannot reach the paths in `hidden` but for those in `shown`.
+
+        Raises `StartFailed` with the reason.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             # Neither its arguments nor its environment may hold anything: both can be read by others.
@@ -86,8 +97,9 @@ class ContainerRun:
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_MESSAGE)
         run = cls(process, reader, writer)
         spec = {"argv": list(argv), "env": dict(env), "directory": str(directory), "log": str(log)}
+        paths = {"hidden": _real(hidden), "shown": _real(shown)}
         try:
-            await run._begin({**spec, "log_bytes": log_bytes})
+            await run._begin({**spec, "log_bytes": log_bytes, **paths})
         except BaseException:
             await run._close()
             raise
@@ -173,6 +185,26 @@ class ContainerRun:
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()
         await asyncio.to_thread(self._process.wait)
+
+
+def can_hide(path: Path) -> str:
+    """Why this machine cannot hide a path from commands; empty if it can."""
+    if sys.platform != "linux":
+        return "it does not run Linux"
+    tried = subprocess.run(
+        [sys.executable, "-I", "-S", supervisor.__file__, *_real([path])],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={},
+        cwd="/",
+        text=True,
+        errors="replace",
+    )
+    return "" if tried.returncode == 0 else tried.stderr.strip().rpartition("\n")[2] or f"exit code {tried.returncode}"
+
+
+def _real(paths: Sequence[Path]) -> list[str]:
+    return [os.path.realpath(path) for path in paths]
 
 
 def _settle(answer: asyncio.Future[Executed], with_what: Executed) -> None:

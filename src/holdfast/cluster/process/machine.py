@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from holdfast.client.resources import LEASES, NODES
 from holdfast.cluster.nodes.lifecycle import KUBELET
+from holdfast.cluster.process.containers import can_hide
 from holdfast.meta import times
 from holdfast.meta.quantities import Format, Quantity
 
@@ -37,8 +38,8 @@ _CONDITIONS: Final = (
     ("MemoryPressure", "False", "NotWatched", "The process runtime does not watch the memory of the machine."),
     ("DiskPressure", "False", "NotWatched", "The process runtime does not watch the disks of the machine."),
     ("PIDPressure", "False", "NotWatched", "The process runtime does not watch the processes of the machine."),
-    ("Ready", "True", "ProcessesCanRun", "Commands of pods are run as processes of this machine."),
 )
+_HIDDEN: Final = "which cannot reach its data directory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class Machine:
     """What was measured.
 
     own_addresses  whether each pod can have a loopback address of its own
+    exposed        why directories cannot be hidden from processes; empty if they can
     """
 
     capacity: Mapping[str, Quantity]
@@ -55,6 +57,7 @@ class Machine:
     kernel: str
     variables: Mapping[str, str]
     own_addresses: bool
+    exposed: str
 
 
 def measure(directory: Path) -> Machine:
@@ -74,6 +77,7 @@ def measure(directory: Path) -> Machine:
         variables={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
         # Linux answers on all of 127.0.0.0/8; elsewhere every address but one must be set up by an administrator.
         own_addresses=sys.platform == "linux",
+        exposed=can_hide(directory),
     )
 
 
@@ -96,6 +100,8 @@ def node_manifest(name: str, machine: Machine) -> dict[str, Any]:
 def node_status(name: str, machine: Machine, now: datetime) -> dict[str, Any]:
     amounts = {resource: str(amount) for resource, amount in machine.capacity.items()}
     moment = times.format(now)
+    reached = f"which can read its data directory, because that cannot be hidden: {machine.exposed}"
+    ready = f"Commands of pods are run as processes of this machine, {reached if machine.exposed else _HIDDEN}."
     return {
         "capacity": amounts,
         "allocatable": amounts,
@@ -109,7 +115,7 @@ def node_status(name: str, machine: Machine, now: datetime) -> dict[str, Any]:
                 "lastHeartbeatTime": moment,
                 "lastTransitionTime": moment,
             }
-            for type, status, reason, message in _CONDITIONS
+            for type, status, reason, message in (*_CONDITIONS, ("Ready", "True", "ProcessesCanRun", ready))
         ],
         "nodeInfo": {
             "machineID": "",

@@ -3,9 +3,9 @@
 It serves the pods that are bound to it, each by a worker of its own, says that it is
 there, and gives out logs.  What is not offered is refused by name (`specs`):
 images, ``hostPath`` unless it is allowed, gRPC probes, tokens of service accounts.
-There is no isolation: processes run as the user who runs this one, see the machine's
-files and share its loopback; limits of CPU and memory are not enforced, and security
-contexts are not applied.
+Processes run as the user who runs this one, see the machine's files but for the node's own
+directory and those that are hidden, where the kernel offers that, and share its loopback;
+limits of CPU and memory are not enforced, and security contexts are not applied.
 
 Nothing survives: when this process ends, however it does, everything that it started
 ends too (`supervisor`).
@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,12 +67,16 @@ class ProcessNode:
     directory   where pods keep their files and logs, and claims their data
     name        of the node
     host_paths  whether pods may reach directories of the machine by ``hostPath``
+    hidden      files and directories of the machine that pods cannot reach, beside those of other pods
     """
 
     reads: tuple[Resource, ...] = (PODS, CONFIG_MAPS, SECRETS, CLAIMS, NODES)
 
-    def __init__(self, directory: Path, *, name: str = NAME, host_paths: bool = False) -> None:
+    def __init__(
+        self, directory: Path, *, name: str = NAME, host_paths: bool = False, hidden: Iterable[Path] = ()
+    ) -> None:
         self.name = name
+        self._hidden = (directory.absolute(), *hidden)
         self._places = Directories(root=directory.absolute(), host_paths=host_paths)
         self._workers: dict[str, Worker] = {}
         self._waiting: dict[tuple[str, Referred], set[str]] = {}
@@ -80,7 +84,9 @@ class ProcessNode:
 
     async def run(self, environment: Environment) -> None:
         make_private(self._places.pods)
-        self._machine = measure(self._places.root)
+        self._machine = await asyncio.to_thread(measure, self._places.root)
+        if self._machine.exposed:
+            _log.warning("pods can read the data directory", extra={"fields": {"reason": self._machine.exposed}})
         self._addresses = Addresses(self._machine, self._places.root)
         await environment.stores.synced(*self.reads)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as http:
@@ -91,6 +97,7 @@ class ProcessNode:
                 events=Events(environment.client, "holdfast-node", now=environment.now, metrics=Metrics()),
                 http=http,
                 machine=self._machine.variables,
+                hidden=() if self._machine.exposed else self._hidden,
                 now=environment.now,
             )
             await self._serve(environment, site)

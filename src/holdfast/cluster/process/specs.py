@@ -25,6 +25,7 @@ class Launch:
     directory  where it starts
     needed     directories that have to be there before
     mounts     the paths of the container, and where they are
+    shown      the directories of the node that the process may reach
     """
 
     argv: tuple[str, ...]
@@ -32,6 +33,7 @@ class Launch:
     directory: Path
     needed: tuple[Path, ...] = ()
     mounts: tuple[Mounted, ...] = ()
+    shown: tuple[Path, ...] = ()
 
     def command(self, written: tuple[str, ...]) -> tuple[str, ...]:
         """The command of a probe or a hook, as it is run here; ``$(VAR)`` means nothing in it, as in Kubernetes."""
@@ -81,6 +83,7 @@ def launch(
         directory=Path(expand(placed(container.working_dir), env)) if container.working_dir else work,
         needed=(work, scratch, *_directories(pod, container, mounts)),
         mounts=(*mounts, message),
+        shown=(directories.pod(pod.uid), *_claims(pod, container, directories=directories, lookup=lookup)),
     )
 
 
@@ -116,6 +119,16 @@ def _mounted(pod: Pod, mount: Mount, *, directories: Directories, lookup: Lookup
     beneath = expand(mount.sub_path_expr, env) if mount.sub_path_expr else mount.sub_path
     directory = _volume(pod, mount, directories=directories, lookup=lookup)
     return Mounted(mount.mount_path, directory / within(beneath) if beneath else directory)
+
+
+def _claims(pod: Pod, container: Container, *, directories: Directories, lookup: Lookup) -> tuple[Path, ...]:
+    """The directories of the claims that a container mounts: those of its volumes that are not the pod's own."""
+    mounted = {mount.name for mount in container.volume_mounts}
+    return tuple(
+        located(pod, volume, directories=directories, lookup=lookup)
+        for volume in pod.spec.volumes
+        if volume.name in mounted and volume.persistent_volume_claim is not None
+    )
 
 
 def _directories(pod: Pod, container: Container, mounts: tuple[Mounted, ...]) -> tuple[Path, ...]:

@@ -7,9 +7,15 @@ when the process that started it is killed.  Then it kills the processes that th
 command has left behind.  On Linux it adopts orphans, so that not even a daemon
 escapes; elsewhere it kills the command's process group.
 
+The commands run in a mount namespace of their own, in which the directories in `hidden` are empty
+but for the paths in `shown`, and the files in `hidden` are empty.  It belongs to a user namespace of
+their own, in which they have no capabilities, so that they can neither undo that nor look into other
+processes.
+
 The conversation is lines of JSON.  To the supervisor:
 
-    {"argv": [...], "env": {...}, "directory": "...", "log": "...", "log_bytes": n}    first, and once
+    {"argv": [...], "env": {...}, "directory": "...", "log": "...", "log_bytes": n,
+     "hidden": [...], "shown": [...]}                                                  first, and once
     {"signal": 15}                                                                     send it to the command
     {"execute": id, "argv": [...], "timeout": seconds}                                 run another beside it
 
@@ -20,7 +26,8 @@ From it:
     {"code": n, "signal": n}                              the command has ended, and its log is complete
 
 It is run by its path with an isolated interpreter, so it imports the standard
-library alone, and must stay quick to start.
+library alone, and must stay quick to start.  With paths as its arguments it runs nothing, and
+only exits with 0 if this machine can hide them.
 """
 
 from __future__ import annotations
@@ -45,7 +52,53 @@ LONGEST_OUTPUT = 10 * 1024
 """What is kept of the output of a command that is run beside."""
 
 _CHUNK = 64 * 1024
-_SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
+_SET_DEATH_SIGNAL, _DROP_CAPABILITY, _SET_SUBREAPER = 1, 24, 36
+_NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
+_READ_ONLY, _NO_SETUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_CAPABILITIES = 64
+
+
+class Confinement:
+    """Hides paths from this process and its children, for good; on Linux alone."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter(self, hidden: list[str], shown: list[str]) -> None:
+        """Raises `OSError` where the kernel does not offer it or forbids it."""
+        user, group = os.geteuid(), os.getegid()
+        self._check(self._libc.unshare(_NEW_USERS | _NEW_MOUNTS), "unshare")
+        for name, line in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(line)
+        self._mount("none", "/", _RECURSIVE | _PRIVATE)
+        # Opened before they are hidden: a descriptor is the way to what lies beneath a mount.
+        kept = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in shown]
+        hidden = [path for path in hidden if not any(path.startswith(f"{other}/") for other in hidden)]
+        directories = [path for path in hidden if os.path.isdir(path)]
+        for path in hidden:
+            if path in directories:
+                self._mount("tmpfs", path, _NO_SETUID | _NO_DEVICES, "tmpfs", b"mode=755,size=1m")
+            elif os.path.exists(path):
+                self._mount("/dev/null", path, _BIND)
+        for path, descriptor in kept:
+            os.makedirs(path, exist_ok=True)
+            self._mount(f"/proc/self/fd/{descriptor}", path, _BIND | _RECURSIVE)
+            os.close(descriptor)
+        for path in directories:
+            self._mount("none", path, _REMOUNT | _BIND | _READ_ONLY | _NO_SETUID | _NO_DEVICES)
+        for number in range(_CAPABILITIES):
+            # Those that this kernel does not know are refused.
+            self._libc.prctl(_DROP_CAPABILITY, number, 0, 0, 0)
+
+    def _mount(self, source: str, target: str, flags: int, kind: str = "none", data: bytes | None = None) -> None:
+        done = self._libc.mount(source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), data)
+        self._check(done, target)
+
+    def _check(self, done: int, what: str) -> None:
+        if done:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), what)
 
 
 class Log:
@@ -208,7 +261,7 @@ class Supervisor:
         log = Log(spec["log"], spec["log_bytes"])
         try:
             self._main = self._spawn(spec["argv"], stderr=subprocess.PIPE)
-        except (OSError, ValueError) as error:
+        except _START_ERRORS as error:
             self._say({"failed": _why(error, spec)})
             self._end()
             return
@@ -226,12 +279,17 @@ class Supervisor:
             env=self._spec["env"],
             cwd=self._spec["directory"],
             start_new_session=True,
-            preexec_fn=self._die_with_us if self._libc is not None else None,
+            preexec_fn=self._begin_child if self._libc is not None else None,
         )
 
-    def _die_with_us(self) -> None:
-        """In the child: even if this program is killed, the command does not outlive it."""
+    def _begin_child(self) -> None:
+        """In the child: hide what is to be hidden; even if this program is killed, the command does not outlive it."""
         assert self._libc is not None
+        if self._spec["hidden"]:
+            Confinement().enter(self._spec["hidden"], self._spec["shown"])
+            # The working directory was entered before: from there, its hidden parents could be reached.
+            os.chdir(self._spec["directory"])
+        # Last, because new credentials clear it.
         self._libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
     def _log(self, stream: str, fd: int, log: Log) -> None:
@@ -254,7 +312,7 @@ class Supervisor:
     def _execute(self, id: int, argv: list[str], *, timeout: float) -> None:
         try:
             process = self._spawn(argv, stderr=subprocess.STDOUT)
-        except (OSError, ValueError) as error:
+        except _START_ERRORS as error:
             self._say({"executed": id, "failed": _why(error, {**self._spec, "argv": argv})})
             return
         assert process.stdout is not None
@@ -362,7 +420,12 @@ def _send(kill: Callable[[int, int], None], target: int, number: int = signal.SI
         kill(target, number)
 
 
+_START_ERRORS = (OSError, ValueError, subprocess.SubprocessError)
+
+
 def _why(error: Exception, spec: dict[str, Any]) -> str:
+    if isinstance(error, subprocess.SubprocessError):
+        return f"{spec['argv'][0]}: the data directory could not be hidden from it"
     if isinstance(error, FileNotFoundError) and not os.path.isdir(spec["directory"]):
         return f"the working directory {spec['directory']} does not exist"
     if isinstance(error, FileNotFoundError):
@@ -373,4 +436,10 @@ def _why(error: Exception, spec: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        try:
+            Confinement().enter(sys.argv[1:], [])
+        except OSError as error:
+            sys.exit(f"{error.filename}: {error.strerror}")
+        sys.exit()
     Supervisor(socket.socket(fileno=0)).run()

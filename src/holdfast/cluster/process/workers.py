@@ -58,6 +58,7 @@ class Site:
     """What all pods of a node share.
 
     machine  the variables of the machine that every process is given
+    hidden   the files and directories of the machine that no process can reach, but for directories of its pod
     """
 
     directories: Directories
@@ -66,6 +67,7 @@ class Site:
     events: Events
     http: aiohttp.ClientSession
     machine: Mapping[str, str]
+    hidden: tuple[Path, ...]
     now: Callable[[], datetime]
 
 
@@ -206,7 +208,14 @@ class Worker:
             prepared = self._prepare(container)
             make_private(log.parent)
             _drop_old_logs(log.parent, number)
-            run = await ContainerRun.start(prepared.argv, env=prepared.env, directory=prepared.directory, log=log)
+            run = await ContainerRun.start(
+                prepared.argv,
+                env=prepared.env,
+                directory=prepared.directory,
+                log=log,
+                hidden=self._site.hidden,
+                shown=prepared.shown,
+            )
         except Refused as refused:
             self.tell(facts.Unstartable(name, facts.Refused(refused.reason, refused.message)))
             return
