@@ -138,6 +138,11 @@ class Caches:
         """What cannot be followed now, and why."""
         return {resource: trouble for resource, cache in self._caches.items() if (trouble := cache.trouble)}
 
+    @property
+    def is_disconnected(self) -> bool:
+        """Whether the server does not answer, so that what is cached may be outdated."""
+        return self._connectivity.is_lost
+
     def _parts(self, resource: Resource) -> Iterator[Scope]:
         """The scopes that make up a resource, in the order of their namespaces."""
         scope = self._scopes.get(resource, EVERYTHING)

@@ -22,6 +22,11 @@ class Connectivity:
         self._without: set[Hashable] = set()
         self._answered = asyncio.Event()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether any watch gets no answer."""
+        return bool(self._without)
+
     def lost(self, watch: Hashable, why: str) -> None:
         """A watch gets no answer."""
         if not self._without:

@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from random import Random
 
 from holdfast.cli.connecting import Refused, Session
@@ -38,6 +40,25 @@ async def look(session: Session, target: Target, kind: RolloutKind) -> Observed:
     return Observed(obj, await listed(session.client, obj, dict.fromkeys(kind.parts, _beside(obj, kind))))
 
 
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A time in which objects cannot be watched.
+
+    disconnected  whether the server does not answer, or answers with errors
+    trouble       what the client got instead of an answer
+    """
+
+    since: datetime
+    disconnected: bool
+    trouble: str
+
+    @property
+    def words(self) -> str:
+        """``connection lost since 14:03:22``, in local time."""
+        what = "connection lost" if self.disconnected else "not up to date"
+        return f"{what} since {self.since.astimezone():%H:%M:%S}"
+
+
 class Following:
     """The object and its parts, kept up to date by watches."""
 
@@ -45,6 +66,7 @@ class Following:
         self._target = target
         self._first = obj
         self._changed = asyncio.Event()
+        self._outdated_since: datetime | None = None
         beside = _beside(obj, kind)
         scopes = {target.resource: target.watched, **dict.fromkeys(kind.parts, beside)}
         self._caches = Caches(session.client, random=Random().random, scopes=scopes)
@@ -70,6 +92,15 @@ class Following:
     def trouble(self) -> str:
         """Why the watches are not up to date; empty while they are."""
         return "; ".join(f"cannot watch {resource}: {why}" for resource, why in self._caches.trouble().items())
+
+    def outage(self) -> Outage | None:
+        """Why and since when the objects may be outdated; None while they are up to date."""
+        trouble = self.trouble
+        if not trouble and not self._caches.is_disconnected:
+            self._outdated_since = None
+            return None
+        self._outdated_since = self._outdated_since or datetime.now(UTC)
+        return Outage(self._outdated_since, self._caches.is_disconnected, trouble)
 
     def observed(self) -> Observed | None:
         """The latest objects; None once the object is deleted."""

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import printers
 from holdfast.cli.objects.targets import Target
-from holdfast.cli.rollout.following import Following, following, look
+from holdfast.cli.rollout.following import Following, Outage, following, look
 from holdfast.operators.rollouts import Observed, RolloutKind
 from holdfast.views import rollout_screens, rollouts
 from holdfast.views.rollouts import RolloutState, Standing
@@ -61,8 +61,11 @@ async def status(
             async with asyncio.timeout(timeout or None):
                 return await _WAYS[_way(output)](followed, target, kind)
         except TimeoutError:
+            outage = followed.outage()
+            lost = f"; {outage.words}" if outage is not None else ""
             last = rollouts.line(_standing(followed, target, kind))
-            raise Refused(f"error: timed out waiting for the rollout of {_called(target)}", printable(last)) from None
+            said = f"error: timed out waiting for the rollout of {_called(target)}{lost}"
+            raise Refused(said, printable(last)) from None
 
 
 def _way(output: str | None) -> str:
@@ -101,10 +104,12 @@ def _once(observed: Observed, target: Target, kind: RolloutKind, output: str | N
 
 
 async def _as_lines(followed: Following, target: Target, kind: RolloutKind) -> ExitCode:
-    """A line for each change and each new warning; the last line says how the rollout ended."""
-    printed, warned = "", set[str]()
+    """A line for each change, each new warning and each outage; the last line says how the rollout ended."""
+    printed, warned, outages = "", set[str](), _Outages()
     while True:
         standing = _standing(followed, target, kind)
+        for notice in outages.notices(followed.outage()):
+            click.echo(printable(f"{standing.name}: {notice}"))
         for warning in standing.warnings:
             if warning not in warned:
                 click.echo(printable(f"{standing.name}: warning: {warning}"))
@@ -115,12 +120,16 @@ async def _as_lines(followed: Following, target: Target, kind: RolloutKind) -> E
             printed = line
         if standing.state.final:
             return CODES[standing.state]
-        await followed.change()
+        await followed.change(within=TICK)
 
 
 async def _as_json(followed: Following, target: Target, kind: RolloutKind) -> ExitCode:
+    """The state in which the rollout ended; outages are reported on standard error."""
+    outages = _Outages()
     while not (standing := _standing(followed, target, kind)).state.final:
-        await followed.change()
+        for notice in outages.notices(followed.outage()):
+            click.echo(printable(f"{standing.name}: {notice}"), err=True)
+        await followed.change(within=TICK)
     click.echo(printers.as_json(rollouts.to_json(standing)), nl=False)
     return CODES[standing.state]
 
@@ -130,14 +139,40 @@ async def _as_tree(followed: Following, target: Target, kind: RolloutKind) -> Ex
     tree = _grown(_present(followed.observed(), target), kind)
     async with _live() as paint:
         while not tree.standing.state.final:
-            lines = _lines(tree, target, height=shutil.get_terminal_size().lines)
-            trouble = followed.trouble
-            paint((*lines, *(((Span(f" ! {trouble}", Tone.CARE),),) if trouble else ())))
+            outage = followed.outage()
+            notice = () if outage is None else _banner(outage)
+            height = shutil.get_terminal_size().lines - len(notice)
+            paint((*notice, *_lines(tree, target, height=height)))
             await asyncio.sleep(FRAME)
             await followed.change(within=TICK)
-            tree = _grown(_present(followed.observed(), target), kind)
+            # While the connection is lost, ages and estimates stay as they were when it was lost.
+            outage = followed.outage()
+            now = None if outage is None else outage.since
+            tree = _grown(_present(followed.observed(), target), kind, now=now)
     _print(_lines(tree, target, height=None))
     return CODES[tree.standing.state]
+
+
+class _Outages:
+    """The outages that were reported so far."""
+
+    def __init__(self) -> None:
+        self._reported: Outage | None = None
+
+    def notices(self, outage: Outage | None) -> Iterator[str]:
+        """A line when an outage begins, and one when it has ended."""
+        before, self._reported = self._reported, outage
+        if outage is not None and before is None:
+            yield f"{outage.words}, retrying: {outage.trouble}" if outage.trouble else f"{outage.words}, retrying"
+        elif outage is None and before is not None:
+            seconds = (datetime.now(UTC) - before.since).total_seconds()
+            yield f"connected again after {seconds:.0f}s"
+
+
+def _banner(outage: Outage) -> tuple[Line, ...]:
+    said = f" ! {outage.words}, retrying; what follows is as it was then"
+    trouble = f"   {outage.trouble}"
+    return ((Span(said, Tone.BAD),), *(((Span(trouble, Tone.CARE),),) if outage.trouble else ()))
 
 
 _WAYS: Final[dict[str, Callable[[Following, Target, RolloutKind], Awaitable[ExitCode]]]] = {
@@ -162,8 +197,8 @@ _STYLES: Final = {
 }
 
 
-def _grown(observed: Observed, kind: RolloutKind) -> Tree:
-    return kind.tree(observed, datetime.now(UTC))
+def _grown(observed: Observed, kind: RolloutKind, *, now: datetime | None = None) -> Tree:
+    return kind.tree(observed, now or datetime.now(UTC))
 
 
 def _lines(tree: Tree, target: Target, *, height: int | None) -> tuple[Line, ...]:
