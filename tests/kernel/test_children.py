@@ -139,6 +139,67 @@ def test_drift_is_set_back_and_the_changed_fields_are_named() -> None:
     )
 
 
+def service(**spec: Any) -> Wire:
+    metadata = {"name": "web", "namespace": "prod"}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "data": {}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "where", "operation"),
+    [
+        (
+            {"ports": [{"name": "http", "port": 81, "protocol": "TCP"}]},
+            "spec.ports",
+            {"op": "add", "path": "/spec/ports", "value": [{"name": "http", "port": 80}]},
+        ),
+        (
+            {"ports": [{"name": "http", "port": 80}, {"name": "more", "port": 81}]},
+            "spec.ports",
+            {"op": "add", "path": "/spec/ports", "value": [{"name": "http", "port": 80}]},
+        ),
+        (
+            {"selector": {"app": "web", "only": "one"}},
+            "spec.selector",
+            {"op": "add", "path": "/spec/selector", "value": {"app": "web"}},
+        ),
+    ],
+    ids=["another port", "one more port", "one more label"],
+)
+def test_ports_and_selectors_that_another_writer_extended_are_replaced(edit: Wire, where: str, operation: Wire) -> None:
+    child = Desired(service(ports=[{"name": "http", "port": 80}], selector={"app": "web"}))
+    have = created(child)
+    have["spec"] |= edit
+    step = only(plan([child], [have]))
+    assert isinstance(step, Apply)
+    assert step.reason is ChildReason.DRIFTED
+    assert where in step.message
+    assert step.replace == (
+        {"op": "test", "path": "/metadata/uid", "value": "uid-web"},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        operation,
+    )
+
+
+def test_ports_of_a_container_are_replaced_in_the_place_where_the_container_is() -> None:
+    wanted = {"name": "web", "ports": [{"containerPort": 80}]}
+    child = Desired(service(template={"spec": {"containers": [wanted]}}))
+    have = created(child)
+    extended = {"name": "web", "ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}]}
+    have["spec"]["template"]["spec"]["containers"] = [{"name": "sidecar"}, extended]
+    step = only(plan([child], [have]))
+    assert isinstance(step, Apply)
+    assert step.replace[2:] == (
+        {"op": "add", "path": "/spec/template/spec/containers/1/ports", "value": [{"containerPort": 80}]},
+    )
+
+
+def test_what_the_server_adds_to_a_port_is_no_drift() -> None:
+    child = Desired(service(ports=[{"name": "http", "port": 80}], selector={"app": "web"}))
+    have = created(child)
+    have["spec"]["ports"][0] |= {"protocol": "TCP", "targetPort": 80, "nodePort": 30080}
+    assert isinstance(only(plan([child], [have])), Keep)
+
+
 @pytest.mark.parametrize("record", [None, "made up by hand"])
 def test_a_lost_record_is_written_again(record: str | None) -> None:
     child = Desired(manifest(), immutable=True)

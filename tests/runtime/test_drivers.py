@@ -505,3 +505,34 @@ def test_a_status_is_written_once_and_notices_are_recorded_after_it() -> None:
 
     seen = Controller(name="seen", resource=PODS, observe=observe_pod, decide=decide)
     play(story, controllers=[seen])
+
+
+def test_while_a_child_is_refused_what_is_missing_is_created_and_nothing_is_deleted() -> None:
+    def decide(world: World, now: datetime) -> Decision:
+        (extra,) = world.copies
+        wrong = secret("wrong") | {"data": {"not/a/key": ""}}
+        account = {"metadata": {"name": "made", "namespace": "default"}}
+        late = {"metadata": {"name": "late", "namespace": "default"}}
+        return Decision(
+            children=(Desired(wrong),),
+            writes=(
+                Create(because="missing", resource=SERVICE_ACCOUNTS, manifest=account),
+                Delete(because="replaced", resource=SECRETS, key=extra.key, uid=extra.uid),
+                Create(because="after the deletion", resource=SERVICE_ACCOUNTS, manifest=late, wave=1),
+            ),
+        )
+
+    async def story(cluster: Cluster) -> None:
+        owner = await cluster.create(CONFIG_MAPS, config())
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": owner["metadata"]["uid"]}
+        extra = secret("extra")
+        extra["metadata"]["ownerReferences"] = [reference | {"controller": True}]
+        await cluster.create(SECRETS, extra)
+        await cluster.patch(CONFIG_MAPS, "a", {"data": {"copies": "1"}})
+        await cluster.settle()
+        assert await names(cluster, SECRETS) == ["extra"]
+        assert await names(cluster, SERVICE_ACCOUNTS) == ["made"]
+        messages = [event["message"] for event in await cluster.list(EVENTS) if event["reason"] == "Invalid"]
+        assert any(message.startswith("creating Secret default/wrong: ") for message in messages)
+
+    play(story, controllers=[controller(decide=decide)])

@@ -133,3 +133,25 @@ def test_a_status_that_does_not_differ_is_not_written() -> None:
 
     obj = Object.of(CONFIG_MAPS, {"metadata": {"name": "a"}, "status": {"x": 1}})
     asyncio.run(Executor(Refusing()).status(obj, {"x": 1}))
+
+
+def test_a_child_that_is_refused_does_not_stop_the_others_and_each_refusal_is_named() -> None:
+    async def story(client: Client) -> None:
+        owner = await client.create(SECRETS, {**config("owner"), "kind": "Secret", "data": {}})
+        view = Snapshot()
+        await Executor(client).settle([Desired(config("old"))], owner=owner, owned=[CONFIG_MAPS], view=view)
+        view.put(CONFIG_MAPS, (await client.get(CONFIG_MAPS, Key("default", "old"))).wire())
+        wrong = [Desired({**config(name), "data": {"not/a/key": "1"}}) for name in ("b", "d")]
+        with pytest.raises(Permanent) as refused:
+            await Executor(client).settle(
+                [Desired(config("a")), *wrong, Desired(config("c"))], owner=owner, owned=[CONFIG_MAPS], view=view
+            )
+        assert {obj.key.name for obj in (await client.list(CONFIG_MAPS)).objects} == {"a", "c", "old"}, (
+            "what is wanted no more is not deleted while its successor may be what was refused"
+        )
+        assert refused.value.reason == "Invalid"
+        for name in ("b", "d"):
+            assert f"creating ConfigMap default/{name}: " in refused.value.message
+        assert "not/a/key" in refused.value.message
+
+    on_a_server(story)

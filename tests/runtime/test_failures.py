@@ -9,7 +9,7 @@ import pytest
 from holdfast.client.protocols import Unreachable
 from holdfast.kernel.outcomes import Failure, Permanent, Retry
 from holdfast.meta import errors
-from holdfast.runtime.failures import Away, Stale, failure_of
+from holdfast.runtime.failures import Away, Stale, combined, failure_of
 
 STALE = (errors.Conflict, errors.AlreadyExists, errors.NotFound)
 PERMANENT = (
@@ -55,3 +55,16 @@ def test_a_refusal_in_a_namespace_that_is_going_is_no_failure_of_ours() -> None:
     refused = errors.Forbidden("no", details=errors.Details(causes=(going,)))
     assert type(failure_of(refused, "creating Pod a")) is Stale
     assert type(failure_of(errors.Forbidden("no"), "creating Pod a")) is Retry
+
+
+def test_several_failures_are_one_that_says_all_and_is_tried_again_if_that_may_help_one_of_them() -> None:
+    wrong, busy, stale = Permanent("Invalid", "a: wrong"), Retry("Busy", "b: busy"), Stale("Conflict", "c: changed")
+    assert combined([wrong]) is wrong
+    assert combined([stale, stale]) is stale
+    both = combined([wrong, Permanent("Invalid", "d: wrong too")])
+    assert (type(both), both.message) == (Permanent, "a: wrong; d: wrong too")
+    assert isinstance(combined([wrong, busy]), Retry)
+    again = combined([stale, wrong])
+    assert (type(again), again.message) == (Retry, "a: wrong"), "what changed meanwhile is nothing to report"
+    many = combined([Permanent("Invalid", f"{n}: wrong") for n in range(7)])
+    assert many.message.endswith("4: wrong; and 2 more")

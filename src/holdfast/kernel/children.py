@@ -9,7 +9,8 @@
   when it is gone, also if the plan itself deleted it to replace it.
 - An object is applied when the desired manifest differs from what was last
   applied (by hash), or when the object no longer contains the manifest (by
-  comparison).  Fields that the server or other writers added are kept.
+  comparison).  Fields that the server or other writers added are kept, except
+  in the ports and the selector, where they change where traffic goes.
 
 The module must not know the API, field managers, or any operator's children.
 
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 from holdfast.kernel.reasons import Reason
@@ -102,6 +103,14 @@ class Observed:
         return self._metadata.get("annotations") or {}
 
     @property
+    def unchanged(self) -> tuple[dict[str, Any], ...]:
+        """The operations of a JSON patch by which it fails if the object has changed since."""
+        return tuple(
+            {"op": "test", "path": f"/metadata/{name}", "value": self._metadata.get(name, "")}
+            for name in ("uid", "resourceVersion")
+        )
+
+    @property
     def _metadata(self) -> Mapping[str, Any]:
         return self.wire.get("metadata") or {}
 
@@ -125,10 +134,14 @@ class Create(_Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apply(_Step):
-    """Apply the manifest to the object with this UID."""
+    """Apply the manifest to the object with this UID.
+
+    replace  the operations of a JSON patch that come first: an apply adds to these fields and takes nothing away
+    """
 
     manifest: dict[str, Any]
     uid: str
+    replace: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +238,8 @@ def _update(want: Desired, have: Observed, *, wanted: dict[str, Any]) -> Step:
     ref = want.ref
     recorded = _matches_record(wanted, have)
     content = {name: value for name, value in wanted.items() if name not in _NOT_COMPARED}
-    drift = _some(differences(have.wire, content))
+    extended = {} if want.immutable else dict(surplus(have.wire, content))
+    drift = _some(chain(differences(have.wire, content), extended))
     # Without a record of ours only the comparison is left to say whether the content is another.
     changed = bool(drift) if recorded is None else not recorded
     if changed and want.immutable:
@@ -233,12 +247,15 @@ def _update(want: Desired, have: Observed, *, wanted: dict[str, Any]) -> Step:
         message = f"{ref} is to change{where} and cannot be changed in place; it is deleted, then created anew."
         return Delete(ref=ref, reason=ChildReason.REPLACED, message=message, uid=have.uid)
     if changed:
+        reason = ChildReason.CHANGED
         message = f"{ref} is to change in {drift}." if drift else f"{ref} is to lose fields that were applied before."
-        return Apply(ref=ref, reason=ChildReason.CHANGED, message=message, manifest=_hashed(wanted), uid=have.uid)
-    if drift or recorded is None:
+    elif drift or recorded is None:
+        reason = ChildReason.DRIFTED
         message = f"{ref} was changed by another writer in {drift or APPLIED_HASH}; it is applied again."
-        return Apply(ref=ref, reason=ChildReason.DRIFTED, message=message, manifest=_hashed(wanted), uid=have.uid)
-    return Keep(ref=ref, reason=ChildReason.UP_TO_DATE, message=f"{ref} is as it was applied.")
+    else:
+        return Keep(ref=ref, reason=ChildReason.UP_TO_DATE, message=f"{ref} is as it was applied.")
+    replace = (*have.unchanged, *extended.values()) if extended else ()
+    return Apply(ref=ref, reason=reason, message=message, manifest=_hashed(wanted), uid=have.uid, replace=replace)
 
 
 def _clear(have: Observed) -> Step:
@@ -362,6 +379,55 @@ def _list_differences(observed: Sequence[Any], wanted: Sequence[Any], *, at: str
     else:
         for position, (item, value) in enumerate(zip(observed, wanted, strict=True)):
             yield from differences(item, value, at=f"{at}[{position}]")
+
+
+_PORT_KEYS: Final = ("port", "containerPort")
+"""Fields by which server-side apply tells the items of a list of ports apart, beside the protocol."""
+
+
+_SELECTORS: Final = frozenset({"selector", "matchLabels"})
+
+
+def surplus(observed: Any, wanted: Any, *, at: str = "", pointer: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The ports and selectors in `observed` with entries that are not in `wanted`.
+
+    Each is a path, and the operation of a JSON patch that sets it to what is wanted.  An apply cannot: it tells
+    ports apart by their number, so it adds a second port of the same name, and it leaves the keys of others in a map.
+
+    >>> dict(surplus({"selector": {"app": "a", "x": "y"}}, {"selector": {"app": "a"}}))
+    {'selector': {'op': 'add', 'path': '/selector', 'value': {'app': 'a'}}}
+    """
+    if isinstance(wanted, Mapping) and isinstance(observed, Mapping):
+        for name, value in wanted.items():
+            path, target = f"{at}.{name}" if at else name, f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+            if _has_more(name, observed.get(name), value):
+                yield path, {"op": "add", "path": target, "value": value}
+            else:
+                yield from surplus(observed.get(name), value, at=path, pointer=target)
+    elif isinstance(wanted, list | tuple) and isinstance(observed, list | tuple):
+        key = _list_key(observed, wanted)
+        if key is not None:
+            places = {item[key]: place for place, item in enumerate(observed)}
+            for value in wanted:
+                place = places.get(value[key])
+                if place is not None:
+                    path = f"{at}[{key}={value[key]}]"
+                    yield from surplus(observed[place], value, at=path, pointer=f"{pointer}/{place}")
+
+
+def _has_more(name: str, observed: Any, wanted: Any) -> bool:
+    """Whether a list of ports, or a selector, has entries that are not wanted."""
+    if name in _SELECTORS:
+        both = isinstance(observed, Mapping) and isinstance(wanted, Mapping)
+        return both and not observed.keys() <= wanted.keys()
+    if name == "ports" and isinstance(observed, list | tuple) and isinstance(wanted, list | tuple):
+        return not _port_keys(observed) <= _port_keys(wanted)
+    return False
+
+
+def _port_keys(ports: Sequence[Any]) -> frozenset[tuple[Any, ...]]:
+    items = [port for port in ports if isinstance(port, Mapping)]
+    return frozenset((*(str(port.get(key)) for key in _PORT_KEYS), port.get("protocol") or "TCP") for port in items)
 
 
 def _list_key(*lists: Sequence[Any]) -> str | None:

@@ -7,7 +7,8 @@ must not know how anything is carried out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -77,6 +78,13 @@ class Evict(_Write):
 
 
 Write: TypeAlias = Create | Patch | Delete | Evict
+
+
+def without_deletions(writes: Iterable[Write]) -> tuple[Write, ...]:
+    """The writes that come before any deletion or eviction, or beside the first one, without those themselves."""
+    writes = tuple(writes)
+    first = min((write.wave for write in writes if isinstance(write, Delete | Evict)), default=math.inf)
+    return tuple(write for write in writes if write.wave <= first and not isinstance(write, Delete | Evict))
 
 
 # --- notices: what becomes an Event

@@ -25,7 +25,7 @@ from holdfast.meta.objects import Key, Ref
 from holdfast.meta.patches import merge
 from holdfast.runtime.controllers import View
 from holdfast.runtime.decisions import Create, Delete, Evict, Patch, Write
-from holdfast.runtime.failures import failure_of, outcome_unknown
+from holdfast.runtime.failures import Away, combined, failure_of, outcome_unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,11 @@ class Executor:
             await self._all([self._one(write) for write in wave])
 
     async def settle(self, wanted: Iterable[Desired], *, owner: Object, owned: Sequence[Resource], view: View) -> None:
-        """Make an owner's children what they should be; raises for those that have another owner."""
+        """Make an owner's children what they should be.
+
+        A child that is refused, or that has another owner, does not stop the others; the failure that is raised in
+        the end names each of them.  After a refusal nothing is deleted: the successor may be what was refused.
+        """
         wanted = tuple(wanted)
         resources = {resource.gvk: resource for resource in owned}
         present = {child.ref: child for resource in owned for child in view.owned(resource, owner.uid)}
@@ -79,23 +83,35 @@ class Executor:
             if held is not None:
                 present[held.ref] = held
         steps = children.diff(wanted, (Observed.of(child.wire()) for child in present.values()), owner=owner.wire())
-        conflicts = []
+        refused: list[Failure] = []
         for step in steps:
-            match step:
-                case children.Create(ref=ref, manifest=manifest):
-                    await self._apply(resources[ref.gvk], manifest)
-                case children.Apply(ref=ref, manifest=manifest, uid=uid):
-                    await self._apply(resources[ref.gvk], manifest, uid=uid)
-                case children.Delete(ref=ref, uid=uid):
-                    await self._delete(Delete(because="", resource=resources[ref.gvk], key=ref.key, uid=uid))
-                case children.Conflict(message=message):
-                    conflicts.append(message)
-                case children.Wait() | children.Keep():
-                    pass
-                case _:
-                    assert_never(step)
-        if conflicts:
-            raise Permanent("ChildConflict", " ".join(conflicts))
+            if refused and isinstance(step, children.Delete):
+                continue
+            try:
+                await self._step(step, resources[step.ref.gvk])
+            except Away:
+                raise
+            except Failure as failure:
+                refused.append(failure)
+        conflicts = [step.message for step in steps if isinstance(step, children.Conflict)]
+        failures = [*refused, *(Permanent("ChildConflict", message) for message in conflicts)]
+        if failures:
+            raise combined(failures)
+
+    async def _step(self, step: children.Step, resource: Resource) -> None:
+        match step:
+            case children.Create(manifest=manifest):
+                await self._apply(resource, manifest)
+            case children.Apply(ref=ref, manifest=manifest, uid=uid, replace=replace):
+                if replace:
+                    await self._patch(resource, ref.key, list(replace), type=PatchType.JSON)
+                await self._apply(resource, manifest, uid=uid)
+            case children.Delete(ref=ref, uid=uid):
+                await self._delete(Delete(because="", resource=resource, key=ref.key, uid=uid))
+            case children.Conflict() | children.Wait() | children.Keep():
+                pass
+            case _:
+                assert_never(step)
 
     async def status(self, obj: Object, status: Mapping[str, Any]) -> bool:
         """Write what differs of a status, on condition that the object has not changed since; whether anything did."""

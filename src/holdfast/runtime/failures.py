@@ -11,6 +11,7 @@ What is not in the table is a defect and is handled as one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -74,6 +75,26 @@ def failure_of(error: StatusError | Unreachable, doing: str) -> Failure:
         case _:
             seconds = error.retry_after_seconds
             return Retry(error.reason or "Refused", message, after=timedelta(seconds=seconds) if seconds else None)
+
+
+_SHOWN: Final = 5
+
+
+def combined(failures: Sequence[Failure]) -> Failure:
+    """Several failures as one, with what each says.  It is tried again if that may help one of them."""
+    first, *others = failures
+    if not others or isinstance(first, Away):
+        return first
+    real = [failure for failure in failures if not isinstance(failure, Stale)]
+    if not real:
+        return first
+    messages = list(dict.fromkeys(failure.message for failure in real))
+    more = f"; and {len(messages) - _SHOWN} more" if len(messages) > _SHOWN else ""
+    message = "; ".join(messages[:_SHOWN]) + more
+    retries = [failure for failure in failures if isinstance(failure, Retry)]
+    if not retries:
+        return Permanent(real[0].reason, message)
+    return Retry(real[0].reason, message, after=min((each.after for each in retries if each.after), default=None))
 
 
 def outcome_unknown(error: StatusError | Unreachable) -> bool:

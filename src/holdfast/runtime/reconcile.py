@@ -27,9 +27,9 @@ from holdfast.client.protocols import Writer
 from holdfast.kernel.outcomes import Again, Done, Failure, Outcome, Permanent, soonest
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import PAUSED, Controller, View
-from holdfast.runtime.decisions import Decision, Notice
+from holdfast.runtime.decisions import Decision, Notice, without_deletions
 from holdfast.runtime.execution import Executor, Written
-from holdfast.runtime.failures import Stale
+from holdfast.runtime.failures import Away, Stale, combined
 from holdfast.runtime.status import INVALID_SPEC
 
 W = TypeVar("W")
@@ -138,7 +138,7 @@ class Pass(Generic[W]):
                 world = await controller.survey(world)
             decision = decide(world, self._now())
             if decision.children is not None and primary is not None:
-                await executor.settle(decision.children, owner=primary, owned=controller.owns, view=self._view)
+                await self._settle(primary, decision, executor)
             await executor.carry_out(decision.writes)
             if controller.act is not None:
                 decision = await controller.act(world, decision)
@@ -157,6 +157,20 @@ class Pass(Generic[W]):
         if decision.notices:
             await self._emit(primary, decision.notices)
         return decision.outcome
+
+    async def _settle(self, owner: Object, decision: Decision, executor: Executor) -> None:
+        """Write the children; where one is refused, carry out what adds to the world, and raise the refusal."""
+        assert decision.children is not None, "children are settled where there are some"
+        try:
+            await executor.settle(decision.children, owner=owner, owned=self._controller.owns, view=self._view)
+        except (Stale, Away):
+            raise
+        except Failure as refusal:
+            try:
+                await executor.carry_out(without_deletions(decision.writes))
+            except Failure as failure:
+                raise combined((refusal, failure)) from failure
+            raise
 
     async def _explained(
         self, primary: Object | None, world: W, executor: Executor, *, decision: Decision, failure: Failure

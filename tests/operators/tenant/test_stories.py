@@ -153,6 +153,24 @@ def test_a_service_that_somebody_edits_is_repaired_at_once(change: dict[str, Any
     told(story)
 
 
+def test_another_port_and_one_more_label_of_a_service_are_set_back_and_stop_nothing_else() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(TENANTS, tenant())
+        await reaches(cluster, "Ready")
+        before = (await cluster.get(SERVICES, "store-io"))["spec"]
+        moved = [{**port, "port": 9999, "targetPort": 9999} for port in before["ports"]]
+        await cluster.patch(SERVICES, "store-io", {"spec": {"ports": moved, "selector": {"only": "some"}}})
+        await cluster.delete(STATEFUL_SETS, "store-pool-0")
+        await cluster.settle()
+        after = (await cluster.get(SERVICES, "store-io"))["spec"]
+        assert (after["ports"], after["selector"]) == (before["ports"], before["selector"])
+        assert await cluster.find(STATEFUL_SETS, "store-pool-0") is not None
+        await reaches(cluster, "Ready")
+        assert len(await servers(cluster)) == 4
+
+    told(story)
+
+
 def test_probes_and_sizes_of_a_stateful_set_that_somebody_edits_are_set_back() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(TENANTS, tenant())
