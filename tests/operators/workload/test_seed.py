@@ -1,6 +1,6 @@
 """The seed's 29 cases (CLD-REQ-023), and the 6 further ones of its workload suite, each driven through the operator.
 
-The seed writes 0 for "not set"; here that is absent, and 0 means 0.  Where the seed contradicts
+The seed writes 0 for "not set"; absent means the same here.  Where the seed contradicts
 itself, its first invariant wins: in every phase, ready minus stopped is at least the minimum.
 """
 
@@ -83,7 +83,7 @@ ENFORCEMENT = {
     # name: current, desired, min, maxUnavailable, resolved minimum, largest batch
     "1 enforce_min_available_3_of_5": (5, 5, 3, 2, 3, 2),
     "2 min_available_equals_replicas": (3, 3, 3, 2, 3, 1),
-    "3 min_available_zero_no_constraint": (5, 5, None, 3, 2, 3),
+    "3 min_available_zero_no_constraint": (5, 5, 0, 3, 2, 3),
     "4 min_available_1_default": (4, 4, 1, 2, 1, 2),
     "5 max_unavailable_limited_by_min_available": (5, 5, 4, 3, 4, 1),
     "6 scale_down_with_min_available": (5, 3, 2, 2, 2, 2),
@@ -226,8 +226,8 @@ def test_blue_green_starts_a_whole_set_before_it_stops_one(current: int, desired
 
 DEFAULTS = {
     # name: desired, maxUnavailable, min, resolved minimum
-    "23 default_from_max_unavailable": (5, 2, None, 3),
-    "24 default_when_both_zero": (5, None, None, 4),
+    "23 default_from_max_unavailable": (5, 2, 0, 3),
+    "24 default_when_both_zero": (5, None, 0, 4),
     "25 explicit_min_available_used": (5, 2, 4, 4),
     "26 min_available_clamped_to_replicas": (3, 1, 10, 3),
 }

@@ -121,7 +121,10 @@ class Rollout(Model):
     min_available: (
         Annotated[
             IntOrPercent,
-            api("Replicas that must stay available, also if maxUnavailable allows fewer; percentages round up."),
+            api(
+                "Replicas that must stay available, also if maxUnavailable allows fewer; percentages round up. Absent "
+                "or 0: what maxUnavailable leaves, or all but one. 0%: none."
+            ),
         ]
         | None
     ) = None

@@ -43,7 +43,8 @@ def rollout_spec(workload: Workload) -> WorkloadSpec:
             strategy=str(_strategy(rollout)),
             max_surge=rollout.max_surge,
             max_unavailable=rollout.max_unavailable,
-            min_available=rollout.min_available,
+            # 0 is how Cloudless writes "not set": it means a derived minimum.  "0%" means that none must be available.
+            min_available=None if rollout.min_available == 0 else rollout.min_available,
             pause_duration=duration(rollout.pause_duration),
             partition=0 if rollout.partition is None else amounts.resolve(rollout.partition, replicas, round="up"),
             canary_steps=tuple(_canary_steps(rollout)),
