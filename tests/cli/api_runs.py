@@ -37,7 +37,7 @@ def served(directory: Path) -> Iterator[Path]:
         server = await Server.open(None)
         listener = await serve.listen(server.handle, "127.0.0.1", tls=server.identity.tls())
         host, port = listener.address
-        kubeconfig.write_text(server.identity.kubeconfig(f"https://{host}:{port}"))
+        kubeconfig.write_text(json.dumps(server.identity.kubeconfig(f"https://{host}:{port}")))
         ready.set()
         await held["stop"].wait()
         await listener.drain(1)

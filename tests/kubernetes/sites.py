@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -165,7 +166,7 @@ async def _embedded(directory: Path) -> AsyncIterator[Path]:
     listener = await serve.listen(server.handle, "127.0.0.1", tls=server.identity.tls())
     host, port = listener.address
     path = directory / "kubeconfig"
-    path.write_text(server.identity.kubeconfig(f"https://{host}:{port}"))
+    path.write_text(json.dumps(server.identity.kubeconfig(f"https://{host}:{port}")))
     try:
         yield path
     finally:

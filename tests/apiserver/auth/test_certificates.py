@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 import stat
 from base64 import b64decode
@@ -114,7 +113,7 @@ def test_the_context_asks_for_client_certificates_without_needing_one() -> None:
 
 def test_the_kubeconfig_holds_address_authority_and_token() -> None:
     identity = Identity.ephemeral(BIND, now=NOW)
-    config = json.loads(identity.kubeconfig("https://127.0.0.1:1234"))
+    config = identity.kubeconfig("https://127.0.0.1:1234")
     cluster = config["clusters"][0]["cluster"]
     assert cluster["server"] == "https://127.0.0.1:1234"
     assert b64decode(cluster["certificate-authority-data"]) == identity.authority.certificate_pem

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from holdfast.cli.errors import ExitCode
@@ -42,7 +43,7 @@ def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
 
 
 def ask(kubeconfig: Path, path: str) -> Any:
-    config = json.loads(kubeconfig.read_text())
+    config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     context = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
     request = urllib.request.Request(cluster["server"] + path, headers={"Authorization": f"Bearer {user['token']}"})
@@ -58,7 +59,7 @@ def test_a_server_starts_answers_stops_and_is_the_same_again(tmp_path: Path) -> 
             assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
             names = {each["metadata"]["name"] for each in ask(kubeconfig, "/api/v1/namespaces")["items"]}
             assert "default" in names
-            config = json.loads(kubeconfig.read_text())
+            config = yaml.safe_load(kubeconfig.read_text())
             identities.append((config["users"], config["clusters"][0]["cluster"]["certificate-authority-data"]))
             second = subprocess.run([*COMMAND, "--data-dir", str(tmp_path / "state")], capture_output=True, text=True)
             assert second.returncode == ExitCode.BLOCKED

@@ -39,11 +39,15 @@ def killed_in(place: Path) -> Path:
 def test_what_killed_processes_left_behind_is_removed_by_the_next_one(tmp_path: Path) -> None:
     left = killed_in(tmp_path)
     (left / "objects.db").touch()
-    others = tmp_path / "holdfast-of-others"
+    others, kept = tmp_path / "holdfast-of-others", tmp_path / "holdfast-kept"
     others.mkdir()
+    kept.mkdir()
+    for name in ("objects.db", "up.pid"):  # a cluster of --data-dir that was killed
+        (kept / name).write_text("4194305\n")
     with running.for_now(tmp_path) as first:
         assert not left.exists()
         with running.for_now(tmp_path) as second:
-            assert sorted(tmp_path.iterdir()) == sorted([first, second, others])
+            assert sorted(tmp_path.iterdir()) == sorted([first, second, others, kept])
             assert running.process_in(first) == os.getpid()
-    assert list(tmp_path.iterdir()) == [others]
+    assert sorted(tmp_path.iterdir()) == sorted([others, kept])
+    assert sorted(each.name for each in kept.iterdir()) == ["objects.db", "up.pid"]

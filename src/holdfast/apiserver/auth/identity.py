@@ -7,7 +7,6 @@ only their owner can read; an ephemeral server keeps them in memory.  This modul
 from __future__ import annotations
 
 import base64
-import json
 import os
 import secrets
 import ssl
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -86,9 +85,9 @@ class Identity:
         load_serving(context, self.serving)
         return context
 
-    def kubeconfig(self, url: str) -> str:
-        """The kubeconfig of the admin, in JSON (a subset of YAML)."""
-        config = {
+    def kubeconfig(self, url: str) -> dict[str, Any]:
+        """The kubeconfig of the admin."""
+        return {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [
@@ -100,11 +99,10 @@ class Identity:
                     },
                 }
             ],
-            "users": [{"name": "admin", "user": {"token": self.admin_token}}],
-            "contexts": [{"name": "holdfast", "context": {"cluster": "holdfast", "user": "admin"}}],
+            "users": [{"name": "holdfast-admin", "user": {"token": self.admin_token}}],
+            "contexts": [{"name": "holdfast", "context": {"cluster": "holdfast", "user": "holdfast-admin"}}],
             "current-context": "holdfast",
         }
-        return json.dumps(config, indent=2) + "\n"
 
 
 def load_serving(context: ssl.SSLContext, pair: Pair) -> None:

@@ -19,6 +19,9 @@ from typing import Final
 
 _FILE: Final = "up.pid"
 _PREFIX: Final = "holdfast-"
+_EPHEMERAL: Final = "ephemeral"
+"""The file that marks a directory of `for_now`: only such directories are ever removed."""
+
 _LOOK_AGAIN: Final = 0.05
 
 
@@ -41,20 +44,21 @@ def announced(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_now(parent: Path | None = None) -> Iterator[Path]:
-    """A temporary directory; directories that killed processes left behind are removed."""
+    """A temporary directory; those that killed processes got here and left behind are removed."""
     place = parent or Path(gettempdir())
     for each in place.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # another process removed it, or belongs to another user
             if _is_left_behind(each):
                 shutil.rmtree(each, ignore_errors=True)
     with TemporaryDirectory(prefix=_PREFIX, dir=place) as name, announced(Path(name)):
+        (Path(name) / _EPHEMERAL).touch()  # after the lock, so that no other process takes it for one left behind
         yield Path(name)
 
 
 def _is_left_behind(directory: Path) -> bool:
-    """Whether a process of this user ran there and was killed."""
+    """Whether a directory is one of `for_now`, of a process of this user that was killed."""
     is_ours = directory.stat(follow_symlinks=False).st_uid == os.getuid()
-    return is_ours and (directory / _FILE).is_file() and process_in(directory) is None
+    return is_ours and (directory / _EPHEMERAL).is_file() and process_in(directory) is None
 
 
 def process_in(directory: Path) -> int | None:

@@ -20,13 +20,15 @@ from typing import Any, Final
 
 import click
 
-from holdfast.apiserver.auth.identity import Identity, IdentityError, load_serving, write_private
+from holdfast.apiserver.auth.identity import Identity, IdentityError, load_serving
 from holdfast.apiserver.http.listener import Listener, listen
 from holdfast.apiserver.server import Server
 from holdfast.apiserver.storage.store import CannotOpen, InUse
 from holdfast.apiserver.verbs.subresources import LogSource
 from holdfast.cli import logs
 from holdfast.cli.errors import Complaint, ExitCode, InputError
+from holdfast.cli.local import kubeconfigs
+from holdfast.client.settings import KubeconfigError
 
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Addresses that listen on all interfaces, and the address to connect to instead."""
@@ -71,7 +73,7 @@ _OPTIONS: Final = (
     click.option(
         "--kubeconfig",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Where to write the kubeconfig of the admin.  [default: kubeconfig in the data directory]",
+        help="The file to add the kubeconfig of the admin to.  [default: kubeconfig in the data directory]",
     ),
     click.option("--allow-non-loopback", is_flag=True, help="Let other machines reach it; needed for such a --bind."),
     click.option("--access-log", "logs_access", is_flag=True, help="Log every request."),
@@ -132,8 +134,12 @@ async def _listening(server: Server, settings: Settings, tls: ssl.SSLContext) ->
 
 
 def _write_kubeconfig(identity: Identity, settings: Settings, url: str) -> None:
+    own = settings.data_dir is not None and settings.kubeconfig == settings.data_dir / "kubeconfig"
     try:
-        write_private(settings.kubeconfig, identity.kubeconfig(url).encode())
+        (kubeconfigs.replace if own else kubeconfigs.merge)(settings.kubeconfig, identity.kubeconfig(url))
+    except KubeconfigError as error:
+        message = f"{error}; correct it, or choose another file"
+        raise InputError(Complaint(message=message, path="--kubeconfig")) from error
     except OSError as error:
         message = f"{settings.kubeconfig}: {error.strerror}; choose a file that you can write"
         raise InputError(Complaint(message=message, path="--kubeconfig")) from error
