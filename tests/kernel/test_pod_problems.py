@@ -128,7 +128,36 @@ def test_of_many_pods_the_gravest_problem_is_told_with_one_that_has_it_and_what_
 
 
 def test_every_problem_that_does_not_pass_has_a_remedy() -> None:
-    assert set(PodReason) - REMEDIES.keys() == {PodReason.STARTING, PodReason.GATED}
+    assert set(PodReason) - REMEDIES.keys() == {PodReason.STARTING, PodReason.GATED, PodReason.TERMINATING}
+
+
+DELETED = "2030-01-01T12:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason", "message"),
+    [
+        ((), PodReason.TERMINATING, f"is being deleted since {DELETED}"),
+        (("n2",), PodReason.TERMINATING, f"is being deleted since {DELETED}"),
+        (("n1",), PodReason.NODE_LOST, f"is being deleted since {DELETED}, and its node n1 does not report"),
+    ],
+)
+def test_a_pod_that_is_being_deleted_is_a_problem_where_its_node_does_not_report(
+    lost: tuple[str, ...], reason: PodReason, message: str
+) -> None:
+    wire = pod(conditions=[condition("Ready", "False")], **container(state=ENDED))
+    wire["metadata"]["deletionTimestamp"] = DELETED
+    found = problem(read(wire), lost=lost)
+    assert found is not None
+    assert (found.reason, found.message) == (reason, message)
+    assert found.passes is (reason is PodReason.TERMINATING)
+
+
+def test_a_node_that_is_known_not_to_report_explains_its_pods_where_they_do_not_say_so() -> None:
+    found = diagnose([read(pod(conditions=[condition("Ready", "False")]))], lost={"n1"})
+    assert str(found) == (
+        "pod a: its node n1 does not report; bring the node back, or delete it once it is known to be off"
+    )
 
 
 @pytest.mark.parametrize("raw", [b'{"status": 5}', b'{"status": {"containerStatuses": [3]}}', b'{"spec": []}'])

@@ -13,13 +13,13 @@ The module must not know the owner of the pod.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from holdfast.kernel.reasons import Reason
+from holdfast.kernel.reasons import Reason, count
 
 
 class PodReason(Reason):
@@ -34,6 +34,7 @@ class PodReason(Reason):
     NODE_LOST = "NodeLost", "The node of the pod does not report, so nothing is known of the pod."
     PROBE_FAILING = "ProbeFailing", "The containers run, and a readiness or startup probe does not succeed."
     GATED = "SchedulingGated", "The pod has scheduling gates, so the scheduler does not look at it yet."
+    TERMINATING = "Terminating", "The pod is being deleted, and its node has not stopped it yet."
     STARTING = "Starting", "The pod is being scheduled or started, and nothing is wrong with it."
 
 
@@ -66,7 +67,7 @@ class Problem:
     @property
     def passes(self) -> bool:
         """Whether it usually ends by itself."""
-        return self.reason in (PodReason.STARTING, PodReason.GATED)
+        return self.reason in (PodReason.STARTING, PodReason.GATED, PodReason.TERMINATING)
 
     def __str__(self) -> str:
         return self.message
@@ -132,6 +133,7 @@ class _Status(_Wire, frozen=True):
 
 class _Meta(_Wire, frozen=True):
     name: str = ""
+    deletion_timestamp: str | None = None
 
 
 class ReportedPod(_Wire, frozen=True):
@@ -181,23 +183,35 @@ _SETUP: Final = frozenset({"CreateContainerError", "RunContainerError", "StartEr
 _LOST: Final = frozenset({"NodeLost", "NodeStatusUnknown", "NodeNotReady"})
 
 
-def problem(pod: ReportedPod) -> Problem | None:
-    """Why a pod is not ready, the gravest of its problems; None where it is ready, or ended well."""
+def problem(pod: ReportedPod, *, lost: Collection[str] = ()) -> Problem | None:
+    """Why a pod is not ready, the gravest of its problems; None where it is ready, or ended well.
+
+    lost  nodes that are known not to report; not every cluster writes that into the pods
+    """
     ready = pod.condition("Ready")
     if (ready is not None and ready.status == "True") or pod.status.phase == "Succeeded":
         return None
-    return min(_problems(pod, ready), key=lambda each: _GRAVITY[each.reason])
+    return min(_problems(pod, ready, lost), key=lambda each: _GRAVITY[each.reason])
 
 
-def _problems(pod: ReportedPod, ready: _Condition | None) -> Iterator[Problem]:
-    status = pod.status
+def _problems(pod: ReportedPod, ready: _Condition | None, lost: Collection[str]) -> Iterator[Problem]:
+    status, node, deleted = pod.status, pod.spec.node_name, pod.metadata.deletion_timestamp
+    silent = node in lost or status.reason in _LOST or (ready is not None and ready.reason in _LOST)
+    if deleted is not None:
+        # What its containers report belongs to its end, and is no problem.
+        since = f"is being deleted since {deleted}"
+        if silent:
+            yield Problem(PodReason.NODE_LOST, f"{since}, and its node {node} does not report")
+        else:
+            yield Problem(PodReason.TERMINATING, since)
+        return
     if status.phase == "Failed":
         reported = _joined(status.reason, status.message) or _endings(status.container_statuses)
         yield Problem(PodReason.POD_FAILED, f"failed: {reported}" if reported else "failed")
         return
-    if status.reason in _LOST or (ready is not None and ready.reason in _LOST):
-        yield Problem(PodReason.NODE_LOST, f"its node {pod.spec.node_name} does not report")
-    if not pod.spec.node_name:
+    if silent:
+        yield Problem(PodReason.NODE_LOST, f"its node {node} does not report")
+    if not node:
         yield _unscheduled(pod)
         return
     inits = status.init_container_statuses
@@ -232,7 +246,8 @@ def _container(container: _Container, called: str) -> Problem:
     if waiting is not None and waiting.reason == "CreateContainerConfigError":
         return Problem(PodReason.CONFIGURATION_MISSING, f"{called}: {_joined(waiting.reason, waiting.message)}")
     if waiting is not None and waiting.reason == "CrashLoopBackOff":
-        return Problem(PodReason.CRASH_LOOP, f"{called} crashes: {_ended(last)}, {container.restart_count} restarts")
+        restarts = count(container.restart_count, "restart")
+        return Problem(PodReason.CRASH_LOOP, f"{called} crashes: {_ended(last)}, {restarts}")
     if waiting is not None and waiting.reason in _SETUP:
         return Problem(PodReason.CONTAINER_FAILED, f"{called}: {_joined(waiting.reason, waiting.message)}")
     if ended is not None and ended.exit_code:
@@ -286,9 +301,9 @@ class Diagnosis:
         return f"pod {self.pod}{others}: {self.problem.message}{remedy}"
 
 
-def diagnose(pods: Iterable[ReportedPod]) -> Diagnosis | None:
-    """The gravest problem of pods that are not ready, if any is not."""
-    found = [(found, pod.metadata.name) for pod in pods if (found := problem(pod)) is not None]
+def diagnose(pods: Iterable[ReportedPod], *, lost: Collection[str] = ()) -> Diagnosis | None:
+    """The gravest problem of pods that are not ready, if any is not; `lost` as in `problem`."""
+    found = [(found, pod.metadata.name) for pod in pods if (found := problem(pod, lost=lost)) is not None]
     if not found:
         return None
     counts = Counter(each.reason for each, _ in found)

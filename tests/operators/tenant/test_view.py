@@ -155,7 +155,16 @@ STATES: dict[str, tuple[dict[str, Any], dict[str, Any] | None, RolloutState]] = 
         stateful_set(current="old", updated=1),
         RolloutState.WAITING,
     ),
-    "it is late": (tenant("Degraded", "RolloutFailed"), stateful_set(current="old", updated=1), RolloutState.FAILED),
+    "it is late": (
+        tenant("Degraded", "RolloutFailed", pool=pool_status("PoolRolloutFailed")),
+        stateful_set(current="old", updated=1),
+        RolloutState.FAILED,
+    ),
+    "it is late, and a server says why": (
+        tenant("Degraded", "ImagePullFailed", pool=pool_status("PoolRolloutFailed")),
+        stateful_set(current="old", updated=1),
+        RolloutState.FAILED,
+    ),
     "it cannot be had": (tenant("Blocked", "CredentialSecretNotFound"), stateful_set(), RolloutState.BLOCKED),
     "operators leave it alone": (
         tenant("Reconciling", "RolloutInProgress", annotations={PAUSED: "true"}),

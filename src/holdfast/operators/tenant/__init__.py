@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.kernel.floors import FloorReason
+from holdfast.kernel.pod_problems import PodReason
 from holdfast.operators.operator import Operator
 from holdfast.operators.tenant.controller import CONTROLLERS
 from holdfast.operators.tenant.reasons import TenantReason
@@ -15,5 +16,5 @@ OPERATOR: Final = Operator(
     summary="Object stores: pools of servers in StatefulSets (rustfs.com Tenant).",
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
-    reasons=(TenantReason, FloorReason),
+    reasons=(TenantReason, FloorReason, PodReason),
 )

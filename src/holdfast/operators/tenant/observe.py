@@ -71,6 +71,7 @@ class World:
     budgets          the PodDisruptionBudgets of its pools by name of the pool, or others of their names
     other_budgets    the pools whose servers a budget selects that is not ours
     cordoned         the nodes of its servers that are cordoned
+    lost_nodes       the nodes of servers that are not ready that do not report, or do not exist
     on_down_nodes    servers that are being deleted on a node that is down
     survey           what the store reports of its pools, if it was asked
     """
@@ -85,6 +86,7 @@ class World:
     budgets: Mapping[str, Object] = field(default_factory=dict)
     other_budgets: frozenset[str] = frozenset()
     cordoned: frozenset[str] = frozenset()
+    lost_nodes: frozenset[str] = frozenset()
     on_down_nodes: tuple[PodOnDownNode, ...] = ()
     survey: Survey | None = None
 
@@ -145,6 +147,11 @@ def observe(view: View, key: Key) -> World | None:
             )
         ),
         cordoned=disruption.cordoned(view, (pod.spec.node_name for each in pods.values() for pod in each)),
+        lost_nodes=frozenset(
+            name
+            for name in {pod.spec.node_name for each in pods.values() for pod in each if not pod.ready} - {""}
+            if not _reports(_node(view, name))
+        ),
         on_down_nodes=tuple(_on_down_nodes(view, tenant, (pod for each in found.values() for pod in each))),
     )
 
@@ -188,10 +195,18 @@ def _on_down_nodes(view: View, tenant: Tenant, pods: Iterable[Object]) -> Iterat
         if not pod.deleting:
             continue
         read = pod.decode(PodOnDownNode)
-        found = view.get(NODES, Key("", read.spec.node_name)) if read.spec.node_name else None
-        node = None if found is None else found.decode(Node)
-        if read.spec.node_name and (node is None or not node.ready):
+        node = _node(view, read.spec.node_name)
+        if read.spec.node_name and not _reports(node):
             yield msgspec.structs.replace(read, node=node)
+
+
+def _node(view: View, name: str) -> Node | None:
+    found = view.get(NODES, Key("", name)) if name else None
+    return None if found is None else found.decode(Node)
+
+
+def _reports(node: Node | None) -> bool:
+    return node is not None and node.ready
 
 
 # --- which Tenants are reconciled when another object changes

@@ -18,6 +18,7 @@ from holdfast.kernel.conditions import Check, Status, Verdict, evaluate
 from holdfast.kernel.floors import FLOOR_HELD, FLOOR_LOWERED, Floor
 from holdfast.kernel.limits import Limits
 from holdfast.kernel.outcomes import Failure, Permanent
+from holdfast.kernel.pod_problems import Diagnosis, PodReason
 from holdfast.kernel.reasons import Code, count
 from holdfast.kinds.rustfs.pools import CleanupState, PoolLifecycleState, PoolState, PoolStatus
 from holdfast.meta import times
@@ -25,7 +26,7 @@ from holdfast.operators.tenant import names
 from holdfast.operators.tenant.lifecycle import ACTIVE, Lifecycle
 from holdfast.operators.tenant.observe import World
 from holdfast.operators.tenant.pools import state_of
-from holdfast.operators.tenant.reasons import BLOCKED, RECONCILING, TenantReason, advised, false
+from holdfast.operators.tenant.reasons import BLOCKED, NEXT, RECONCILING, TenantReason, advised, false
 from holdfast.operators.tenant.rolling import Rolling
 from holdfast.operators.tenant.validate import Finding, not_supported, rollout_of
 from holdfast.runtime import status as statuses
@@ -90,7 +91,11 @@ def report(facts: Facts, now: datetime) -> tuple[dict[str, Any], tuple[Notice, .
     """The whole status, and the Events that follow from what changed in it."""
     verdicts = _verdicts(facts)
     ready = verdicts["Ready"]
-    warns = verdicts["Degraded"].status is Status.TRUE or ready.status is Status.UNKNOWN
+    warns = (
+        verdicts["Degraded"].status is Status.TRUE
+        or ready.status is Status.UNKNOWN
+        or ready.reason in frozenset(PodReason)
+    )
     status, notices = statuses.report(
         facts.world.object,
         verdicts,
@@ -102,6 +107,7 @@ def report(facts: Facts, now: datetime) -> tuple[dict[str, Any], tuple[Notice, .
         },
         announced={
             ("Ready", ready.status.value): "Warning" if warns else "Normal",
+            ("PoolsReady", Status.FALSE.value): "Warning",
             (FLOOR_LOWERED, Status.TRUE.value): "Warning",
         },
     )
@@ -167,10 +173,11 @@ def _updated_at(entry: Mapping[str, Any], before: PoolStatus | None, now: dateti
 
 def _verdicts(facts: Facts) -> dict[str, Verdict]:
     """The conditions in the order in which they are shown, without those of sections that the spec does not have."""
-    ready = evaluate(_READY, facts, otherwise=Verdict.true(TenantReason.SUCCEEDED, counts(facts, facts.staying())))
+    stands = evaluate(_READY, facts, otherwise=Verdict.true(TenantReason.SUCCEEDED, counts(facts, facts.staying())))
     spec, unsupported = facts.world.tenant.spec, not_supported(facts.world.tenant)
-    reconciling = ready.reason in RECONCILING
-    degraded = ready.status is Status.FALSE and not reconciling
+    reconciling = stands.reason in RECONCILING
+    degraded = stands.status is Status.FALSE and not reconciling
+    ready = _explained(facts, stands)
     verdicts = {
         "Ready": ready,
         "Reconciling": _negative(reconciling, ready, TenantReason.NOT_RECONCILING, "nothing is being changed"),
@@ -200,6 +207,27 @@ def _verdicts(facts: Facts) -> dict[str, Verdict]:
             TenantReason.NOT_SUPPORTED_YET, advised(TenantReason.NOT_SUPPORTED_YET, message)
         )
     return verdicts
+
+
+_OF_SERVERS: Final = frozenset(
+    {
+        TenantReason.ROLLOUT_FAILED,
+        TenantReason.POOL_DEGRADED,
+        TenantReason.ROLLOUT_IN_PROGRESS,
+        TenantReason.PODS_NOT_READY,
+    }
+)
+"""Reasons that a problem of a server may explain."""
+
+
+def _explained(facts: Facts, stands: Verdict) -> Verdict:
+    """Ready with the reason of the server that keeps the Tenant from it, which a list of Tenants then shows."""
+    found = _diagnosis(facts) if stands.reason in _OF_SERVERS else None
+    if found is None:
+        return stands
+    # In a rollout that goes on, each new server runs for a while before its probe succeeds.
+    early = found.reason is PodReason.PROBE_FAILING and stands.reason == TenantReason.ROLLOUT_IN_PROGRESS
+    return stands if early else Verdict(stands.status, found.reason, stands.message)
 
 
 def _negative(holds: bool, ready: Verdict, otherwise: TenantReason, message: str) -> Verdict:
@@ -307,21 +335,25 @@ def _failed(facts: Facts) -> Verdict | None:
     pools = facts.among(PoolState.ROLLOUT_FAILED)
     if not pools:
         return None
-    message = f"the rollout of {_named(pools)} makes no progress{_why(facts, pools)}{_problem(facts, pools)}"
-    return false(TenantReason.ROLLOUT_FAILED, message)
+    message = f"the rollout of {_named(pools)} makes no progress{_why(facts, pools)}"
+    return _unready(facts, TenantReason.ROLLOUT_FAILED, message, then="if the new revision causes it, correct the spec")
 
 
 def _degraded(facts: Facts) -> Verdict | None:
     pools = facts.among(PoolState.DEGRADED)
     if not pools:
         return None
-    return false(TenantReason.POOL_DEGRADED, f"{_named(pools)}: {counts(facts, pools)}{_problem(facts, pools)}")
+    return _unready(facts, TenantReason.POOL_DEGRADED, f"{_named(pools)}: {counts(facts, pools)}")
 
 
 def _rolling(facts: Facts) -> Verdict | None:
     pools = facts.among(PoolState.UPDATING, PoolState.CREATED, PoolState.NOT_CREATED)
     if not pools:
         return None
+    standing = f"{_named(pools)}: {counts(facts, pools)}"
+    if facts.findings:
+        first = facts.findings[0]
+        return false(first.reason, f"{standing}, and none is created or replaced before this ends: {first.message}")
     blocked = next(
         (each.step.blocked for pool in pools if (each := facts.rollings.get(pool)) and each.step and each.step.blocked),
         None,
@@ -329,14 +361,18 @@ def _rolling(facts: Facts) -> Verdict | None:
     if blocked is not None and blocked.because.code is Code.NO_DISRUPTION_BUDGET:
         return false(TenantReason.ROLLOUT_BLOCKED, f"{blocked.because.message}; {blocked.remedy}")
     if rollout_of(facts.world.tenant).paused and facts.among(PoolState.UPDATING):
-        return false(TenantReason.ROLLOUT_PAUSED, f"the rollout of {_named(pools)} is paused")
-    message = f"{_named(pools)}: {counts(facts, pools)}{_why(facts, pools)}{_problem(facts, pools)}"
-    return false(TenantReason.ROLLOUT_IN_PROGRESS, message)
+        return _unready(
+            facts,
+            TenantReason.ROLLOUT_PAUSED,
+            f"the rollout of {_named(pools)} is paused",
+            then=NEXT[TenantReason.ROLLOUT_PAUSED],
+        )
+    return _unready(facts, TenantReason.ROLLOUT_IN_PROGRESS, f"{standing}{_why(facts, pools)}")
 
 
 def _not_ready(facts: Facts) -> Verdict | None:
     pools = tuple(pool for pool in facts.staying() if facts.state(pool) is not PoolState.ROLLOUT_COMPLETE)
-    return false(TenantReason.PODS_NOT_READY, f"{_named(pools)}: {counts(facts, pools)}") if pools else None
+    return _unready(facts, TenantReason.PODS_NOT_READY, f"{_named(pools)}: {counts(facts, pools)}") if pools else None
 
 
 def _not_provisioned(facts: Facts) -> Verdict | None:
@@ -367,10 +403,19 @@ def counts(facts: Facts, pools: Iterable[str]) -> str:
     return f"{ready:,} of {count(sum(wanted.get(pool, 0) for pool in pools), 'server')} ready"
 
 
-def _problem(facts: Facts, pools: Iterable[str]) -> str:
+def _diagnosis(facts: Facts) -> Diagnosis | None:
     """The gravest problem of the servers that are not ready, unless it passes by itself."""
-    found = pod_problems.diagnose(pod for pool in pools for pod in facts.world.not_ready.get(pool, ()))
-    return "" if found is None or found.problem.passes else f"; {found}"
+    pods = (pod for pool in facts.staying() for pod in facts.world.not_ready.get(pool, ()))
+    found = pod_problems.diagnose(pods, lost=facts.world.lost_nodes)
+    return None if found is None or found.problem.passes else found
+
+
+def _unready(facts: Facts, reason: TenantReason, message: str, *, then: str = "") -> Verdict:
+    """A condition that is False, with the server that causes it and what to do about that server, if one does."""
+    found = _diagnosis(facts)
+    if found is None:
+        return false(reason, message)
+    return Verdict.false(reason, "; ".join(filter(None, (message, str(found), then))))
 
 
 def _why(facts: Facts, pools: Iterable[str]) -> str:

@@ -182,7 +182,7 @@ def _state(store: Store) -> RolloutState:
     status, ready = store.status, condition(store.status, "Ready")
     if status.current_state == "Blocked":
         return RolloutState.BLOCKED
-    if ready is not None and ready.reason == TenantReason.ROLLOUT_FAILED:
+    if any(pool.state is PoolState.ROLLOUT_FAILED for pool in status.pools):
         return RolloutState.FAILED
     if ready is not None and ready.reason == TenantReason.ROLLOUT_PAUSED:
         return RolloutState.WAITING
