@@ -39,9 +39,10 @@ check: $(STAMP) ## Check style, types and layers
 bench: $(STAMP) ## Measure what docs/benchmarks.md promises
 	@$(BIN)/python -m benchmarks
 
-torture: $(STAMP) ## Kill the store, then the whole server, 200 times each, and count what they kept
-	@$(BIN)/python -m tests.apiserver.torture --rounds 200
-	@$(BIN)/python -m tests.apiserver.torture_server --rounds 200
+torture: $(STAMP) ## Kill, flood and fuzz for about half an hour, and print what was kept and what was not
+	@$(BIN)/python -m tests.torture.store --rounds 200
+	@$(BIN)/python -m tests.torture.server --rounds 200
+	@$(BIN)/python -m tests.torture.growth --objects 300000
 
 golden: $(STAMP) ## Write the golden simulation logs anew, to be read before they are committed
 	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/simulator/test_golden.py

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.apiserver.torture_server import ClientWitness, torture
+from tests.torture.server import ClientWitness, torture
 
 
 def test_no_promise_to_a_client_is_broken_when_the_server_is_killed_again_and_again(tmp_path: Path) -> None:

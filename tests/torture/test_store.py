@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.apiserver.torture import Witness, torture
+from tests.torture.store import Witness, torture
 
 
 def test_no_promise_is_broken_when_the_process_is_killed_again_and_again(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Kill a whole server at random moments and see that it kept every promise it made to its clients.
 
-    python tests/apiserver/torture_server.py --rounds 200 --seed 1
+    python -m tests.torture.server --rounds 200 --seed 1
 
 `torture` does the same to the store alone.  Here clients speak HTTPS to `holdfast apiserver`: some write ConfigMaps
 together and note each write that was acknowledged, one watches, and the server is killed with SIGKILL; a few of them
@@ -30,7 +30,7 @@ from typing import Any
 
 import aiohttp
 import yaml
-from tests.apiserver.torture import Witness, check_integrity
+from tests.torture.store import Witness, check_integrity
 
 COMMAND = (sys.executable, "-m", "holdfast", "apiserver")
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -62,19 +62,19 @@ async def torture(directory: Path, *, rounds: int, seed: int) -> ClientWitness:
     choice = random.Random(seed)
     witness = ClientWitness()
     for _ in range(rounds):
-        async with _process(directory) as process:
+        async with server_process(directory) as process:
             # A fifth of them die while they start.
             if choice.random() < 0.2:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(_ready(process), choice.uniform(0, STARTING))
+                    await asyncio.wait_for(ready(process), choice.uniform(0, STARTING))
             else:
-                await _ready(process)
-                async with asyncio.timeout(PATIENCE), _client(directory) as client:
+                await ready(process)
+                async with asyncio.timeout(PATIENCE), connected(directory) as client:
                     await _work(process, client, witness, choice=choice)
         _check_copy(directory)
-    async with _process(directory) as process:
-        await _ready(process)
-        async with asyncio.timeout(PATIENCE), _client(directory) as client:
+    async with server_process(directory) as process:
+        await ready(process)
+        async with asyncio.timeout(PATIENCE), connected(directory) as client:
             await _finish(client, witness)
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
@@ -129,7 +129,7 @@ class ClientWitness(Witness):
 
 
 @asynccontextmanager
-async def _process(directory: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def server_process(directory: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """A server that is dead when the block ends."""
     process = await asyncio.create_subprocess_exec(
         *COMMAND, "--data-dir", str(directory), stdout=asyncio.subprocess.PIPE
@@ -141,7 +141,7 @@ async def _process(directory: Path) -> AsyncIterator[asyncio.subprocess.Process]
         await process.communicate()
 
 
-async def _ready(process: asyncio.subprocess.Process) -> None:
+async def ready(process: asyncio.subprocess.Process) -> None:
     assert process.stdout is not None
     line = await asyncio.wait_for(process.stdout.readline(), PATIENCE)
     assert line.startswith(b"ready: "), f"the server did not start: {line!r}"
@@ -167,7 +167,7 @@ def _check_copy(directory: Path) -> None:
 
 
 @asynccontextmanager
-async def _client(directory: Path) -> AsyncIterator[aiohttp.ClientSession]:
+async def connected(directory: Path) -> AsyncIterator[aiohttp.ClientSession]:
     """A client that knows the server from the kubeconfig in its directory."""
     kubeconfig = yaml.safe_load((directory / "kubeconfig").read_text())
     cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]

@@ -1,6 +1,6 @@
 """Kill the store at random moments and see that it kept every promise.
 
-    python tests/apiserver/torture.py --rounds 200
+    python -m tests.torture.store --rounds 200
 
 A child process writes with many tasks and follows its own events, and says on its standard output what it was
 promised: each acknowledged write, each event, and what it found when it opened the store.  It is killed with
