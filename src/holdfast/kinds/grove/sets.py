@@ -326,6 +326,9 @@ class PodCliqueSetStatus(Status):
     updated_replicas: Annotated[Count, api("Available replicas of which every part is updated.", default=0)] | None = (
         None
     )
+    min_available: Annotated[
+        dict[str, Count], api("minAvailable of each clique, fixed when the set was created: replicas, where unset.")
+    ] = {}
     current_generation_hash: Annotated[str, api("The template that is wanted now, as a hash.")] | None = None
     rolling_update_progress: Annotated[RollingUpdateProgress, api("The running or last update, by name.")] | None = None
     update_progress: Annotated[UpdateProgress, api("The running or last update, by number.")] | None = None
@@ -335,6 +338,9 @@ class PodCliqueSetStatus(Status):
     hpa_pod_selector: Annotated[str, api("The pods of this set, as a label selector.")] | None = None
     last_errors: Annotated[tuple[LastError, ...], api("What went wrong in the last pass.")] = ()
     pod_gang_statuses: Annotated[tuple[PodGangSummary, ...], api("The PodGangs of this set.", keys=("name",))] = ()
+
+
+_NOT_FIXED: Final = "!has(self.status) || !has(self.status.minAvailable)"
 
 
 class PodCliqueSet(Resource):
@@ -356,6 +362,28 @@ class PodCliqueSet(Resource):
                 f" {MAX_NAMES_LENGTH} characters"
             ),
             field_path=".spec.template.podCliqueScalingGroups",
+        ),
+        Rule(
+            rule=(
+                f"{_NOT_FIXED} || self.spec.template.cliques.all(c, !has(c.spec.minAvailable)"
+                " || !(c.name in self.status.minAvailable)"
+                " || c.spec.minAvailable == self.status.minAvailable[c.name])"
+            ),
+            message="minAvailable is immutable: status.minAvailable has the value that each clique was created with",
+            reason="FieldValueForbidden",
+            field_path=".spec.template.cliques",
+        ),
+        Rule(
+            rule=(
+                f"{_NOT_FIXED} || self.spec.template.cliques.all(c, has(c.spec.minAvailable) || c.spec.replicas == 0"
+                " || !(c.name in self.status.minAvailable)"
+                " || c.spec.replicas >= self.status.minAvailable[c.name])"
+            ),
+            message=(
+                "replicas of a clique must be at least its minAvailable, which is immutable:"
+                " status.minAvailable has the value that each clique was created with"
+            ),
+            field_path=".spec.template.cliques",
         ),
     )
 

@@ -26,7 +26,7 @@ from holdfast.kinds.grove.templates import CliqueTemplate, ScalingGroupTemplate
 from holdfast.operators.podcliqueset import labels, names, startup
 from holdfast.operators.podcliqueset.labels import Component
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS
-from holdfast.operators.podcliqueset.templates import Layout, minimum, replicas
+from holdfast.operators.podcliqueset.templates import Layout, replicas
 from holdfast.runtime.controllers import Grant
 from holdfast.runtime.status import wire
 
@@ -119,8 +119,8 @@ def member(
     """A PodClique of replica `group_index` of a scaling group, in replica `index`."""
     group_name, base = names.group(layout.name, index, group.name), names.replica(layout.name, index)
     name = names.member(group_name, group_index, template.name)
-    scaled = group_index >= minimum(group)
-    gang = names.scaled_gang(group_name, group_index, minimum=minimum(group)) if scaled else base
+    scaled = group_index >= layout.minimum(group)
+    gang = names.scaled_gang(group_name, group_index, minimum=layout.minimum(group)) if scaled else base
     marks = {
         **template.labels,
         **labels.common(layout.name, name, Component.MEMBER),
@@ -150,7 +150,7 @@ def _clique(
         "roleName": template.spec.role_name,
         "podSpec": pod_spec,
         "replicas": replicas(template),
-        "minAvailable": minimum(template),
+        "minAvailable": layout.minimum(template),
     }
     if after:
         spec["startsAfter"] = [parent.clique for parent in after]
@@ -172,7 +172,7 @@ def group(layout: Layout, template: ScalingGroupTemplate, index: int) -> Manifes
     }
     spec = {
         "replicas": replicas(template),
-        "minAvailable": minimum(template),
+        "minAvailable": layout.minimum(template),
         "cliqueNames": list(template.clique_names),
     }
     made = manifest(GROUPS, layout, name, marks, spec=spec)
@@ -197,7 +197,7 @@ def base_gang(layout: Layout, index: int) -> Manifest:
 def scaled_gang(layout: Layout, template: ScalingGroupTemplate, *, index: int, group_index: int) -> Manifest:
     """The PodGang of a replica of a scaling group beyond minAvailable."""
     group_name = names.group(layout.name, index, template.name)
-    name = names.scaled_gang(group_name, group_index, minimum=minimum(template))
+    name = names.scaled_gang(group_name, group_index, minimum=layout.minimum(template))
     marks = {
         labels.BASE_GANG: names.replica(layout.name, index),
         labels.GROUP: group_name,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from holdfast.kinds.grove.sets import CliqueStartupType
 from holdfast.operators.podcliqueset import names
-from holdfast.operators.podcliqueset.templates import Layout, minimum
+from holdfast.operators.podcliqueset.templates import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def starts_after(layout: Layout, clique: str, *, index: int, group_index: int | 
 
 def _parents(layout: Layout, clique: str, index: int, group_index: int | None) -> Iterator[Parent]:
     own = layout.group_of.get(clique)
-    scaled = own is not None and group_index is not None and group_index >= minimum(own)
+    scaled = own is not None and group_index is not None and group_index >= layout.minimum(own)
     for name in parents_of(layout, clique):
         parent = layout.by_name.get(name)
         if parent is None:
@@ -55,14 +55,14 @@ def _parents(layout: Layout, clique: str, index: int, group_index: int | None) -
         group = layout.group_of.get(name)
         if group is None:
             if not scaled:
-                yield Parent(names.clique(layout.name, index, name), minimum(parent))
+                yield Parent(names.clique(layout.name, index, name), layout.minimum(parent))
             continue
         group_name = names.group(layout.name, index, group.name)
         if not scaled:
-            for each in range(minimum(group)):
-                yield Parent(names.member(group_name, each, name), minimum(parent))
+            for each in range(layout.minimum(group)):
+                yield Parent(names.member(group_name, each, name), layout.minimum(parent))
         elif group is own and group_index is not None:
-            yield Parent(names.member(group_name, group_index, name), minimum(parent))
+            yield Parent(names.member(group_name, group_index, name), layout.minimum(parent))
 
 
 def cycle(layout: Layout) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ here as well.  This module must not know the objects that are rendered from a te
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -32,8 +33,10 @@ TERMINATION_DELAY: Final = "4h"
 class Layout:
     """The spec of a PodCliqueSet."""
 
-    def __init__(self, pod_clique_set: PodCliqueSet) -> None:
+    def __init__(self, pod_clique_set: PodCliqueSet, *, minimums: Mapping[str, int] | None = None) -> None:
+        status = pod_clique_set.status
         self.set = pod_clique_set
+        self.minimums = minimums if minimums is not None else {} if status is None else status.min_available
         self.name = pod_clique_set.metadata.name or ""
         self.namespace = pod_clique_set.metadata.namespace or ""
 
@@ -79,6 +82,15 @@ class Layout:
 
     def group(self, name: str) -> ScalingGroupTemplate | None:
         return next((group for group in self.groups if group.name == name), None)
+
+    def minimum(self, part: CliqueTemplate | ScalingGroupTemplate) -> int:
+        """minAvailable of a part: by default all pods of a clique, and one replica of a scaling group.
+
+        That of a clique is fixed when the set is created (`minimums`): a later change of replicas does not change it.
+        """
+        if isinstance(part, ScalingGroupTemplate):
+            return part.min_available or 1
+        return self.minimums.get(part.name) or part.spec.min_available or replicas(part)
 
     # --- hashes
 
@@ -144,10 +156,3 @@ def replicas(part: CliqueTemplate | ScalingGroupTemplate) -> int:
     """How many pods or replicas a part is created with."""
     asked = part.spec.replicas if isinstance(part, CliqueTemplate) else part.replicas
     return 1 if asked is None else asked
-
-
-def minimum(part: CliqueTemplate | ScalingGroupTemplate) -> int:
-    """minAvailable of a part: by default all pods of a clique, and one replica of a scaling group."""
-    if isinstance(part, ScalingGroupTemplate):
-        return part.min_available or 1
-    return part.spec.min_available or replicas(part)

@@ -18,7 +18,7 @@ from holdfast.operators.podcliqueset.cliques.pods import Pod
 from holdfast.operators.podcliqueset.part_status import Clique
 from holdfast.operators.podcliqueset.part_status import Group as ScalingGroup
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
-from holdfast.operators.podcliqueset.templates import Layout, minimum, replicas
+from holdfast.operators.podcliqueset.templates import Layout, replicas
 from holdfast.operators.podcliqueset.turns import layout_of
 from holdfast.runtime.controllers import View
 
@@ -129,12 +129,12 @@ def _expected(
     """The PodCliques of a PodGang with minAvailable and replicas: of the base gang, or of one replica of a group."""
     if place is None:
         for clique in layout.standalone:
-            yield names.clique(layout.name, index, clique.name), minimum(clique), replicas(clique)
+            yield names.clique(layout.name, index, clique.name), layout.minimum(clique), replicas(clique)
     for each in layout.groups if place is None else filter(None, (group,)):
         group_name = names.group(layout.name, index, each.name)
-        for one in range(minimum(each)) if place is None else (place,):
+        for one in range(layout.minimum(each)) if place is None else (place,):
             for clique in layout.members(each):
-                yield names.member(group_name, one, clique.name), minimum(clique), replicas(clique)
+                yield names.member(group_name, one, clique.name), layout.minimum(clique), replicas(clique)
 
 
 def _lacks(view: View, base: Key) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import hashes, labels
 from holdfast.operators.podcliqueset.part_status import Clique, Group, Part
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
-from holdfast.operators.podcliqueset.templates import Layout, read
+from holdfast.operators.podcliqueset.templates import Layout, read, replicas
 from holdfast.runtime.controllers import View
 
 
@@ -154,7 +154,6 @@ def observe(view: View, key: Key) -> World | None:
     obj = view.get(SETS, key)
     if obj is None or obj.deleting:
         return None
-    layout = read(obj)
     chosen = labels.selector(labels.of_set(key.name))
     everything = view.list(CLIQUES, namespace=key.namespace, labels=chosen)
     cliques: dict[int, dict[str, Clique]] = {}
@@ -170,6 +169,7 @@ def observe(view: View, key: Key) -> World | None:
             cliques.setdefault(index, {})[template] = Clique.of(each)
         else:
             groups.setdefault(index, {})[template] = Group.of(each)
+    layout = _with_minimums(read(obj), map(Clique.of, everything))
     return World(
         object=obj,
         layout=layout,
@@ -179,6 +179,23 @@ def observe(view: View, key: Key) -> World | None:
         all=everything,
         hashes=_hashes(layout, cliques),
     )
+
+
+def _with_minimums(layout: Layout, cliques: Iterable[Clique]) -> Layout:
+    """The layout with minAvailable of every clique: as it is recorded, as its PodCliques have it, or by default."""
+    if all(clique.name in layout.minimums for clique in layout.cliques):
+        return layout
+    found: dict[str, int] = {}
+    for clique in cliques:
+        if not clique.deleting:
+            found[clique.template] = max(found.get(clique.template, 0), clique.spec.min_available)
+    for template in layout.cliques:
+        if template.spec.min_available:
+            found[template.name] = template.spec.min_available
+        elif template.name in found:
+            found[template.name] = min(found[template.name], replicas(template))
+    known = Layout(layout.set, minimums=found | dict(layout.minimums))
+    return Layout(layout.set, minimums={each.name: known.minimum(each) for each in layout.cliques})
 
 
 def _hashes(layout: Layout, cliques: Mapping[int, Mapping[str, Clique]]) -> dict[str, str]:

@@ -58,6 +58,8 @@ def report(
         "replicas": world.layout.replicas,
         "availableReplicas": sum(replica.available for replica in replicas),
         "updatedReplicas": sum(replica.updated for replica in replicas),
+        # A spec that failed may be corrected; minAvailable is fixed by the first one that is carried out.
+        "minAvailable": dict(world.layout.minimums if failure is None else world.before.min_available),
         "currentGenerationHash": made.generation,
         "rollingUpdateProgress": _by_name(made),
         "updateProgress": _by_number(world, made),
