@@ -20,7 +20,7 @@ from holdfast.kernel.rollout import OnFailure
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import PAUSED, Controller, View
 from holdfast.views.descriptions import StatusTable
-from holdfast.views.plans import PlanView
+from holdfast.views.plans import PlanSummary, PlanView
 from holdfast.views.rollouts import Because, Record, RolloutState, Standing
 from holdfast.views.trees import Tree
 
@@ -82,10 +82,10 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """A plan from what runs in a cluster: which objects the controller reads, and the plan made from them."""
+    """A plan from what runs in a cluster: which objects the controllers read, and the plan made from them."""
 
-    controller: Controller[Any]
-    plan: Callable[[View, Key, datetime], PlanView | Refusal]
+    controllers: tuple[Controller[Any], ...]
+    plan: Callable[[View, Key, datetime], PlanView | PlanSummary | Refusal]
 
 
 Wire = Mapping[str, Any]

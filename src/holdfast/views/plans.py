@@ -2,14 +2,15 @@
 
 The plan is the engine's own preview; what is added is how low the ready
 replicas get in each step, and words.  Values only: no colours, no terminal, no
-files.  The command line and the dashboard render the same `PlanView`.
+files.  The command line and the dashboard render the same `PlanView`.  An object
+whose parts are rolled out each by itself has a `PlanSummary`, with a `PlanView` for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ import msgspec
 
 from holdfast.kernel.fleet import Fleet, Pool
 from holdfast.kernel.planning import WorkloadSpec, parse_strategy, rollout_of
-from holdfast.kernel.preview import Action, Phase, Plan, PlanStep, preview
+from holdfast.kernel.preview import EPOCH, Action, Phase, Plan, PlanStep, preview
 from holdfast.kernel.reasons import Because, Code
 from holdfast.kernel.rollout import Progress, Rollout
 from holdfast.kernel.strategies import Old, Strategy
@@ -66,6 +67,20 @@ class Beginning:
     rollout: Rollout
     fleet: Fleet
     progress: Progress | None = None
+
+    @classmethod
+    def at(cls, now: datetime, rollout: Rollout, fleet: Fleet, progress: Progress | None = None) -> Beginning:
+        """A rollout that runs in a cluster: a preview has a clock of its own, and no deadline passes in it."""
+
+        def moved(moment: datetime | None) -> datetime | None:
+            return None if moment is None else moment + (EPOCH - now)
+
+        fleet = msgspec.structs.replace(
+            fleet, settled_at=moved(fleet.settled_at), settles_at=moved(fleet.settles_at), progressed_at=None
+        )
+        if progress is not None:
+            progress = msgspec.structs.replace(progress, reached_at=moved(progress.reached_at))
+        return cls(msgspec.structs.replace(rollout, paused=False), fleet, progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +138,22 @@ def plan_view(
     """
     strategy = parse_strategy(spec.rollout.strategy)
     start = start or Beginning(rollout_of(spec), _fleet(strategy, current, scaling_only))
+    made = part_view(spec.name, start, strategy=strategy, current=current, scaling_only=scaling_only, paused=paused)
+    if not made.blocked or start.rollout.limits != rollout_of(spec).limits:
+        return made
+    return replace(made, fixes=_fixes(spec, current))
+
+
+def part_view(
+    name: str,
+    start: Beginning,
+    *,
+    strategy: Strategy = Strategy.ROLLING_UPDATE,
+    current: int,
+    scaling_only: bool = False,
+    paused: bool = False,
+) -> PlanView:
+    """The plan of a rollout as the engine is asked for it, without fixes."""
     rollout, limits = start.rollout, start.rollout.limits
     plan = preview(rollout, start.fleet, progress=start.progress)
     keeps_floor = scaling_only or strategy is not Strategy.RECREATE
@@ -132,10 +163,10 @@ def plan_view(
     if paused:
         warnings.append(Because(Code.PAUSED, "the rollout is paused; this is what follows when it is resumed"))
     return PlanView(
-        name=spec.name,
+        name=name,
         strategy=strategy,
         current=current,
-        desired=spec.replicas,
+        desired=limits.replicas,
         scaling_only=scaling_only,
         floor=limits.floor if keeps_floor else 0,
         min_available=limits.min_available,
@@ -149,8 +180,33 @@ def plan_view(
         warnings=tuple(warnings),
         outcome=plan.end.because,
         remedy=None if plan.blocked is None else plan.blocked.remedy,
-        fixes=() if plan.blocked is None or limits != rollout_of(spec).limits else _fixes(spec, current),
+        fixes=(),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSummary:
+    """The plan of an object whose parts are rolled out each by itself.
+
+    notes  in which order the parts are rolled out, and what happens beside
+    parts  the plan of each part that changes, in that order
+    """
+
+    name: str
+    notes: tuple[str, ...]
+    parts: tuple[PlanView, ...]
+
+    @property
+    def blocked(self) -> bool:
+        return any(part.blocked for part in self.parts)
+
+    @property
+    def alike(self) -> tuple[tuple[PlanView, tuple[str, ...]], ...]:
+        """Each plan once, and the names of the parts that have it."""
+        names: dict[PlanView, list[str]] = {}
+        for part in self.parts:
+            names.setdefault(replace(part, name=""), []).append(part.name)
+        return tuple((view, tuple(found)) for view, found in names.items())
 
 
 def to_json(view: PlanView) -> dict[str, Any]:
@@ -173,6 +229,16 @@ def to_json(view: PlanView) -> dict[str, Any]:
         else None,
         "outcome": _because(view.outcome),
         "steps": [_step(row.step) for row in view.rows],
+    }
+
+
+def summary_to_json(summary: PlanSummary) -> dict[str, Any]:
+    """The plan of all parts for programs; fields are only ever added."""
+    return {
+        "name": summary.name,
+        "notes": list(summary.notes),
+        "blocked": summary.blocked,
+        "parts": [{"name": part.name, **to_json(part)} for part in summary.parts],
     }
 
 

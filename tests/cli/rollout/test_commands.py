@@ -318,7 +318,35 @@ def test_a_gang_is_followed_through_its_update_paused_resumed_and_restarted(clus
     assert llm.standing()["updateRevision"] != json.loads(after)["updateRevision"]
     assert "hint: apply the earlier manifest" in llm.rollout("undo", code=ExitCode.BLOCKED)
     assert "keeps no earlier templates" in llm.rollout("history", code=ExitCode.BLOCKED)
-    assert "has no plan yet" in llm.rollout("plan", "--image", "x:1", code=ExitCode.BLOCKED)
+    assert "write the change in a manifest" in llm.rollout("plan", "--image", "x:1", code=ExitCode.BAD_INPUT)
+
+
+def test_the_plan_of_a_gang_set_says_for_each_part_how_low_it_goes_before_anything_is_touched(
+    cluster: Path, tmp_path: Path
+) -> None:
+    llm = Subject(cluster, tmp_path, "podcliqueset", "pcs")
+    llm.apply()
+    llm.settled()
+    before = llm.standing()
+    changed = tmp_path / "changed.yaml"
+    text = (EXAMPLES / "podcliqueset.yaml").read_text().replace("engine:1", "engine:3")
+    changed.write_text(text.replace("maxSurge: 1", "maxSurge: 0").replace("maxUnavailable: 0", "maxUnavailable: 1"))
+    planned = json.loads(llm.run("rollout", "plan", "-f", str(changed), "-o", "json"))
+    assert [
+        (part["name"], part["minAvailable"], part["lowestReady"], [each["code"] for each in part["warnings"]])
+        for part in planned["parts"]
+    ] == [(f"llm-{index}-engine", 3, 2, ["FloorLowered"]) for index in (0, 1)]
+    assert "one after another, in the order 0, 1" in planned["notes"][0]
+    table = llm.run("rollout", "plan", "-f", str(changed))
+    assert "llm-0-engine and llm-1-engine: RollingUpdate, 3 replicas, new revision" in table
+    assert "(FloorLowered)" in table
+    assert llm.standing() == before
+    assert "no part has pods to start" in llm.rollout("plan")
+    larger = json.loads(llm.rollout("plan", "--replicas", "3", "-o", "json"))
+    assert [(part["name"], part["current"], part["desired"]) for part in larger["parts"]] == [
+        ("llm-2-frontend", 0, 2),
+        ("llm-2-engine", 0, 3),
+    ]
 
 
 def test_a_store_is_followed_server_by_server_paused_and_restarted(cluster: Path, tmp_path: Path) -> None:

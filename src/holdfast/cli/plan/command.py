@@ -10,7 +10,8 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,11 +22,15 @@ from holdfast.cli.plan.options import FLAGS, RolloutOptions, described, rollout_
 from holdfast.kernel.preview import Action, Phase
 from holdfast.kernel.reasons import count
 from holdfast.meta import durations
-from holdfast.views.plans import Fix, PlanRow, PlanView, plan_view, to_json
+from holdfast.views.plans import Fix, PlanRow, PlanSummary, PlanView, plan_view, summary_to_json, to_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
+
+
+_MOST_NAMED: Final = 3
+"""How many parts with the same plan are named."""
 
 
 @click.command("plan")
@@ -57,14 +62,20 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:
         ctx.exit(ExitCode.BLOCKED)
 
 
-def show(view: PlanView, output: str, *, paths: Mapping[str, str]) -> None:
+def show(plan: PlanView | PlanSummary, output: str, *, paths: Mapping[str, str]) -> None:
     """Print a plan as a ``table`` or as ``json``; `paths` are the JSON paths of the kind's settings."""
     if output == "json":
-        click.echo(json.dumps(to_json(view), indent=2))
-    elif sys.stdout.isatty():
-        click.echo(_painted(view, paths), nl=False)
-    else:
-        click.echo("\n".join(_lines(view, paths)))
+        made = to_json(plan) if isinstance(plan, PlanView) else summary_to_json(plan)
+        click.echo(json.dumps(made, indent=2))
+        return
+    shown = [plan] if isinstance(plan, PlanView) else [replace(view, name=_joined(names)) for view, names in plan.alike]
+    if isinstance(plan, PlanSummary):
+        click.echo(f"{plan.name}: {'; '.join(plan.notes)}")
+    for number, view in enumerate(shown):
+        if sys.stdout.isatty():
+            click.echo(_painted(view, paths), nl=False)
+        else:
+            click.echo("\n".join([*([""] if number or view is not plan else []), *_lines(view, paths)]))
 
 
 def _view(asked: RolloutOptions) -> PlanView:
@@ -75,6 +86,12 @@ def _view(asked: RolloutOptions) -> PlanView:
         message = "the pauses add up to thousands of years"
         hint = "write a shorter pauseDuration, such as 30s, or a larger maxSurge or maxUnavailable"
         raise InputError(Complaint(message=message, hint=hint, path=asked.paths["pauseDuration"])) from None
+
+
+def _joined(names: Sequence[str]) -> str:
+    """The names of parts whose plans are alike."""
+    rest = len(names) - _MOST_NAMED
+    return " and ".join([*names[:_MOST_NAMED], *([f"{rest} more"] if rest > 0 else [])])
 
 
 # --- in words ----------------------------------------------------------------

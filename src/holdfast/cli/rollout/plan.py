@@ -57,7 +57,7 @@ async def plan(
         obj = await _dry_run(session, target, changes, type=PatchType.MERGE)
     else:
         obj = await session.client.get(target.resource, target.key)
-    view = kind.planner.plan(await _world(session, kind.planner.controller, obj), obj.key, datetime.now(UTC))
+    view = kind.planner.plan(await _world(session, kind.planner.controllers, obj), obj.key, datetime.now(UTC))
     if isinstance(view, Refusal):
         raise Refused(f"blocked: {view.message}", f"remedy: {view.hint}")
     show(view, options.output, paths=kind.settings)
@@ -114,9 +114,14 @@ async def _dry_run(
 # The objects that the operator reads.
 
 
-async def _world(session: Session, controller: Controller[Any], obj: Object) -> View:
-    """Everything that the controller reads, with the object as it would be."""
-    resources = {*controller.owns, *(watch.resource for watch in controller.watches), *controller.reads}
+async def _world(session: Session, controllers: Sequence[Controller[Any]], obj: Object) -> View:
+    """Everything that the controllers read, with the object as it would be."""
+    resources = {
+        resource
+        for each in controllers
+        for resource in (each.resource, *each.owns, *(watch.resource for watch in each.watches), *each.reads)
+    }
     here, everywhere = Scope(namespace=obj.key.namespace), Scope()
     scopes = {resource: here if resource.namespaced else everywhere for resource in sorted(resources)}
-    return await listed(session.client, obj, scopes, indexes=controller.indexes)
+    indexes = [index for each in controllers for index in each.indexes]
+    return await listed(session.client, obj, scopes, indexes=indexes)

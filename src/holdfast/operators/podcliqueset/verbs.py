@@ -14,8 +14,10 @@ from holdfast.kinds.grove.progress import is_rolling_update_in_progress
 from holdfast.kinds.grove.sets import PodCliqueSet, UpdateStrategyType
 from holdfast.meta import times
 from holdfast.operators.podcliqueset import labels, view
+from holdfast.operators.podcliqueset.controller import CONTROLLERS
+from holdfast.operators.podcliqueset.plan import outlook
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Planner, Refusal, RolloutKind, is_left_alone
 from holdfast.runtime.controllers import PAUSED
 
 RESTARTED_AT: Final = "holdfast.dev/restarted-at"
@@ -75,6 +77,8 @@ ROLLOUT: Final = RolloutKind(
     tree=view.tree,
     headline=view.headline,
     demo=view.DEMO,
+    settings={"replicas": "spec.replicas"},
+    planner=Planner(controllers=CONTROLLERS[:3], plan=outlook),
     verbs={"pause": pause, "resume": resume, "restart": restart},
     unsupported={
         "promote": Refusal(
@@ -90,10 +94,6 @@ ROLLOUT: Final = RolloutKind(
         "history": Refusal(
             "a PodCliqueSet keeps no earlier templates, only the hash of the wanted one",
             "'status' shows the update; earlier templates are in the history of your manifests",
-        ),
-        "plan": Refusal(
-            "a PodCliqueSet has no plan yet: each part is updated by a controller of its own",
-            "'status' shows each part, and whether its floor is lowered; 'apply --dry-run=server' checks the manifest",
         ),
     },
 )

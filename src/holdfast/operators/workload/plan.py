@@ -13,7 +13,6 @@ import msgspec
 from holdfast import kinds
 from holdfast.client.objects import Undecodable
 from holdfast.kernel.outcomes import Permanent
-from holdfast.kernel.preview import EPOCH
 from holdfast.kernel.reasons import Code
 from holdfast.kernel.rollout import OnFailure
 from holdfast.kinds.cloudless import Workload
@@ -47,26 +46,14 @@ def outlook(view: View, key: Key, now: datetime) -> PlanView | Refusal:
 
 
 def _planned(facts: Facts, now: datetime) -> PlanView:
-    rollout, fleet, progress = facts.step.rollout, facts.fleet, facts.step.verdict.progress
-    shift = EPOCH - now
-
-    def moved(moment: datetime | None) -> datetime | None:
-        return None if moment is None else moment + shift
-
-    # A preview has a clock of its own, and no deadline passes in it.
-    beginning = Beginning(
-        msgspec.structs.replace(rollout, limits=facts.limits, paused=False),
-        msgspec.structs.replace(
-            fleet, settled_at=moved(fleet.settled_at), settles_at=moved(fleet.settles_at), progressed_at=None
-        ),
-        msgspec.structs.replace(progress, reached_at=moved(progress.reached_at)),
-    )
+    fleet = facts.fleet
+    rollout = msgspec.structs.replace(facts.step.rollout, limits=facts.limits)
     return plan_view(
         msgspec.structs.replace(facts.asked, replicas=facts.limits.replicas),
         current=fleet.live,
         scaling_only=facts.revisions.settled and not fleet.old.live,
         paused=rollout.paused,
-        start=beginning,
+        start=Beginning.at(now, rollout, fleet, facts.step.verdict.progress),
     )
 
 

@@ -377,6 +377,6 @@ ROLLOUT: Final = RolloutKind(
     },
     history=History(label=REVISION, refused=refused),
     settings=SETTINGS,
-    planner=Planner(controller=CONTROLLERS[0], plan=outlook),
+    planner=Planner(controllers=CONTROLLERS[:1], plan=outlook),
     offline=OFFLINE,
 )
