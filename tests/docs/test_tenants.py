@@ -10,6 +10,7 @@ import yaml
 from tests.places import ROOT
 
 from holdfast.kernel.floors import FloorReason
+from holdfast.kernel.pod_problems import REMEDIES, PodReason
 from holdfast.kinds import checks
 from holdfast.kinds.model import FloorStatus
 from holdfast.kinds.rustfs import KINDS
@@ -68,6 +69,12 @@ def test_every_field_of_the_rollout_section_and_of_a_floor_is_described() -> Non
 
 def test_every_reason_of_a_floor_is_described() -> None:
     assert first_column("Reason of `FloorHeld`") == [reason.value for reason in FloorReason]
+
+
+def test_every_problem_of_a_server_that_does_not_pass_is_described() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|$", PAGE.split("| Reason of a server |", 1)[1], re.MULTILINE)
+    described = [(reason.value, reason.meaning) for reason in PodReason if reason in REMEDIES]
+    assert rows[: len(described)] == described
 
 
 def test_annotations_are_spelled_as_they_are_read() -> None:

@@ -32,10 +32,13 @@ class Shell:
     def __init__(self, kubeconfig: str) -> None:
         self._environment = {**os.environ, "KUBECONFIG": kubeconfig}
 
-    def __call__(self, *command: str, given: str | None = None) -> str:
-        run = subprocess.run(
+    def run(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             command, input=given, capture_output=True, text=True, env=self._environment, timeout=60, check=False
         )
+
+    def __call__(self, *command: str, given: str | None = None) -> str:
+        run = self.run(*command, given=given)
         assert run.returncode == 0, f"{' '.join(command)}: {run.stdout}{run.stderr}"
         return run.stdout
 
@@ -114,6 +117,39 @@ def test_a_tenant_is_described_with_its_pools_and_with_what_to_do(shell: Shell) 
     assert "create it with the keys accesskey and secretkey, or correct spec.credsSecret.name" in text
     text = shell(*HOLDFAST, "describe", "tenant", "dev-minimal")
     assert re.search(r"dev-pool +RolloutComplete +4/4 +4/4", text)
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+def test_kubectl_does_not_call_a_rollout_complete_that_is_halfway(shell: Shell) -> None:
+    halfway = """
+apiVersion: rustfs.com/v1alpha1
+kind: Tenant
+metadata: {name: halfway}
+spec:
+  image: rustfs/rustfs:1.0.0-beta.10
+  pools:
+    - {name: p, servers: 2, persistence: {volumesPerServer: 1}}
+"""
+    kubectl = KUBECTL or "kubectl"
+    status = (kubectl, "rollout", "status", "statefulset/halfway-p", "--watch=false")
+    shell(*HOLDFAST, "apply", "-f", "-", given=halfway)
+    shell(kubectl, "wait", "tenant/halfway", "--for=condition=Ready", "--timeout=60s")
+    assert "roll out complete: 2 new pods" in shell(*status)
+    paused = halfway.replace("beta.10", "beta.11\n  rollout: {paused: true}")
+    shell(*HOLDFAST, "apply", "-f", "-", given=paused)
+    reason = "--for=jsonpath={.status.conditions[0].reason}=RolloutPaused"
+    shell(kubectl, "wait", "tenant/halfway", reason, "--timeout=60s")
+    shell(kubectl, "delete", "pod", "halfway-p-1")
+    shell(kubectl, "wait", "statefulset/halfway-p", "--for=jsonpath={.status.updatedReplicas}=1", "--timeout=60s")
+    shell(kubectl, "wait", "pod/halfway-p-1", "--for=condition=Ready", "--timeout=60s")
+    answer = shell.run(*status)
+    assert answer.returncode == 1
+    assert answer.stdout == ""
+    assert answer.stderr == "error: rollout status is only available for RollingUpdate strategy type\n"
+    assert shell.run(*HOLDFAST, "rollout", "status", "tenant/halfway", "--no-watch").returncode == 3
+    shell(*HOLDFAST, "rollout", "resume", "tenant/halfway")
+    shell(*HOLDFAST, "rollout", "status", "tenant/halfway", "--timeout=60s")
+    assert "roll out complete: 2 new pods" in shell(*status)
 
 
 @pytest.mark.skipif(not MANIFESTS.is_dir(), reason="the manifests of users are not here")
