@@ -12,6 +12,7 @@ from tests.places import ROOT
 
 from holdfast import kinds
 from holdfast.kernel.floors import FloorReason
+from holdfast.kernel.pod_problems import PodReason
 from holdfast.kernel.preview import Phase
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import Workload
@@ -33,7 +34,7 @@ def rows(heading: str) -> dict[str, str]:
 
 
 def test_every_reason_is_documented_with_its_own_meaning() -> None:
-    assert rows("Code") == {reason.value: reason.meaning for reason in (*WorkloadReason, *FloorReason)}
+    assert rows("Code") == {reason.value: reason.meaning for reason in (*WorkloadReason, *FloorReason, *PodReason)}
 
 
 def test_every_phase_is_documented() -> None:

@@ -65,26 +65,30 @@ WHY = {
             },
         },
         State.UNREADY,
-        "no node: 0/2 nodes: no room for cpu",
+        "Unschedulable: cannot be scheduled: 0/2 nodes: no room for cpu",
     ),
-    "not looked at by a scheduler": ({"spec": {}}, State.UNREADY, "no node yet"),
-    "not started by its node": ({}, State.UNREADY, "its node has not started it yet"),
+    "not looked at by a scheduler": ({"spec": {}}, State.UNREADY, "is not scheduled yet"),
+    "not started by its node": ({}, State.UNREADY, "its containers have not started yet"),
     "waiting for its image": (
         unready(state={"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}),
         State.UNREADY,
-        "ImagePullBackOff: no such tag",
+        "ImagePullFailed: container app: ImagePullBackOff: no such tag",
     ),
     "crashing": (
         unready(restartCount=2, state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState=ended(1)),
         State.UNREADY,
-        "CrashLoopBackOff after exit code 1",
+        "CrashLoop: container app crashes: exit code 1, 2 restarts",
     ),
-    "ended a moment ago": (unready(state=ended(2)), State.UNREADY, "Error, exit code 2"),
-    "running": (unready(state={"running": {"startedAt": ago(12)}}), State.UNREADY, "runs for 12s, not ready yet"),
+    "ended a moment ago": (unready(state=ended(2)), State.UNREADY, "ContainerFailed: container app: exit code 2"),
+    "running": (
+        unready(state={"running": {"startedAt": ago(12)}}),
+        State.UNREADY,
+        "container app runs, and its readiness probe has not succeeded",
+    ),
     "starting": (
         unready(started=False, state={"running": {"startedAt": ago(12)}}),
         State.UNREADY,
-        "runs for 12s, its startup probe has not succeeded",
+        "container app runs, and its startup probe has not succeeded yet",
     ),
     "in an init container": (
         {
@@ -96,7 +100,7 @@ WHY = {
             }
         },
         State.UNREADY,
-        "init 2 of 2, two: runs for 5s, not ready yet",
+        "init container two (2 of 2) runs",
     ),
     "terminating": (
         {"metadata": {"deletionTimestamp": ago(-25)}},
@@ -111,12 +115,12 @@ WHY = {
     "evicted": (
         {"status": {"phase": "Failed", "reason": "Evicted", "message": "the disk is full"}},
         State.DEAD,
-        "Evicted: the disk is full",
+        "PodFailed: failed: Evicted: the disk is full",
     ),
     "failed": (
-        {"status": {"phase": "Failed", "containerStatuses": [{"state": ended(3)}]}},
+        {"status": {"phase": "Failed", "containerStatuses": [{"name": "app", "state": ended(3)}]}},
         State.DEAD,
-        "ended with exit code 3",
+        "PodFailed: failed: container app: exit code 3",
     ),
 }
 
@@ -203,8 +207,8 @@ def test_a_screen_of_80_columns() -> None:
    2 replicas of the new revision not ready yet (1 of 4 are)
 
  ▾ 2  new  target  …/shop:2                               ●○○  1 of 3 available
-   ○ …new-fffff  0/1  node-1   14s  ↻2  CrashLoopBackOff
-   ○ …new-eeeee  0/1  node-1   14s      runs for 12s, not ready yet
+   ○ …new-fffff  0/1  node-1   14s  ↻2  CrashLoop: container app crashes: it e…
+   ○ …new-eeeee  0/1  node-1   14s      container app runs, and its readiness …
    ● …new-ddddd  1/1  node-1   40s
  ▾ 1  old  current  …/shop:1               ■■·  2 of 2 available, 1 terminating
    · …old-ccccc  0/1  node-1  1h6m      terminating, 25s of grace left
@@ -217,8 +221,8 @@ def test_a_screen_of_80_columns() -> None:
 def test_a_screen_of_110_columns_has_room_for_whole_names() -> None:
     assert shown(grown(), width=110).splitlines()[10:13] == [
         " ▾ 2  new  target  registry.example.com/shop:2" + " " * 42 + "●○○  1 of 3 available",
-        "   ○ shop-new-fffff  0/1  node-1   14s  ↻2  CrashLoopBackOff",
-        "   ○ shop-new-eeeee  0/1  node-1   14s      runs for 12s, not ready yet",
+        "   ○ shop-new-fffff  0/1  node-1   14s  ↻2  CrashLoop: container app crashes: it ended, 2 restarts",
+        "   ○ shop-new-eeeee  0/1  node-1   14s      container app runs, and its readiness probe has not succeeded",
     ]
 
 
@@ -233,7 +237,7 @@ def test_no_line_is_longer_and_no_screen_higher_than_the_terminal(width: int, he
 
 def test_what_is_not_listed_is_counted_and_what_is_wrong_is_listed_first() -> None:
     text = shown(grown(), height=14)
-    assert "CrashLoopBackOff" in text
+    assert "CrashLoop: " in text
     assert "and 2 more: 1 available, 1 not ready" in text
     assert "2 available, 1 terminating" in text
 

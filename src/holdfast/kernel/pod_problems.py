@@ -218,7 +218,13 @@ def _problems(pod: ReportedPod, ready: _Condition | None, lost: Collection[str])
     for number, each in enumerate(inits):
         ended = each.state.terminated
         if not each.ready and not each.started and (ended is None or ended.exit_code):
-            yield _container(each, f"init container {each.name} ({number + 1} of {len(inits)})")
+            called, last = f"init container {each.name} ({number + 1} of {len(inits)})", each.last_state.terminated
+            if each.state.running is None:
+                yield _container(each, called)
+            elif last is not None and last.exit_code:
+                yield Problem(PodReason.CONTAINER_FAILED, f"{called} was restarted: {_ended(last)}")
+            else:
+                yield Problem(PodReason.STARTING, f"{called} runs")
             return
     for each in status.container_statuses:
         if not each.ready:

@@ -8,14 +8,16 @@ they are shown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from holdfast.kernel import pod_problems
 from holdfast.kernel.fleet import State
+from holdfast.kernel.pod_problems import PodReason, ReportedPod
 from holdfast.meta import durations, times
 from holdfast.views.fleets import ORDER, WORDS, Row
 from holdfast.views.rollouts import Standing
@@ -34,8 +36,13 @@ class _Image(msgspec.Struct, frozen=True):
     image: str = ""
 
 
+class _Gate(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
+    scheduling_gates: tuple[_Gate, ...] = ()
     containers: tuple[_Image, ...] = ()
 
 
@@ -52,10 +59,6 @@ class _Waiting(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class _Running(msgspec.Struct, frozen=True, rename="camel"):
-    started_at: str | None = None
-
-
 class _Terminated(msgspec.Struct, frozen=True, rename="camel"):
     reason: str = ""
     message: str = ""
@@ -65,7 +68,7 @@ class _Terminated(msgspec.Struct, frozen=True, rename="camel"):
 
 class _State(msgspec.Struct, frozen=True):
     waiting: _Waiting | None = None
-    running: _Running | None = None
+    running: dict[str, Any] | None = None
     terminated: _Terminated | None = None
 
 
@@ -260,13 +263,11 @@ def _why(pod: Pod, state: State, *, min_ready: timedelta, now: datetime) -> str:
     match state:
         case State.TERMINATING:
             return _going(pod, now)
-        case State.DEAD:
-            return ": ".join(filter(None, (pod.status.reason, pod.status.message))) or _dead(pod)
         case State.SETTLING:
             since = pod.ready_since or now
             return f"ready {brief(now - since)}, available in {brief(since + min_ready - now)}"
-        case State.UNREADY:
-            return next(_obstacles(pod, now), "not ready yet")
+        case State.UNREADY | State.DEAD:
+            return _problem(pod)
         case State.AVAILABLE:
             return _scar(pod, now)
 
@@ -279,42 +280,14 @@ def _going(pod: Pod, now: datetime) -> str:
     )
 
 
-def _dead(pod: Pod) -> str:
-    codes = [str(each.state.terminated.exit_code) for each in pod.status.container_statuses if each.state.terminated]
-    return f"ended with exit code {', '.join(codes)}" if codes else f"it {pod.status.phase.lower()}"
-
-
-def _obstacles(pod: Pod, now: datetime) -> Iterator[str]:
-    """What keeps it from being ready, the most telling first."""
-    scheduled = pod.condition("PodScheduled")
-    if scheduled is not None and scheduled.status != "True":
-        yield f"no node: {scheduled.message or scheduled.reason or 'no scheduler has looked at it yet'}"
-    if not pod.spec.node_name:
-        yield "no node yet"
-    for index, each in enumerate(pod.status.init_container_statuses):
-        if not each.ready and (each.state.terminated is None or each.state.terminated.exit_code):
-            total = len(pod.status.init_container_statuses)
-            yield f"init {index + 1} of {total}, {each.name}: {_doing(each, now)}"
-    for each in pod.status.container_statuses:
-        if not each.ready:
-            yield _doing(each, now)
-    if not pod.status.container_statuses:
-        yield "its node has not started it yet"
-
-
-def _doing(container: _Container, now: datetime) -> str:
-    state = container.state
-    if state.waiting is not None:
-        last = container.last_state.terminated
-        ended = "" if last is None else f" after exit code {last.exit_code}"
-        return ": ".join(filter(None, (f"{state.waiting.reason or 'waiting'}{ended}", state.waiting.message)))
-    if state.terminated is not None:
-        return f"{state.terminated.reason or 'ended'}, exit code {state.terminated.exit_code}"
-    if state.running is None:
-        return "not started yet"
-    since = f"for {brief(_since(state.running.started_at, now))}" if state.running.started_at else "now"
-    starting = container.started is False
-    return f"runs {since}, {'its startup probe has not succeeded' if starting else 'not ready yet'}"
+def _problem(pod: Pod) -> str:
+    """What keeps it from being ready."""
+    found = pod_problems.problem(msgspec.convert(pod, ReportedPod, from_attributes=True))
+    if found is None:
+        return "ended"
+    # A probe that has not succeeded yet is usual soon after the start.
+    usual = found.passes or found.reason is PodReason.PROBE_FAILING
+    return found.message if usual else f"{found.reason}: {found.message}"
 
 
 _TARDY: Final = timedelta(seconds=2)

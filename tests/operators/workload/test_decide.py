@@ -343,7 +343,7 @@ def test_a_replica_that_ends_as_soon_as_it_starts_is_not_replaced_all_the_time()
         [],
         Again(timedelta(seconds=7), "a replica that ended soon after its start is replaced then"),
     )
-    assert condition(decision, "Degraded") == "True BrokenReplicas"
+    assert condition(decision, "Degraded") == "True PodFailed"
     later = decided(web(status=V1), record("web:1"), pods("web:1", 3), ended, now=NOW + timedelta(seconds=7))
     assert deeds(later) == ["stop x"]
 

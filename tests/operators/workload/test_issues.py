@@ -251,7 +251,7 @@ def test_kubernetes_98656_a_quota_costs_no_more_time_than_it_takes_to_have_room(
             await reaches(cluster, "Completed")
             began = cluster.loop.time()
             await change(cluster, image="web:2")
-            said = await because(cluster, "StartingUpdated")
+            said = await because(cluster, "RequestRefused")
             blocked = next(each for each in said["conditions"] if each["type"] == "Blocked")
             assert (blocked["status"], blocked["reason"]) == ("True", "RequestRefused")
             assert "exceeded quota" in blocked["message"]

@@ -62,6 +62,10 @@ class WorkloadStatus(Status):
         ]
         | None
     ) = None
+    reason: (
+        Annotated[str, api("The problem of a replica, a refused request, or else why the rollout does what it does.")]
+        | None
+    ) = None
     replicas: Annotated[Count, api("Replicas that run, without those that are only surge.")] | None = None
     ready_replicas: Annotated[Count, api("Replicas that are ready.")] | None = None
     available_replicas: Annotated[Count, api("Replicas that have been ready for minReadySeconds.")] | None = None
@@ -108,7 +112,11 @@ KIND: Final = Kind(
             description="Replicas of the newest revision",
         ),
         Column(name="Phase", path=".status.phase"),
-        Column(name="Reason", path=".status.rollout.because.code", description="Why the rollout does what it does"),
+        Column(
+            name="Reason",
+            path=".status.reason",
+            description="Why replicas are not ready, or what the rollout does or waits for",
+        ),
         AGE,
         Column(name="Strategy", path=".spec.rollout.strategy", priority=1),
         Column(name="Revision", path=".status.updateRevision", priority=1),

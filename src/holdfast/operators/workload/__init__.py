@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.kernel.floors import FloorReason
+from holdfast.kernel.pod_problems import PodReason
 from holdfast.operators.operator import Operator
 from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.reasons import WorkloadReason
@@ -15,5 +16,5 @@ OPERATOR: Final = Operator(
     summary="Applications: replicas of one container that keep serving while they change (cloudless.io Workload).",
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
-    reasons=(WorkloadReason, FloorReason),
+    reasons=(WorkloadReason, FloorReason, PodReason),
 )

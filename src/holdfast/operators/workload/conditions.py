@@ -15,11 +15,12 @@ from holdfast.kernel.floors import Floor
 from holdfast.kernel.limits import Limits
 from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.planning import WorkloadSpec
-from holdfast.kernel.reasons import Because, Code, count
+from holdfast.kernel.reasons import Because, Code, Reason, count
 from holdfast.kernel.stepping import Step
 from holdfast.kinds.cloudless.rollouts import RolloutStatus
 from holdfast.kinds.cloudless.workloads import WorkloadStatus
 from holdfast.operators.workload.observe import World
+from holdfast.operators.workload.problems import Problems
 from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.replicas import Replicas
 from holdfast.operators.workload.revisions import Revisions
@@ -32,6 +33,7 @@ class Facts:
     """What one reconciliation observed and decided.
 
     asked        what the spec asks of the engine
+    problems     why replicas are not ready
     step         the engine's decision
     limits       the limits of the step, with every warning about them
     drain_floor  how many replicas stay available while nodes are drained: the floor, or an announced exception
@@ -41,6 +43,7 @@ class Facts:
     asked: WorkloadSpec
     revisions: Revisions
     replicas: Replicas
+    problems: Problems
     step: Step
     limits: Limits
     drain_floor: int
@@ -94,7 +97,17 @@ class Facts:
                 f"revision {self.revisions.wanted} of the spec was rejected, so revision {self.target} is kept; "
                 "change the spec, or retry the rollout",
             )
-        return self.step.because
+        because, worst = self.step.because, self.problems.worst
+        if worst is None or self.step.complete:
+            return because
+        # What is wrong with a replica explains more than the counts.
+        return Because(because.code, f"{because.message}; {worst}")
+
+    @property
+    def reason(self) -> Reason:
+        """The most important reason: the problem of a replica, or else that of the rollout."""
+        worst = None if self.step.complete else self.problems.worst
+        return self.because.code if worst is None else worst.reason
 
 
 def verdicts(facts: Facts, failure: Failure | None = None) -> dict[str, Verdict]:
@@ -120,7 +133,11 @@ def verdicts(facts: Facts, failure: Failure | None = None) -> dict[str, Verdict]
 def _available(facts: Facts) -> Verdict:
     if facts.fleet.available >= facts.limits.floor:
         return Verdict.true(WorkloadReason.ENOUGH_AVAILABLE, _against_floor(facts))
-    return Verdict.false(WorkloadReason.TOO_FEW_AVAILABLE, _against_floor(facts))
+    return Verdict.false(WorkloadReason.TOO_FEW_AVAILABLE, _against_floor(facts) + _worst(facts))
+
+
+def _worst(facts: Facts) -> str:
+    return "" if facts.problems.worst is None else f"; {facts.problems.worst}"
 
 
 def _against_floor(facts: Facts) -> str:
@@ -155,7 +172,7 @@ def _paused(facts: Facts) -> Verdict:
 
 
 def _blocked(facts: Facts) -> Verdict:
-    blocked, because = facts.step.blocked, facts.step.because
+    blocked, because = facts.step.blocked, facts.because
     if blocked is not None:
         return Verdict.true(because.code, f"{because.message}; {blocked.remedy}")
     if because.code is Code.AT_FLOOR:
@@ -166,11 +183,13 @@ def _blocked(facts: Facts) -> Verdict:
 def _degraded(facts: Facts) -> Verdict:
     refusal, missing = facts.step.refusal, facts.revisions.missing
     if isinstance(refusal, RollBack) or (refusal and refusal.because.code is Code.PROGRESS_DEADLINE_EXCEEDED):
-        return Verdict.true(Code.PROGRESS_DEADLINE_EXCEEDED, refusal.because.message)
+        return Verdict.true(Code.PROGRESS_DEADLINE_EXCEEDED, refusal.because.message + _worst(facts))
     if facts.floor.broken:
-        return Verdict.true(WorkloadReason.TOO_FEW_AVAILABLE, _against_floor(facts))
+        return Verdict.true(WorkloadReason.TOO_FEW_AVAILABLE, _against_floor(facts) + _worst(facts))
     if missing:
         return Verdict.true(WorkloadReason.CONFIGURATION_MISSING, f"{', '.join(missing)} not found")
+    if facts.problems.worst is not None:
+        return Verdict.true(facts.problems.worst.reason, str(facts.problems.worst))
     if facts.replicas.broken:
         message = f"{count(facts.replicas.broken)} not ready any more, or failed"
         return Verdict.true(WorkloadReason.BROKEN_REPLICAS, message)

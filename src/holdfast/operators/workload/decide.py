@@ -30,6 +30,7 @@ from holdfast.meta import times
 from holdfast.operators.workload import writes
 from holdfast.operators.workload.conditions import Facts
 from holdfast.operators.workload.observe import World, is_taken, service_name
+from holdfast.operators.workload.problems import problems
 from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.replicas import Replicas, replicas
 from holdfast.operators.workload.revisions import Revisions, choose
@@ -51,6 +52,9 @@ def decide(world: World, now: datetime) -> Decision:
     if facts.replicas.replace_at is not None:
         because = "a replica that ended soon after its start is replaced then"
         waits.append(until(facts.replicas.replace_at, now=now, because=because))
+    if facts.problems.look_at is not None:
+        because = "a readiness probe that has not succeeded by then is reported as failing"
+        waits.append(until(facts.problems.look_at, now=now, because=because))
     return Decision(writes=tuple(writes.all_of(facts)), status=status, notices=notices, outcome=soonest(waits))
 
 
@@ -78,6 +82,7 @@ def assess(world: World, now: datetime) -> Facts:
         asked=asked,
         revisions=revisions,
         replicas=found,
+        problems=problems(world, target=revisions.target.revision, now=now),
         step=taken,
         limits=msgspec.structs.replace(limits, warnings=(*limits.warnings, *warnings)),
         drain_floor=floor,

@@ -14,6 +14,8 @@ import msgspec
 from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
 from holdfast.client.resources import CONFIG_MAPS, CONTROLLER_REVISIONS, PODS, SECRETS, SERVICES, Resource
+from holdfast.kernel import pod_problems
+from holdfast.kernel.pod_problems import ReportedPod
 from holdfast.kinds.cloudless import KINDS, Strategy, Workload
 from holdfast.kinds.cloudless.rollouts import Rollout as RolloutSpec
 from holdfast.meta import hashing
@@ -44,6 +46,7 @@ class World:
     object    the Workload as the API server sent it
     workload  the same, decoded
     pods      its replicas, including those that have ended
+    unready   those that are not ready and not terminating, by name, as their problems are read
     records   its ControllerRevisions, by revision
     configs   fingerprints of the ConfigMaps and Secrets that are part of the revision; empty if one is missing
     cordoned  the nodes of its replicas that take no new pods
@@ -56,6 +59,7 @@ class World:
     object: Object
     workload: Workload
     pods: tuple[Pod, ...] = ()
+    unready: Mapping[str, ReportedPod]
     records: Mapping[str, Record]
     configs: Mapping[str, str]
     cordoned: frozenset[str] = frozenset()
@@ -81,7 +85,8 @@ def observe(view: View, key: Key) -> World | None:
     if obj is None or obj.deleting:
         return None
     workload = obj.decode(Workload)
-    pods = tuple(Pod.of(pod) for pod in view.owned(PODS, obj.uid) if pod.is_controlled_by(obj.uid))
+    found = [pod for pod in view.owned(PODS, obj.uid) if pod.is_controlled_by(obj.uid)]
+    pods = tuple(map(Pod.of, found))
     # Budgets that select a replica, or will select the next one.
     worn = [{**obj.meta.labels, **labels(key.name)}, *(pod.metadata.labels for pod in pods)]
     service = view.get(SERVICES, Key(key.namespace, service_name(workload))) if switches(workload) else None
@@ -90,6 +95,11 @@ def observe(view: View, key: Key) -> World | None:
         object=obj,
         workload=workload,
         pods=pods,
+        unready={
+            each.key.name: pod_problems.decode(each.raw)
+            for each, pod in zip(found, pods, strict=True)
+            if not pod.ready and not pod.deleting
+        },
         records={record.template.revision: record for record in _records(view, obj)},
         configs=dict(_fingerprints(view, obj, workload)),
         cordoned=cordoned(view, (pod.spec.node_name for pod in pods)),

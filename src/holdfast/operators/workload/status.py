@@ -15,12 +15,15 @@ from holdfast.kernel.preview import Phase, phase_of
 from holdfast.kernel.reasons import Because, count
 from holdfast.meta import times
 from holdfast.operators.workload.conditions import Facts, verdicts
+from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.render import labels
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Notice
-from holdfast.runtime.status import Announced, Invalid, present
+from holdfast.runtime.status import INVALID_SPEC, Announced, Invalid, present
 
-INVALID: Final = Invalid(conditions={"Progressing": False, "Blocked": True}, fields={"phase": Phase.FAILED.value})
+INVALID: Final = Invalid(
+    conditions={"Progressing": False, "Blocked": True}, fields={"phase": Phase.FAILED.value, "reason": INVALID_SPEC}
+)
 """What the status says of a Workload whose spec is invalid."""
 
 ANNOUNCED: Final[Announced] = {
@@ -38,9 +41,11 @@ ANNOUNCED: Final[Announced] = {
 def report(facts: Facts, now: datetime, failure: Failure | None = None) -> tuple[dict[str, Any], tuple[Notice, ...]]:
     """The whole status, and the Events; `failure` is the request that the API server refused, if it did."""
     fleet, replicas = facts.fleet, facts.limits.replicas
+    refused = None if failure is None else Because(WorkloadReason.REQUEST_REFUSED, failure.message)
     available = fleet.old.available + fleet.new.available
     fields = {
         "phase": _phase(facts).value,
+        "reason": (facts.reason if refused is None else refused.code).value,
         # Surge is not counted, so that an autoscaler's average is over the replicas that the spec asks for.
         "replicas": min(fleet.live, replicas),
         "readyReplicas": fleet.old.ready + fleet.new.ready,
@@ -53,7 +58,7 @@ def report(facts: Facts, now: datetime, failure: Failure | None = None) -> tuple
         "currentRevision": _current(facts),
         "updateRevision": facts.target,
         "rejectedRevision": facts.revisions.wanted if facts.revisions.rejected else None,
-        "rollout": _rollout(facts, now),
+        "rollout": _rollout(facts, now, because=refused or facts.because),
     }
     said, turned = status.report(
         facts.world.object, verdicts(facts, failure), now=now, fields=fields, announced=ANNOUNCED
@@ -93,7 +98,7 @@ def _limits(facts: Facts) -> dict[str, Any]:
     )
 
 
-def _rollout(facts: Facts, now: datetime) -> dict[str, Any]:
+def _rollout(facts: Facts, now: datetime, *, because: Because) -> dict[str, Any]:
     """Where the rollout stands."""
     kept, floor, complete = facts.kept, facts.floor, facts.step.complete
     progress, moment = facts.step.verdict.progress, times.format(now)
@@ -114,7 +119,7 @@ def _rollout(facts: Facts, now: datetime) -> dict[str, Any]:
             "size": facts.limits.replicas if replacing else None,
             "mostAvailable": floor.most,
             "lowestReady": floor.lowest,
-            "because": _because(facts.because),
+            "because": _because(because),
             "plan": _plan(facts),
         }
     )

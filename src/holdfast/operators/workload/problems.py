@@ -1,0 +1,51 @@
+"""Why replicas of a Workload are not ready: the gravest problem that does not pass by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from holdfast.client.pods import Pod
+from holdfast.kernel import pod_problems
+from holdfast.kernel.pod_problems import Diagnosis, PodReason, ReportedPod
+from holdfast.meta import times
+from holdfast.operators.workload.observe import World
+from holdfast.operators.workload.replicas import revision_of
+
+PROBE_PATIENCE: Final = timedelta(seconds=30)
+"""How old a replica is before a readiness probe that has not succeeded yet counts as failing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problems:
+    """
+    worst    the gravest problem of the target revision, or else of the others; None if all pass by themselves
+    look_at  when a replica whose probe has not succeeded yet becomes old enough to count; None: no such replica
+    """
+
+    worst: Diagnosis | None = None
+    look_at: datetime | None = None
+
+
+def problems(world: World, *, target: str, now: datetime) -> Problems:
+    """The problems of the replicas that are not ready."""
+    wanted: list[ReportedPod] = []
+    others: list[ReportedPod] = []
+    moments: list[datetime] = []
+    for pod in world.pods:
+        reported = world.unready.get(pod.metadata.name)
+        found = None if reported is None else pod_problems.problem(reported)
+        if reported is None or found is None or found.passes:
+            continue
+        counts_at = _counts_at(pod)
+        if found.reason is PodReason.PROBE_FAILING and now < counts_at:
+            moments.append(counts_at)
+        else:
+            (wanted if revision_of(pod) == target else others).append(reported)
+    return Problems(worst=pod_problems.diagnose(wanted or others), look_at=min(moments, default=None))
+
+
+def _counts_at(pod: Pod) -> datetime:
+    created = times.parse(pod.metadata.creation_timestamp or "")
+    return created if pod.restarts else created + PROBE_PATIENCE
