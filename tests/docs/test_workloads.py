@@ -92,4 +92,4 @@ def test_examples_are_workloads_that_can_be_had(example: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4

@@ -146,7 +146,7 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
         (
             {"spec": None},
-            ["spec: is required; The container, the replicas, their scheduling, and how changes are rolled out"],
+            ["spec: is required; The containers, the replicas, their scheduling, and how changes are rolled out"],
         ),
         ({"sepc": {}}, ["sepc: unknown field; did you mean spec?"]),
     ],

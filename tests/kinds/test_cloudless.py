@@ -189,7 +189,25 @@ def test_kubectl_get_shows_the_floor_beside_the_ready_replicas() -> None:
             },
         ),
         (("readinessProbe",), {"give exactly one of http, tcp, exec and grpc"}),
-        (("volumes",), {"a hostPath volume needs options.path"}),
+        (
+            ("volumes",),
+            {
+                "a hostPath volume needs options.path",
+                "keys, defaultMode and optional are only for the sources configMap and secret",
+            },
+        ),
+        (("lifecycle", "preStop"), {"give exactly one of exec, http and sleep"}),
+        (
+            ("securityContext",),
+            {
+                "a privileged container can always escalate: allowPrivilegeEscalation cannot be false",
+                "runAsUser 0 is root, and runAsNonRoot refuses root: no container could start",
+            },
+        ),
+        (
+            ("securityContext", "seccompProfile"),
+            {"localhostProfile is needed for the type Localhost, and only there"},
+        ),
         (("envFrom",), {"name either a configMapRef or a secretRef"}),
     ],
 )

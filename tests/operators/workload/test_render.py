@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.operators.workload.stages import operated, reaches
+from tests.operators.workload.stages import workload as workload_of
 from tests.operators.workload.worlds import template, web
 
+from holdfast import kinds
+from holdfast.client.resources import SECRETS, SERVICE_ACCOUNTS
+from holdfast.kinds.cloudless import Workload
 from holdfast.meta import names
 from holdfast.operators.workload import render
+from holdfast.operators.workload.containers import references
+from holdfast.operators.workload.observe import WORKLOADS
+from holdfast.testing.clusters import Cluster
 
 GPU = "nvidia.com/gpu"
 AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -300,7 +308,170 @@ def test_a_spread_never_prevents_scheduling(spread: str, key: str) -> None:
     ]
 
 
+# --- security, hooks, other containers
+
+
+SECURITY = {
+    "runAsNonRoot": True,
+    "runAsUser": 101,
+    "runAsGroup": 101,
+    "readOnlyRootFilesystem": True,
+    "allowPrivilegeEscalation": False,
+    "privileged": False,
+    "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+    "appArmorProfile": {"type": "Localhost", "localhostProfile": "shop"},
+    "seLinuxOptions": {"level": "s0:c1,c2"},
+    "fsGroup": 2000,
+    "supplementalGroups": [3000],
+    "sysctls": {"net.ipv4.ip_unprivileged_port_start": "80"},
+}
+
+
+def test_security_settings_are_those_of_the_pod_where_kubernetes_has_them_there() -> None:
+    made = rendered(securityContext=SECURITY)["spec"]
+    assert made["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 101,
+        "runAsGroup": 101,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "appArmorProfile": {"type": "Localhost", "localhostProfile": "shop"},
+        "seLinuxOptions": {"level": "s0:c1,c2"},
+        "fsGroup": 2000,
+        "supplementalGroups": [3000],
+        "sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "80"}],
+    }
+    assert made["containers"][0]["securityContext"] == {
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "privileged": False,
+        "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "value"),
+    [
+        ({"serviceAccountName": "shop"}, "serviceAccountName", "shop"),
+        ({"automountServiceAccountToken": False}, "automountServiceAccountToken", False),
+        ({"runtimeClassName": "gvisor"}, "runtimeClassName", "gvisor"),
+        ({"terminationGracePeriod": "1m30s"}, "terminationGracePeriodSeconds", 90),
+        ({"terminationGracePeriod": "1500ms"}, "terminationGracePeriodSeconds", 2),
+        ({"terminationGracePeriod": "0s"}, "terminationGracePeriodSeconds", 0),
+    ],
+)
+def test_accounts_runtimes_and_the_time_to_stop(spec: dict[str, Any], field: str, value: Any) -> None:
+    assert rendered(**spec)["spec"][field] == value
+
+
+@pytest.mark.parametrize(
+    ("hook", "action"),
+    [
+        ({"sleep": "5s"}, {"sleep": {"seconds": 5}}),
+        ({"exec": {"command": ["/bin/drain"]}}, {"exec": {"command": ["/bin/drain"]}}),
+        (
+            {"http": {"path": "/drain", "port": "http"}},
+            {"httpGet": {"path": "/drain", "port": "http", "scheme": "HTTP"}},
+        ),
+    ],
+)
+def test_hooks(hook: dict[str, Any], action: dict[str, Any]) -> None:
+    assert container(lifecycle={"preStop": hook, "postStart": hook})["lifecycle"] == {
+        "preStop": action,
+        "postStart": action,
+    }
+
+
+OTHERS: dict[str, Any] = {
+    "volumes": [
+        {"name": "data", "source": "emptyDir"},
+        {"name": "tls", "source": "secret", "mountPath": "/tls", "defaultMode": 0o400, "keys": {"a.pem": "cert"}},
+    ],
+    "initContainers": [
+        {
+            "name": "fetch",
+            "image": "fetch:1",
+            "envFrom": [{"secretRef": {"name": "token"}, "keys": {"TOKEN": "value"}}],
+            "mounts": [{"name": "data", "mountPath": "/data"}],
+        }
+    ],
+    "sidecars": [
+        {
+            "name": "proxy",
+            "image": "proxy:1",
+            "ports": [{"containerPort": 9000}],
+            "readinessProbe": {"tcp": {"port": 9000}},
+            "mounts": [{"name": "data", "mountPath": "/data", "readOnly": True, "subPath": "in"}],
+            "securityContext": {"runAsUser": 65532},
+        }
+    ],
+}
+
+
+def test_init_containers_run_before_sidecars_which_kubernetes_restarts_always() -> None:
+    made = rendered(**OTHERS)["spec"]
+    assert [each["name"] for each in made["containers"]] == ["app"]
+    assert made["initContainers"] == [
+        {
+            "name": "fetch",
+            "image": "fetch:1",
+            "env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "token", "key": "value"}}}],
+            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        },
+        {
+            "name": "proxy",
+            "image": "proxy:1",
+            "ports": [{"containerPort": 9000, "protocol": "TCP"}],
+            "readinessProbe": {"tcpSocket": {"port": 9000}},
+            "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": True, "subPath": "in"}],
+            "securityContext": {"runAsUser": 65532},
+            "restartPolicy": "Always",
+        },
+    ]
+    assert made["containers"][0]["volumeMounts"] == [{"name": "tls", "mountPath": "/tls"}]
+    assert made["volumes"][1] == {
+        "name": "tls",
+        "secret": {"secretName": "tls", "items": [{"key": "cert", "path": "a.pem"}], "defaultMode": 0o400},
+    }
+
+
+def test_configuration_of_other_containers_is_part_of_the_revision() -> None:
+    workload = kinds.decode(web(**OTHERS))
+    assert isinstance(workload, Workload)
+    assert [str(each) for each in references(workload.spec)] == ["Secret/token", "Secret/tls"]
+
+
+def test_an_api_server_accepts_a_pod_with_every_field_and_its_replicas_become_ready() -> None:
+    async def story(cluster: Cluster) -> None:
+        for name in ("token", "tls"):
+            await cluster.create(SECRETS, {"metadata": {"name": name}, "data": {"value": "YQ==", "cert": "YQ=="}})
+        await cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": "shop"}})
+        full = workload_of(
+            replicas=2,
+            **OTHERS,
+            securityContext=SECURITY,
+            serviceAccountName="shop",
+            automountServiceAccountToken=False,
+            terminationGracePeriod="45s",
+            lifecycle={"preStop": {"sleep": "5s"}},
+            podLabels={"team": "shop"},
+            podAnnotations={"example.com/owner": "shop"},
+        )
+        await cluster.create(WORKLOADS, full)
+        assert (await reaches(cluster, "Completed"))["readyReplicas"] == 2
+
+    operated(story)
+
+
 # --- metadata
+
+
+def test_labels_and_annotations_of_the_pods_are_added_and_win_over_those_of_the_workload() -> None:
+    made = rendered(
+        labels={"app": "shop", "team": "a"}, podLabels={"team": "b"}, podAnnotations={"example.com/scrape": "true"}
+    )["metadata"]
+    assert (made["labels"]["app"], made["labels"]["team"]) == ("shop", "b")
+    assert made["annotations"] == {"example.com/scrape": "true"}
 
 
 def test_labels_and_annotations_for_simulated_nodes_are_copied_to_the_replicas() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
+from tests.places import ROOT
 
 from holdfast import kinds
 from holdfast.kernel.planning import RolloutStrategy, WorkloadSpec
@@ -145,3 +147,56 @@ def test_a_default_that_is_written_down_makes_no_new_revision() -> None:
 @pytest.mark.parametrize("other", [workload(image="web:2"), workload(env={"A": "1"}), workload(args=["x"])])
 def test_what_replicas_are_made_from_makes_a_revision(other: Workload) -> None:
     assert revision(other) != revision(workload())
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"podLabels": {"cloudless.io/workload": "other"}}, "spec.podLabels"),
+        ({"podLabels": {"team": "not a label"}}, "spec.podLabels"),
+        ({"podLabels": {"a/b/c": "x"}}, "spec.podLabels"),
+        ({"podAnnotations": {"a/b/c": "x"}}, "spec.podAnnotations"),
+        ({"sidecars": [{"name": "app", "image": "a"}]}, "spec.sidecars[0].name"),
+        (
+            {"initContainers": [{"name": "a", "image": "a"}], "sidecars": [{"name": "a", "image": "a"}]},
+            "spec.sidecars[0].name",
+        ),
+        (
+            {"initContainers": [{"name": "a", "image": "a", "mounts": [{"name": "data", "mountPath": "/a"}]}]},
+            "spec.initContainers[0].mounts[0].name",
+        ),
+        ({"securityContext": {"seccompProfile": {"type": "Localhost"}}}, "spec.securityContext.seccompProfile"),
+        (
+            {"sidecars": [{"name": "a", "image": "a", "securityContext": {"runAsNonRoot": True, "runAsUser": 0}}]},
+            "spec.sidecars[0].securityContext.runAsUser",
+        ),
+        (
+            {"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
+            "spec.securityContext.allowPrivilegeEscalation",
+        ),
+        ({"lifecycle": {"preStop": {}}}, "spec.lifecycle.preStop"),
+        ({"lifecycle": {"preStop": {"sleep": "99999999999h"}}}, "spec.lifecycle.preStop.sleep"),
+        ({"terminationGracePeriod": "99999999999h"}, "spec.terminationGracePeriod"),
+    ],
+)
+def test_a_pod_that_could_not_be_created_or_started_is_refused_with_its_path(spec: dict[str, Any], path: str) -> None:
+    with pytest.raises(kinds.InvalidDocument) as refused:
+        rollout_spec(workload(**spec))
+    assert [problem.path for problem in refused.value.problems] == [path]
+
+
+@pytest.mark.parametrize(
+    ("example", "name"),
+    [
+        ("minimal", "b75xmvwndl"),
+        ("web", "bfcftkkm4r"),
+        ("web-ha", "brh492789z"),
+        ("canary", "bsff5qm6lj"),
+        ("blue-green", "b67hktqcdr"),
+    ],
+)
+def test_a_release_that_adds_fields_changes_no_revision(example: str, name: str) -> None:
+    documents = yaml.safe_load_all((ROOT / "examples" / "workloads" / f"{example}.yaml").read_text())
+    found = kinds.decode(next(each for each in documents if each["kind"] == "Workload"))
+    assert isinstance(found, Workload)
+    assert revision(found) == name

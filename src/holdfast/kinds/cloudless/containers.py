@@ -1,4 +1,4 @@
-"""The container of a Workload: environment, ports, resources, volumes and probes."""
+"""The containers of a Workload: environment, ports, resources, volumes, probes and hooks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
+from holdfast.kinds.cloudless.security import ContainerSecurityContext
 from holdfast.kinds.model import (
     Count,
     Duration,
+    Label,
     Model,
     Name,
     PortNumber,
@@ -117,6 +119,13 @@ class Volume(Model):
             rule="self.source != 'hostPath' || (has(self.options) && 'path' in self.options)",
             message="a hostPath volume needs options.path",
         ),
+        Rule(
+            rule=(
+                "self.source in ['configMap', 'secret']"
+                " || !(has(self.keys) || has(self.defaultMode) || has(self.optional))"
+            ),
+            message="keys, defaultMode and optional are only for the sources configMap and secret",
+        ),
     )
 
     name: Annotated[str, api("The name of the volume.", min_length=1, max_length=63)]
@@ -124,7 +133,17 @@ class Volume(Model):
         Literal["emptyDir", "configMap", "secret", "hostPath", "persistentVolumeClaim"],
         api("Where the files come from."),
     ]
-    mount_path: Annotated[str, api("Where the volume appears in the container.", pattern=r"^/", max_length=4096)]
+    mount_path: (
+        Annotated[
+            str,
+            api(
+                "Where the volume appears in the main container; absent where only other containers mount it.",
+                pattern=r"^/",
+                max_length=4096,
+            ),
+        ]
+        | None
+    ) = None
     read_only: Annotated[bool, api("Whether the container may only read it.")] | None = None
     options: Annotated[
         dict[str, Annotated[str, api(max_length=4096)]],
@@ -134,9 +153,38 @@ class Volume(Model):
             max_length=16,
         ),
     ] = {}
+    keys: Annotated[
+        dict[str, str],
+        api(
+            "The key to take for each file of a ConfigMap or Secret, by the file's path; every key is a file when this "
+            "is empty.",
+            max_length=256,
+        ),
+    ] = {}
+    default_mode: (
+        Annotated[
+            int,
+            api("The permissions of the files of a ConfigMap or Secret, such as 0400.", ge=0, le=0o777, format="int32"),
+        ]
+        | None
+    ) = None
+    optional: Annotated[bool, api("Whether replicas start without the ConfigMap or Secret.")] | None = None
     part_of_revision: (
         Annotated[bool, api("Whether a change of the ConfigMap or Secret is a new revision.", default=True)] | None
     ) = None
+
+
+class Mount(Model):
+    """A volume of the Workload in another container than the main one."""
+
+    name: Annotated[str, api("The name of the volume.", min_length=1, max_length=63)]
+    mount_path: Annotated[str, api("Where the volume appears in the container.", pattern=r"^/", max_length=4096)]
+    read_only: Annotated[bool, api("Whether the container may only read it.")] | None = None
+    sub_path: Annotated[str, api("The part of the volume that is mounted.", max_length=4096)] | None = None
+
+
+Mounts = Annotated[tuple[Mount, ...], api("Volumes of the Workload to mount.", max_length=64, keys=("mountPath",))]
+"""The ``mounts`` of init containers and sidecars."""
 
 
 class HTTPHeader(Model):
@@ -190,6 +238,98 @@ class Probe(Model):
     failure_threshold: Annotated[Positive, api("Failures in a row that make it unhealthy; 3 when absent.")] | None = (
         None
     )
+
+
+class ExecAction(Model):
+    """A command that is run in the container."""
+
+    command: Annotated[tuple[str, ...], api("The command and its arguments.", min_length=1)]
+
+
+class HTTPAction(Model):
+    """A GET request to the container."""
+
+    path: Annotated[str, api("The path of the request.", default="/")] | None = None
+    port: Annotated[int | str, api("The number or name of the port.")]
+    scheme: Annotated[Literal["HTTP", "HTTPS"], api("The scheme of the request.", default="HTTP")] | None = None
+    headers: Annotated[tuple[HTTPHeader, ...], api("Headers of the request.")] = ()
+
+
+class Hook(Model):
+    """What is done when a container starts or stops."""
+
+    RULES: ClassVar = (exactly_one("exec", "http", "sleep"),)
+
+    exec: ExecAction | None = None
+    http: HTTPAction | None = None
+    sleep: Annotated[Duration, api("How long to wait; whole seconds, rounded up.")] | None = None
+
+
+class Lifecycle(Model):
+    """What is done when a container has started and before it stops."""
+
+    post_start: Annotated[Hook, api("Done right after the container has started.")] | None = None
+    pre_stop: (
+        Annotated[Hook, api("Done before the container is stopped; terminationGracePeriod includes the time it takes.")]
+        | None
+    ) = None
+
+
+class ProcessSpec(Model):
+    """The fields of every container, also of one that runs to its end."""
+
+    image: Annotated[str, api("The container image.", min_length=1)]
+    image_pull_policy: (
+        Annotated[Literal["Always", "IfNotPresent", "Never"], api("When the image is pulled.")] | None
+    ) = None
+    command: Annotated[tuple[str, ...], api("The entry point; the image's when empty.", list_type="atomic")] = ()
+    args: Annotated[
+        tuple[str, ...], api("Arguments of the entry point; the image's when empty.", list_type="atomic")
+    ] = ()
+    working_dir: Annotated[str, api("The working directory; the image's when absent.", max_length=4096)] | None = None
+    env: Annotated[dict[str, str], api("Environment variables of the container.")] = {}
+    env_from: Annotated[
+        tuple[EnvSource, ...], api("ConfigMaps and Secrets to take variables from.", max_length=64, list_type="atomic")
+    ] = ()
+    resources: Annotated[ResourceRequirements, api("What the container needs and may use.")] | None = None
+
+
+class ServerSpec(ProcessSpec):
+    """The fields of a container that keeps running."""
+
+    RULES: ClassVar = tuple(
+        Rule(
+            rule=f"!has(self.{probe}) || !has(self.{probe}.successThreshold) || self.{probe}.successThreshold == 1",
+            message=f"{probe}.successThreshold must be 1: one success is enough for these probes",
+        )
+        for probe in ("livenessProbe", "startupProbe")
+    )
+
+    ports: Annotated[
+        tuple[Port, ...], api("Ports that the container listens on.", max_length=64, keys=("containerPort", "protocol"))
+    ] = ()
+    liveness_probe: Annotated[Probe, api("Restarts the container when it fails.")] | None = None
+    readiness_probe: Annotated[Probe, api("Takes the replica out of service while it fails.")] | None = None
+    startup_probe: Annotated[Probe, api("Holds the other probes back until it has succeeded.")] | None = None
+    lifecycle: Annotated[Lifecycle, api("What is done when the container has started and before it stops.")] | None = (
+        None
+    )
+
+
+class InitContainer(ProcessSpec):
+    """A container that runs to its end before the others start."""
+
+    name: Annotated[Label, api("The name of the container; app is the main container.")]
+    mounts: Mounts = ()
+    security_context: Annotated[ContainerSecurityContext, api("The security settings of the container.")] | None = None
+
+
+class Sidecar(ServerSpec):
+    """A container beside the main one: it starts before it, is restarted when it ends, and stops after it."""
+
+    name: Annotated[Label, api("The name of the container; app is the main container.")]
+    mounts: Mounts = ()
+    security_context: Annotated[ContainerSecurityContext, api("The security settings of the container.")] | None = None
 
 
 class Restart(Spelling):

@@ -4,48 +4,66 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final, Literal
 
-from holdfast.kinds.cloudless.containers import EnvSource, Port, Probe, ResourceRequirements, RestartPolicy, Volume
+from holdfast.kinds.cloudless.containers import InitContainer, RestartPolicy, ServerSpec, Sidecar, Volume
 from holdfast.kinds.cloudless.placement import Placement
 from holdfast.kinds.cloudless.rollouts import EffectiveLimits, Rollout, RolloutStatus
-from holdfast.kinds.model import AGE, Column, Count, Kind, Model, Name, Resource, Rule, Scale, Status, api
+from holdfast.kinds.cloudless.security import SecurityContext
+from holdfast.kinds.model import AGE, Column, Count, Duration, Kind, Name, Resource, Rule, Scale, Status, api
 
 
-class WorkloadSpec(Model):
-    """The container, the replicas, their scheduling, and how changes are rolled out."""
+class WorkloadSpec(ServerSpec):
+    """The containers, the replicas, their scheduling, and how changes are rolled out."""
 
-    RULES: ClassVar = tuple(
-        Rule(
-            rule=f"!has(self.{probe}) || !has(self.{probe}.successThreshold) || self.{probe}.successThreshold == 1",
-            message=f"{probe}.successThreshold must be 1: one success is enough for these probes",
-        )
-        for probe in ("livenessProbe", "startupProbe")
+    RULES: ClassVar = (
+        *ServerSpec.RULES,
+        *(
+            Rule(
+                rule=f"!has(self.podLabels) || !('{label}' in self.podLabels)",
+                message=f"the controller sets the label {label} of the pods",
+                field_path=".podLabels",
+            )
+            for label in ("cloudless.io/workload", "cloudless.io/revision")
+        ),
     )
 
-    image: Annotated[str, api("The container image.", min_length=1)]
-    image_pull_policy: (
-        Annotated[Literal["Always", "IfNotPresent", "Never"], api("When the image is pulled.")] | None
-    ) = None
     image_pull_secrets: Annotated[
         tuple[Name, ...], api("Secrets that give access to the image's registry.", list_type="set")
     ] = ()
-    command: Annotated[tuple[str, ...], api("The entry point; the image's when empty.", list_type="atomic")] = ()
-    args: Annotated[
-        tuple[str, ...], api("Arguments of the entry point; the image's when empty.", list_type="atomic")
-    ] = ()
-    env: Annotated[dict[str, str], api("Environment variables of the container.")] = {}
-    env_from: Annotated[
-        tuple[EnvSource, ...], api("ConfigMaps and Secrets to take variables from.", max_length=64, list_type="atomic")
-    ] = ()
-    ports: Annotated[
-        tuple[Port, ...], api("Ports that the container listens on.", max_length=64, keys=("containerPort", "protocol"))
-    ] = ()
-    resources: Annotated[ResourceRequirements, api("What a replica needs and may use.")] | None = None
     volumes: Annotated[
-        tuple[Volume, ...], api("Directories that are mounted into the container.", max_length=64, keys=("name",))
+        tuple[Volume, ...], api("Directories that are mounted into the containers.", max_length=64, keys=("name",))
     ] = ()
-    liveness_probe: Annotated[Probe, api("Restarts the container when it fails.")] | None = None
-    readiness_probe: Annotated[Probe, api("Takes the replica out of service while it fails.")] | None = None
-    startup_probe: Annotated[Probe, api("Holds the other probes back until it has succeeded.")] | None = None
+    init_containers: Annotated[
+        tuple[InitContainer, ...],
+        api("Containers that run one after another, to their ends, before the others.", max_length=16, keys=("name",)),
+    ] = ()
+    sidecars: Annotated[
+        tuple[Sidecar, ...],
+        api(
+            "Containers that run beside the main one; they start after the init containers.",
+            max_length=16,
+            keys=("name",),
+        ),
+    ] = ()
+    security_context: Annotated[SecurityContext, api("Users, groups, capabilities and profiles.")] | None = None
+    service_account_name: Annotated[Name, api("The ServiceAccount of the replicas; default when absent.")] | None = None
+    automount_service_account_token: (
+        Annotated[bool, api("Whether a token of the ServiceAccount is mounted; as it says itself when absent.")] | None
+    ) = None
+    runtime_class_name: (
+        Annotated[Name, api("The RuntimeClass that runs the containers, such as gvisor; the default when absent.")]
+        | None
+    ) = None
+    termination_grace_period: (
+        Annotated[
+            Duration,
+            api("How long a replica may take to stop before it is killed; whole seconds, rounded up; 30s when absent."),
+        ]
+        | None
+    ) = None
+    pod_labels: Annotated[
+        dict[str, str], api("More labels of the pods; they win over labels of the Workload.", max_length=64)
+    ] = {}
+    pod_annotations: Annotated[dict[str, str], api("Annotations of the pods.", max_length=64)] = {}
     restart_policy: RestartPolicy | None = None
     placement: Placement | None = None
     replicas: Annotated[Count, api("How many replicas to run.", le=1_000_000, default=1)] | None = None

@@ -1,4 +1,4 @@
-"""The container of a pod: environment, ports, resources, volumes and probes.  Pure."""
+"""The containers of a pod: environment, ports, resources, volumes, probes and hooks.  Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,27 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from holdfast.kinds.cloudless import WorkloadSpec
-from holdfast.kinds.cloudless.containers import EnvSource, Port, Probe, Resources, Volume
+from holdfast.kinds.cloudless.containers import (
+    EnvSource,
+    Hook,
+    HTTPAction,
+    HTTPProbe,
+    InitContainer,
+    Lifecycle,
+    Mount,
+    Port,
+    Probe,
+    ProcessSpec,
+    ResourceRequirements,
+    Resources,
+    ServerSpec,
+    Sidecar,
+    Volume,
+)
+from holdfast.kinds.cloudless.security import ContainerSecurityContext
 from holdfast.meta import durations
 
 CONTAINER: Final = "app"
@@ -35,44 +54,79 @@ class Reference(NamedTuple):
 
 def references(spec: WorkloadSpec) -> Iterator[Reference]:
     """Every ConfigMap and Secret that replicas use."""
-    for source in spec.env_from:
+    for source in (source for each in (spec, *spec.init_containers, *spec.sidecars) for source in each.env_from):
         counts = source.part_of_revision is not False
         for kind, named in (("ConfigMap", source.config_map_ref), ("Secret", source.secret_ref)):
             if named is not None:
                 yield Reference(kind, named.name, counts, bool(named.optional))
     for volume in spec.volumes:
         if volume.source in _REFERENCES:
-            yield Reference(_REFERENCES[volume.source], _named(volume), volume.part_of_revision is not False)
+            counts = volume.part_of_revision is not False
+            yield Reference(_REFERENCES[volume.source], _named(volume), counts, bool(volume.optional))
 
 
 def container(spec: WorkloadSpec) -> dict[str, Any]:
-    """The one container of a replica."""
-    made: dict[str, Any] = {"name": CONTAINER, "image": spec.image}
-    optional: dict[str, Any] = {
+    """The main container of a replica."""
+    mounts = [_mount(volume) for volume in spec.volumes if volume.mount_path is not None]
+    own = {field: value for field, value in _security(spec.security_context).items() if field in CONTAINER_ONLY}
+    return _given(
+        {"name": CONTAINER, **_process(spec), **_server(spec), "volumeMounts": mounts, "securityContext": own}
+    )
+
+
+def other_containers(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
+    """The init containers, and the sidecars as Kubernetes has them: init containers that are always restarted."""
+    for init in spec.init_containers:
+        yield _given({**_beside(init), **_process(init)})
+    for sidecar in spec.sidecars:
+        yield _given({**_beside(sidecar), **_process(sidecar), **_server(sidecar), "restartPolicy": "Always"})
+
+
+def _beside(other: InitContainer | Sidecar) -> dict[str, Any]:
+    return {
+        "name": other.name,
+        "volumeMounts": [_mount_of(mount) for mount in other.mounts],
+        "securityContext": _security(other.security_context),
+    }
+
+
+def _process(spec: ProcessSpec) -> dict[str, Any]:
+    return {
+        "image": spec.image,
         "imagePullPolicy": spec.image_pull_policy,
         "command": list(spec.command),
         "args": list(spec.args),
+        "workingDir": spec.working_dir,
         "env": [*_plain_env(spec), *_picked_env(spec)],
         "envFrom": list(_whole_env(spec)),
+        "resources": _resources(spec.resources),
+    }
+
+
+def _server(spec: ServerSpec) -> dict[str, Any]:
+    return {
         "ports": [_port(port) for port in spec.ports],
-        "resources": _resources(spec),
-        "volumeMounts": [_mount(volume) for volume in spec.volumes],
         "livenessProbe": _probe(spec.liveness_probe),
         "readinessProbe": _probe(spec.readiness_probe),
         "startupProbe": _probe(spec.startup_probe),
+        "lifecycle": _lifecycle(spec.lifecycle),
     }
-    return made | {field: value for field, value in optional.items() if value}
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {field: value for field, value in fields.items() if value}
 
 
 # --- environment
 
 
-def _plain_env(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
+def _plain_env(spec: ProcessSpec) -> Iterator[dict[str, Any]]:
     for name, value in sorted(spec.env.items()):
         yield {"name": name, "value": value}
 
 
-def _picked_env(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
+def _picked_env(spec: ProcessSpec) -> Iterator[dict[str, Any]]:
     """Variables from single keys of a ConfigMap or Secret."""
     for source in spec.env_from:
         field, reference = _source(source, config_map="configMapKeyRef", secret="secretKeyRef")
@@ -80,7 +134,7 @@ def _picked_env(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
             yield {"name": f"{source.prefix or ''}{name}", "valueFrom": {field: reference | {"key": key}}}
 
 
-def _whole_env(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
+def _whole_env(spec: ProcessSpec) -> Iterator[dict[str, Any]]:
     """ConfigMaps and Secrets of which every key becomes a variable."""
     for source in spec.env_from:
         if not source.keys:
@@ -106,8 +160,7 @@ def _port(port: Port) -> dict[str, Any]:
     return made
 
 
-def _resources(spec: WorkloadSpec) -> dict[str, Any]:
-    given = spec.resources
+def _resources(given: ResourceRequirements | None) -> dict[str, Any]:
     if given is None:
         return {}
     requests = {} if given.requests is None else _amounts(given.requests)
@@ -157,9 +210,9 @@ def volumes(spec: WorkloadSpec) -> Iterator[dict[str, Any]]:
 def _volume_source(volume: Volume) -> dict[str, Any]:
     match volume.source:
         case "configMap":
-            return {"configMap": {"name": _named(volume)}}
+            return {"configMap": {"name": _named(volume), **_files(volume)}}
         case "secret":
-            return {"secret": {"secretName": _named(volume)}}
+            return {"secret": {"secretName": _named(volume), **_files(volume)}}
         case "hostPath":
             return {"hostPath": {"path": volume.options["path"]}}
         case "persistentVolumeClaim":
@@ -169,12 +222,33 @@ def _volume_source(volume: Volume) -> dict[str, Any]:
             return {"emptyDir": chosen}
 
 
+def _files(volume: Volume) -> dict[str, Any]:
+    """How the keys of a ConfigMap or Secret become files."""
+    made: dict[str, Any] = {}
+    if volume.keys:
+        made["items"] = [{"key": key, "path": path} for path, key in sorted(volume.keys.items())]
+    if volume.default_mode is not None:
+        made["defaultMode"] = volume.default_mode
+    if volume.optional:
+        made["optional"] = True
+    return made
+
+
 def _mount(volume: Volume) -> dict[str, Any]:
     made: dict[str, Any] = {"name": volume.name, "mountPath": volume.mount_path}
     if volume.read_only:
         made["readOnly"] = True
     if "subPath" in volume.options:
         made["subPath"] = volume.options["subPath"]
+    return made
+
+
+def _mount_of(mount: Mount) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": mount.name, "mountPath": mount.mount_path}
+    if mount.read_only:
+        made["readOnly"] = True
+    if mount.sub_path:
+        made["subPath"] = mount.sub_path
     return made
 
 
@@ -196,19 +270,14 @@ def _probe(probe: Probe | None) -> dict[str, Any] | None:
     counts = {"successThreshold": probe.success_threshold, "failureThreshold": probe.failure_threshold}
     return {
         **_handler(probe),
-        **{field: _seconds(text) for field, text in times.items() if text is not None},
+        **{field: seconds(text) for field, text in times.items() if text is not None},
         **{field: number for field, number in counts.items() if number is not None},
     }
 
 
 def _handler(probe: Probe) -> dict[str, Any]:
     if probe.http is not None:
-        request: dict[str, Any] = {"path": probe.http.path or "/", "port": probe.http.port}
-        if probe.http.scheme:
-            request["scheme"] = probe.http.scheme
-        if probe.http.headers:
-            request["httpHeaders"] = [{"name": header.name, "value": header.value} for header in probe.http.headers]
-        return {"httpGet": request}
+        return {"httpGet": _request(probe.http)}
     if probe.tcp is not None:
         return {"tcpSocket": {"port": probe.tcp.port}}
     if probe.grpc is not None:
@@ -218,6 +287,53 @@ def _handler(probe: Probe) -> dict[str, Any]:
     return {"exec": {"command": list(probe.exec.command)}}
 
 
-def _seconds(text: str) -> int:
+def _request(http: HTTPProbe | HTTPAction) -> dict[str, Any]:
+    request: dict[str, Any] = {"path": http.path or "/", "port": http.port}
+    if http.scheme:
+        request["scheme"] = http.scheme
+    if http.headers:
+        request["httpHeaders"] = [{"name": header.name, "value": header.value} for header in http.headers]
+    return request
+
+
+# --- hooks
+
+
+def _lifecycle(lifecycle: Lifecycle | None) -> dict[str, Any]:
+    if lifecycle is None:
+        return {}
+    hooks = {"postStart": lifecycle.post_start, "preStop": lifecycle.pre_stop}
+    return {name: _hook(hook) for name, hook in hooks.items() if hook is not None}
+
+
+def _hook(hook: Hook) -> dict[str, Any]:
+    if hook.exec is not None:
+        return {"exec": {"command": list(hook.exec.command)}}
+    if hook.http is not None:
+        return {"httpGet": _request(hook.http)}
+    assert hook.sleep is not None, "the API server refuses a hook without an action"
+    return {"sleep": {"seconds": seconds(hook.sleep)}}
+
+
+# --- security
+
+CONTAINER_ONLY: Final = ("privileged", "allowPrivilegeEscalation", "readOnlyRootFilesystem", "capabilities")
+"""The fields of a security context that Kubernetes has for containers and not for pods."""
+
+
+def pod_security(spec: WorkloadSpec) -> dict[str, Any]:
+    """The security settings that all containers of a replica share."""
+    made = {field: value for field, value in _security(spec.security_context).items() if field not in CONTAINER_ONLY}
+    if "sysctls" in made:
+        made["sysctls"] = [{"name": name, "value": value} for name, value in sorted(made["sysctls"].items())]
+    return made
+
+
+def _security(given: ContainerSecurityContext | None) -> dict[str, Any]:
+    """The fields that are set; they have the names of Kubernetes."""
+    return {} if given is None else dict(msgspec.json.decode(msgspec.json.encode(given)))
+
+
+def seconds(text: str) -> int:
     """Whole seconds, rounded up, since Kubernetes takes no fractions."""
     return math.ceil(durations.parse(text).total_seconds())

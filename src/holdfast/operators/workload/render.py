@@ -101,11 +101,11 @@ def pod(owner: Mapping[str, Any], template: Template) -> dict[str, Any]:
     annotations = {
         name: value for name, value in (metadata.get("annotations") or {}).items() if name.startswith(SIMULATION)
     }
-    annotations |= containers.bandwidth(spec)
+    annotations |= containers.bandwidth(spec) | spec.pod_annotations
     made: dict[str, Any] = {
         "generateName": _prefix(metadata["name"], revision),
         "namespace": metadata["namespace"],
-        "labels": {**(metadata.get("labels") or {}), **labels(metadata["name"], revision)},
+        "labels": {**(metadata.get("labels") or {}), **spec.pod_labels, **labels(metadata["name"], revision)},
         "ownerReferences": [owner_reference(owner)],
     }
     if annotations:
@@ -115,11 +115,25 @@ def pod(owner: Mapping[str, Any], template: Template) -> dict[str, Any]:
 
 def _pod_spec(spec: WorkloadSpec, name: str) -> Iterator[tuple[str, Any]]:
     yield "containers", [containers.container(spec)]
+    others = list(containers.other_containers(spec))
+    if others:
+        yield "initContainers", others
     volumes = list(containers.volumes(spec))
     if volumes:
         yield "volumes", volumes
     if spec.image_pull_secrets:
         yield "imagePullSecrets", [{"name": secret} for secret in spec.image_pull_secrets]
+    security = containers.pod_security(spec)
+    if security:
+        yield "securityContext", security
+    if spec.service_account_name:
+        yield "serviceAccountName", spec.service_account_name
+    if spec.automount_service_account_token is not None:
+        yield "automountServiceAccountToken", spec.automount_service_account_token
+    if spec.runtime_class_name:
+        yield "runtimeClassName", spec.runtime_class_name
+    if spec.termination_grace_period is not None:
+        yield "terminationGracePeriodSeconds", containers.seconds(spec.termination_grace_period)
     if spec.restart_policy is not None and spec.restart_policy.policy is not None:
         yield "restartPolicy", spec.restart_policy.policy.value
     if spec.placement is not None:

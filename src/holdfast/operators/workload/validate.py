@@ -15,8 +15,12 @@ from holdfast.kernel.planning import RolloutStrategy, WorkloadSpec
 from holdfast.kernel.strategies import CanaryStep
 from holdfast.kinds import InvalidDocument, Problem
 from holdfast.kinds.cloudless import Workload
+from holdfast.kinds.cloudless import WorkloadSpec as PodFields
+from holdfast.kinds.cloudless.containers import InitContainer, ServerSpec, Sidecar
 from holdfast.kinds.cloudless.rollouts import BlueGreen, Rollout, Strategy
+from holdfast.kinds.cloudless.security import ContainerSecurityContext
 from holdfast.meta import amounts, durations, names
+from holdfast.operators.workload.containers import CONTAINER
 
 REPLICAS: Final = 1
 SCALE_DOWN_DELAY: Final = "30s"
@@ -24,12 +28,18 @@ PROGRESS_DEADLINE: Final = "10m"
 """The defaults that an API server sets; a manifest may not have passed one yet."""
 
 _AT: Final = "spec.rollout"
+_SET_BY_CONTROLLER: Final = ("cloudless.io/workload", "cloudless.io/revision")
+"""The labels of the pods that `render` sets."""
 
 
 def rollout_spec(workload: Workload) -> WorkloadSpec:
     """What the engine is asked for; raises `InvalidDocument` if the spec is invalid."""
     rollout = workload.spec.rollout or Rollout()
-    found = (*_problems(rollout), *_name_problems(rollout, workload.metadata.name or ""))
+    found = (
+        *_problems(rollout),
+        *_name_problems(rollout, workload.metadata.name or ""),
+        *_pod_problems(workload.spec),
+    )
     if found:
         raise InvalidDocument(*found)
     replicas = REPLICAS if workload.spec.replicas is None else workload.spec.replicas
@@ -134,3 +144,76 @@ def _duration_problems(rollout: Rollout) -> Iterator[Problem]:
             duration(text)
         except durations.DurationError as error:
             yield Problem(f"{_AT}.{path}", str(error))
+
+
+# --- pods that the API server would refuse, or that could never start
+
+
+def _pod_problems(spec: PodFields) -> Iterator[Problem]:
+    yield from _label_problems(spec)
+    yield from _security_problems("spec.securityContext", spec.security_context)
+    yield from _hook_problems("spec", spec)
+    yield from _too_long("spec.terminationGracePeriod", spec.termination_grace_period)
+    volumes, seen = {volume.name for volume in spec.volumes}, {CONTAINER: "the main container"}
+    others: list[tuple[str, InitContainer | Sidecar]] = [
+        *((f"spec.initContainers[{index}]", each) for index, each in enumerate(spec.init_containers)),
+        *((f"spec.sidecars[{index}]", each) for index, each in enumerate(spec.sidecars)),
+    ]
+    for path, other in others:
+        if other.name in seen:
+            yield Problem(f"{path}.name", f"{other.name} is the name of {seen[other.name]}", "give it another name")
+        seen[other.name] = path
+        for index, mount in enumerate(other.mounts):
+            if mount.name not in volumes:
+                known = f"; the volumes are {', '.join(sorted(volumes))}" if volumes else ""
+                message = f"there is no volume {mount.name!r} in spec.volumes{known}"
+                yield Problem(f"{path}.mounts[{index}].name", message, "add the volume, or name one that is there")
+        yield from _security_problems(f"{path}.securityContext", other.security_context)
+        if isinstance(other, Sidecar):
+            yield from _hook_problems(path, other)
+
+
+def _label_problems(spec: PodFields) -> Iterator[Problem]:
+    for key, value in spec.pod_labels.items():
+        if key in _SET_BY_CONTROLLER:
+            hint = "leave it out; podLabels are for labels of your own"
+            yield Problem("spec.podLabels", f"the controller sets the label {key} of the pods", hint)
+        for wrong in (*names.label_key(key), *names.label_value(value)):
+            yield Problem("spec.podLabels", f"{key}: {value!r} is not a label: {wrong}")
+    for key in spec.pod_annotations:
+        for wrong in names.annotation_key(key):
+            yield Problem("spec.podAnnotations", f"{key!r} is not the name of an annotation: {wrong}")
+
+
+def _security_problems(path: str, given: ContainerSecurityContext | None) -> Iterator[Problem]:
+    if given is None:
+        return
+    for field, profile in (("seccompProfile", given.seccomp_profile), ("appArmorProfile", given.app_armor_profile)):
+        if profile is not None and (profile.type == "Localhost") != (profile.localhost_profile is not None):
+            message = "localhostProfile is needed for the type Localhost, and only there"
+            yield Problem(f"{path}.{field}", message, "write type: Localhost and localhostProfile, or neither")
+    if given.privileged and given.allow_privilege_escalation is False:
+        message = "a privileged container can always escalate, so this cannot be false"
+        yield Problem(f"{path}.allowPrivilegeEscalation", message, "remove it, or privileged")
+    if given.run_as_non_root and given.run_as_user == 0:
+        message = "0 is root, and runAsNonRoot refuses root: no container could start"
+        yield Problem(f"{path}.runAsUser", message, "write another user, or remove runAsNonRoot")
+
+
+def _hook_problems(path: str, spec: ServerSpec) -> Iterator[Problem]:
+    if spec.lifecycle is None:
+        return
+    for field, hook in (("postStart", spec.lifecycle.post_start), ("preStop", spec.lifecycle.pre_stop)):
+        if hook is None:
+            continue
+        at = f"{path}.lifecycle.{field}"
+        if sum(action is not None for action in (hook.exec, hook.http, hook.sleep)) != 1:
+            yield Problem(at, "give exactly one of exec, http and sleep", "write sleep: 5s, for example")
+        yield from _too_long(f"{at}.sleep", hook.sleep)
+
+
+def _too_long(path: str, text: str | None) -> Iterator[Problem]:
+    try:
+        duration(text)
+    except durations.DurationError as error:
+        yield Problem(path, str(error))
