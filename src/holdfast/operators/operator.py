@@ -5,6 +5,7 @@ This module must not know any operator.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -33,6 +34,24 @@ class StartOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A value that an installation sets for one operator and all its objects.
+
+    name      such as ``tenant.image``: the operator's name, a dot, and what is set
+    variable  the environment variable that sets it
+    default   the value where nothing sets it
+    meaning   what it is, in one sentence
+    problem   what is wrong with a value, if something is
+    """
+
+    name: str
+    variable: str
+    default: str
+    meaning: str
+    problem: Callable[[str], str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One system that Holdfast operates.
 
@@ -42,6 +61,8 @@ class Operator:
     rollouts     its kinds that roll out
     reasons      the reasons of its conditions and Events, beside the engine's
     start_order  how its pods wait for other pods before they start
+    settings     what an installation may set for it
+    configure    the same controllers with other values of settings, by name; None where it has no settings
     """
 
     name: str
@@ -50,6 +71,12 @@ class Operator:
     rollouts: tuple[RolloutKind, ...] = ()
     reasons: tuple[type[Reason], ...] = ()
     start_order: StartOrder | None = None
+    settings: tuple[Setting, ...] = ()
+    configure: Callable[[Mapping[str, str]], tuple[Controller[Any], ...]] | None = None
+
+    def configured(self, values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
+        """The controllers with these values of settings; what is not among them has its default."""
+        return self.controllers if self.configure is None else self.configure(values)
 
 
 def load() -> tuple[Operator, ...]:

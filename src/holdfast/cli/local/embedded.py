@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,14 @@ class ClusterOptions:
     settings   where the server stores its state, and its address
     nodes      the number of simulated nodes
     seed       the seed of the random behaviour of simulated pods
+    operators  the settings of operators that are not the defaults
     home       the directory of the cluster; pods that run as processes reach only their own part of it
     """
 
     settings: Settings
     nodes: int
     seed: int
+    operators: Mapping[str, str] = field(default_factory=dict)
     home: Path
 
 
@@ -83,7 +85,7 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
             await client.create(resource, manifest)
     manager = Manager(
         client,
-        controllers=(*cluster.controllers(), *selection.every_controller()),
+        controllers=(*cluster.controllers(), *selection.every_controller(options.operators)),
         components=cluster.components(),
         now=lambda: datetime.now(UTC),
         metrics=metrics,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from holdfast.cli.local.embedded import ClusterOptions, embedded
 from holdfast.cli.local.serving import Settings
 from holdfast.cli.local.summary import watch_summary
 from holdfast.cli.operator import health
+from holdfast.cli.operator import settings as operator_settings
 from holdfast.runtime.health import LOOPBACK
 
 DIRECTORY: Final = Path(".holdfast")
@@ -48,6 +50,7 @@ DIRECTORY: Final = Path(".holdfast")
     type=click.IntRange(0, 65535),
     help="Serve health and metrics of what runs in it on this port of the loopback; 0 is any free one.",
 )
+@operator_settings.OPTION
 @serving.options
 def command(
     data_dir: Path | None,
@@ -55,6 +58,7 @@ def command(
     nodes: int,
     seed: int,
     health_port: int | None,
+    given: tuple[str, ...],
     bind: str,
     port: int,
     kubeconfig: Path | None,
@@ -74,6 +78,7 @@ def command(
     """
     if ephemeral and data_dir is not None:
         raise click.UsageError("--ephemeral keeps nothing, so it has no --data-dir; leave one of them out")
+    operators = operator_settings.values(given, os.environ)
     bind = serving.checked_bind(bind, allow_others=allow_non_loopback)
     logs.configure(log_format, level=logging.WARNING)
     access_log.setLevel(logging.INFO if logs_access else logging.WARNING)
@@ -83,7 +88,7 @@ def command(
         settings = Settings(
             data_dir=kept, bind=bind, port=port, kubeconfig=(kubeconfig or home / "kubeconfig").absolute()
         )
-        options = ClusterOptions(settings=settings, nodes=nodes, seed=seed, home=home)
+        options = ClusterOptions(settings=settings, nodes=nodes, seed=seed, operators=operators, home=home)
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
             runner.run(_run(options, health_port))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -13,7 +14,7 @@ import yaml
 import holdfast
 from holdfast.apiserver.http.listener import new_event_loop
 from holdfast.cli import logs
-from holdfast.cli.operator import deploying, selection, wait_for
+from holdfast.cli.operator import deploying, selection, settings, wait_for
 from holdfast.cli.operator.operating import RunOptions, operate
 from holdfast.runtime.health import LOOPBACK
 
@@ -41,6 +42,7 @@ command.add_command(wait_for.command)
 @click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig.  [default: its current]")
 @click.option("--namespace", "namespaces", metavar="NS", multiple=True, help="Only in this one; may be repeated.")
 @_CONTROLLERS
+@settings.OPTION
 @click.option("--leader-elect", is_flag=True, help="Of several processes, let only the one that holds a lease work.")
 @click.option("--lease-namespace", default="", metavar="NS", help="Where that lease is.  [default: the connection's]")
 @click.option(
@@ -59,6 +61,7 @@ def run(
     context: str,
     namespaces: tuple[str, ...],
     names: tuple[str, ...],
+    given: tuple[str, ...],
     leader_elect: bool,
     lease_namespace: str,
     health_bind: str,
@@ -79,7 +82,7 @@ def run(
     if lease_namespace and not leader_elect:
         raise click.UsageError("--lease-namespace says where the lease of --leader-elect is; add that, or leave it out")
     options = RunOptions(
-        controllers=selection.chosen(names),
+        controllers=selection.chosen(names, settings.values(given, os.environ)),
         kubeconfig=kubeconfig,
         context=context,
         namespaces=namespaces,
@@ -112,7 +115,8 @@ def listed() -> None:
 )
 @click.option("--image", default=f"holdfast:{holdfast.__version__}", show_default=True, help="What it runs from.")
 @_CONTROLLERS
-def manifests(namespace: str, image: str, names: tuple[str, ...]) -> None:
+@settings.OPTION
+def manifests(namespace: str, image: str, names: tuple[str, ...], given: tuple[str, ...]) -> None:
     """Print what runs the operators in a cluster: a Deployment, its account, and roles for what they do.
 
     \b
@@ -121,6 +125,7 @@ def manifests(namespace: str, image: str, names: tuple[str, ...]) -> None:
     """
     chosen = selection.chosen(names)
     arguments = [f"--controllers={','.join(each.name for each in chosen)}"] if names else []
+    arguments += [f"--set={name}={value}" for name, value in settings.values(given, {}).items()]
     for manifest in deploying.manifests(chosen, namespace=namespace, image=image, arguments=arguments):
         # Without references to what stands twice: people read this.
         text = yaml.dump(manifest, Dumper=_Plain, sort_keys=False, width=120)

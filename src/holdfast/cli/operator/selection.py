@@ -6,7 +6,8 @@ any of them does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from holdfast import kinds
@@ -23,9 +24,9 @@ def operators() -> tuple[Operator, ...]:
     return load()
 
 
-def every_controller() -> tuple[Controller[Any], ...]:
-    """The controllers of all operators."""
-    return tuple(controller for each in operators() for controller in each.controllers)
+def every_controller(settings: Mapping[str, str] = MappingProxyType({})) -> tuple[Controller[Any], ...]:
+    """The controllers of all operators, with these settings."""
+    return tuple(controller for each in operators() for controller in each.configured(settings))
 
 
 def rollout_kinds() -> tuple[RolloutKind, ...]:
@@ -38,10 +39,10 @@ def rollout_kind(group_resource: str) -> RolloutKind | None:
     return next((kind for kind in rollout_kinds() if kind.name == group_resource), None)
 
 
-def chosen(names: Iterable[str]) -> tuple[Controller[Any], ...]:
+def chosen(names: Iterable[str], settings: Mapping[str, str] = MappingProxyType({})) -> tuple[Controller[Any], ...]:
     """The controllers of these names; a name may be several, separated by commas; without names, all controllers."""
     wanted = dict.fromkeys(each.strip() for name in names for each in name.split(",") if each.strip())
-    known = {controller.name: controller for controller in every_controller()}
+    known = {controller.name: controller for controller in every_controller(settings)}
     for name in wanted:
         if name not in known:
             suggestion = nearest(name, list(known))

@@ -7,7 +7,7 @@ from typing import Final
 from holdfast.kernel.floors import FloorReason
 from holdfast.kernel.pod_problems import PodReason
 from holdfast.operators.operator import Operator
-from holdfast.operators.tenant.controller import CONTROLLERS
+from holdfast.operators.tenant.controller import CLUSTER_DOMAIN, CONTROLLERS, IMAGE, configure
 from holdfast.operators.tenant.reasons import TenantReason
 from holdfast.operators.tenant.verbs import ROLLOUT
 
@@ -17,4 +17,6 @@ OPERATOR: Final = Operator(
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
     reasons=(TenantReason, FloorReason, PodReason),
+    settings=(IMAGE, CLUSTER_DOMAIN),
+    configure=configure,
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import BUDGETS, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS
+from holdfast.meta.names import dns_subdomain
 from holdfast.meta.objects import Key
+from holdfast.operators.operator import Setting
 from holdfast.operators.tenant import admin
 from holdfast.operators.tenant.admin import Connect
 from holdfast.operators.tenant.decide import act, decide, explain, survey
@@ -57,3 +59,36 @@ def controllers(settings: Settings = DEFAULTS, *, connect: Connect = admin.conne
 
 
 CONTROLLERS: Final = controllers()
+
+
+# --- settings
+
+
+def _image_problem(text: str) -> str | None:
+    return None if text and not any(each.isspace() for each in text) else "it is not the name of an image"
+
+
+def _domain_problem(text: str) -> str | None:
+    return next(iter(dns_subdomain(text)), None)
+
+
+IMAGE: Final = Setting(
+    name="tenant.image",
+    variable="TENANT_RUSTFS_IMAGE",
+    default=DEFAULTS.image,
+    meaning="The image of servers whose Tenant names none; another one replaces those servers.",
+    problem=_image_problem,
+)
+CLUSTER_DOMAIN: Final = Setting(
+    name="tenant.cluster-domain",
+    variable="OPERATOR_CLUSTER_DOMAIN",
+    default=DEFAULTS.cluster_domain,
+    meaning="The DNS domain of the cluster, in the addresses of servers and stores; another one replaces all servers.",
+    problem=_domain_problem,
+)
+
+
+def configure(values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
+    """The controllers with the settings of an installation."""
+    image, domain = (values.get(each.name, each.default) for each in (IMAGE, CLUSTER_DOMAIN))
+    return controllers(Settings(image=image, cluster_domain=domain))
