@@ -154,9 +154,10 @@ class ApiClient:
 
     # Writing.
 
-    async def create(self, resource: Resource, manifest: Mapping[str, Any]) -> Object:
+    async def create(self, resource: Resource, manifest: Mapping[str, Any], *, dry_run: bool = False) -> Object:
         namespace = (manifest.get("metadata") or {}).get("namespace") or ""
-        request = _write("POST", _collection(resource, namespace), _typed(resource, manifest))
+        dry = "All" if dry_run else ""
+        request = _write("POST", _collection(resource, namespace), _typed(resource, manifest), dryRun=dry)
         return _object(resource, await self._ask("create", resource, request))
 
     async def apply(

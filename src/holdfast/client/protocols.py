@@ -126,8 +126,8 @@ class Watcher(Protocol):
 
 
 class Writer(Protocol):
-    async def create(self, resource: Resource, manifest: Mapping[str, Any]) -> Object:
-        """Raises `AlreadyExists`; the namespace is the manifest's."""
+    async def create(self, resource: Resource, manifest: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        """Raises `AlreadyExists`; the namespace is the manifest's.  A dry run checks everything and stores nothing."""
         ...
 
     async def apply(

@@ -144,6 +144,11 @@ class Step:
         """Whether the replicas to stop are ready: their loss must be agreed with disruption budgets."""
         return isinstance(self.decision, Stop) and self.decision.kind is Kind.READY
 
+    @property
+    def replaces_first(self) -> bool:
+        """Whether ready replicas are stopped for a revision of which none exists yet, so none has been accepted."""
+        return self.stops_ready and not self.fleet.new.live and self.rollout.limits.replicas > 0
+
     def outcome(self) -> Outcome:
         """When to look again though nothing changes."""
         now = self.situation.now

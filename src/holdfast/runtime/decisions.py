@@ -16,7 +16,7 @@ from holdfast.client.protocols import PatchType, Propagation
 from holdfast.client.resources import Resource
 from holdfast.kernel.children import Desired
 from holdfast.kernel.outcomes import Done, Outcome
-from holdfast.meta.objects import Key
+from holdfast.meta.objects import Key, Ref
 
 # --- writes: what is asked for once, and not a child that is to be kept as it is
 
@@ -87,6 +87,23 @@ def without_deletions(writes: Iterable[Write]) -> tuple[Write, ...]:
     return tuple(write for write in writes if write.wave <= first and not isinstance(write, Delete | Evict))
 
 
+# --- rehearsals: what must be possible before something is deleted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """An object that is about to replace others.  It is created with a dry run before anything is deleted.
+
+    about  what is checked, in words: "the pod template of revision 7f"
+    holds  children that are not written while it is refused
+    """
+
+    about: str
+    resource: Resource
+    manifest: Mapping[str, Any]
+    holds: tuple[Ref, ...] = ()
+
+
 # --- notices: what becomes an Event
 
 
@@ -105,8 +122,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What one pass wants.  They are carried out in this order: children, writes, act, status, notices.
+    """What one pass wants.  They are carried out in this order: rehearse, children, writes, act, status, notices.
 
+    rehearse  what must be accepted by the API before anything is deleted or evicted; where it is refused, the pass
+              deletes nothing, and fails with what the API says
     children  the children there should be, all of them, compared with those that are owned (`kernel.children`);
               None leaves them alone, and () wants none
     writes    what else is asked for, by wave
@@ -116,6 +135,7 @@ class Decision:
     finalized of a `cleanup`: nothing is left to do, so the finalizer may go
     """
 
+    rehearse: tuple[Rehearsal, ...] = ()
     children: tuple[Desired, ...] | None = None
     writes: tuple[Write, ...] = ()
     status: Mapping[str, Any] | None = None

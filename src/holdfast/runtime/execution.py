@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, assert_never
@@ -66,11 +66,21 @@ class Executor:
         for _, wave in groupby(sorted(writes, key=lambda write: write.wave), key=lambda write: write.wave):
             await self._all([self._one(write) for write in wave])
 
-    async def settle(self, wanted: Iterable[Desired], *, owner: Object, owned: Sequence[Resource], view: View) -> None:
+    async def settle(
+        self,
+        wanted: Iterable[Desired],
+        *,
+        owner: Object,
+        owned: Sequence[Resource],
+        view: View,
+        held: Collection[Ref] = (),
+        deletes: bool = True,
+    ) -> None:
         """Make an owner's children what they should be.
 
         A child that is refused, or that has another owner, does not stop the others; the failure that is raised in
         the end names each of them.  After a refusal nothing is deleted: the successor may be what was refused.
+        Children that are `held` are left as they are.
         """
         wanted = tuple(wanted)
         resources = {resource.gvk: resource for resource in owned}
@@ -79,13 +89,13 @@ class Executor:
             resource = resources.get(child.ref.gvk)
             if resource is None:
                 raise TypeError(f"{child.ref} is wanted as a child, but {child.ref.gvk} is not among what is owned")
-            held = view.get(resource, child.ref.key)
-            if held is not None:
-                present[held.ref] = held
+            found = view.get(resource, child.ref.key)
+            if found is not None:
+                present[found.ref] = found
         steps = children.diff(wanted, (Observed.of(child.wire()) for child in present.values()), owner=owner.wire())
         refused: list[Failure] = []
         for step in steps:
-            if refused and isinstance(step, children.Delete):
+            if step.ref in held or (isinstance(step, children.Delete) and (refused or not deletes)):
                 continue
             try:
                 await self._step(step, resources[step.ref.gvk])

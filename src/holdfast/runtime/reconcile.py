@@ -1,7 +1,7 @@
 """One pass of a controller over one key: observe, decide, write, report.
 
-The order is the same for all: observe, survey, decide, children, writes, act,
-status, notices.  The status is written once, at the end, also after a failure,
+The order is the same for all: observe, survey, decide, rehearse, children, writes,
+act, status, notices.  The status is written once, at the end, also after a failure,
 unless the failure is that the view was old.
 
 A finalizer reduces to two questions, whether the object is being deleted and
@@ -30,6 +30,7 @@ from holdfast.runtime.controllers import PAUSED, Controller, View
 from holdfast.runtime.decisions import Decision, Notice, without_deletions
 from holdfast.runtime.execution import Executor, Written
 from holdfast.runtime.failures import Away, Stale, combined
+from holdfast.runtime.rehearsals import Rehearsals
 from holdfast.runtime.status import INVALID_SPEC
 
 W = TypeVar("W")
@@ -69,6 +70,7 @@ class Pass(Generic[W]):
         self._now = now
         self._emit = emit
         self._side_by_side = side_by_side
+        self._rehearsals = Rehearsals(writer)
 
     async def run(self, key: Key, written: list[Written]) -> Ending:
         """One pass.  Failures that a controller or an API may have are an ending; anything else is a defect.
@@ -137,9 +139,7 @@ class Pass(Generic[W]):
             if controller.survey is not None:
                 world = await controller.survey(world)
             decision = decide(world, self._now())
-            if decision.children is not None and primary is not None:
-                await self._settle(primary, decision, executor)
-            await executor.carry_out(decision.writes)
+            await self._carry_out(primary, decision, executor)
             if controller.act is not None:
                 decision = await controller.act(world, decision)
         except Stale:
@@ -158,19 +158,35 @@ class Pass(Generic[W]):
             await self._emit(primary, decision.notices)
         return decision.outcome
 
-    async def _settle(self, owner: Object, decision: Decision, executor: Executor) -> None:
-        """Write the children; where one is refused, carry out what adds to the world, and raise the refusal."""
-        assert decision.children is not None, "children are settled where there are some"
-        try:
-            await executor.settle(decision.children, owner=owner, owned=self._controller.owns, view=self._view)
-        except (Stale, Away):
-            raise
-        except Failure as refusal:
+    async def _carry_out(self, primary: Object | None, decision: Decision, executor: Executor) -> None:
+        """Rehearse, write the children, then the rest.
+
+        Where something is refused, what adds to the world is written all the same, nothing is deleted, and the
+        refusals are raised in the end.
+        """
+        failures, held = await self._rehearsals.refused(decision, self._now())
+        if decision.children is not None and primary is not None:
             try:
-                await executor.carry_out(without_deletions(decision.writes))
-            except Failure as failure:
-                raise combined((refusal, failure)) from failure
-            raise
+                await executor.settle(
+                    decision.children,
+                    owner=primary,
+                    owned=self._controller.owns,
+                    view=self._view,
+                    held=held,
+                    deletes=not failures,
+                )
+            except (Stale, Away):
+                raise
+            except Failure as refusal:
+                failures.append(refusal)
+        if not failures:
+            await executor.carry_out(decision.writes)
+            return
+        try:
+            await executor.carry_out(without_deletions(decision.writes))
+        except Failure as failure:
+            failures.append(failure)
+        raise combined(failures)
 
     async def _explained(
         self, primary: Object | None, world: W, executor: Executor, *, decision: Decision, failure: Failure

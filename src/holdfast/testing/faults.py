@@ -32,8 +32,8 @@ from holdfast.client.protocols import (
     Scope,
     Unreachable,
 )
-from holdfast.client.resources import EVENTS, LEASES, Resource
-from holdfast.meta.errors import Expired, TooManyRequests
+from holdfast.client.resources import EVENTS, LEASES, PODS, Resource
+from holdfast.meta.errors import Expired, Invalid, TooManyRequests
 from holdfast.meta.exchange import Request, Response
 from holdfast.meta.objects import Key
 
@@ -248,7 +248,10 @@ class Faulty:
             async with contextlib.aclosing(_Stream(self._fault.changed(resource, events))) as changed:
                 yield changed
 
-    async def create(self, resource: Resource, manifest: Mapping[str, Any]) -> Object:
+    async def create(self, resource: Resource, manifest: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        if dry_run:
+            await self._fault.alive()
+            return await self._client.create(resource, manifest, dry_run=True)
         return await self._written(resource, self._client.create(resource, manifest))
 
     async def apply(
@@ -307,6 +310,19 @@ class Faulty:
         if counts:
             await self._fault.after_write(resource)
         return answer
+
+
+class RefusesPods(Faulty):
+    """A client whose server refuses to create pods that contain a text, in a dry run too."""
+
+    def __init__(self, client: Client, text: str) -> None:
+        super().__init__(client, Fault())
+        self._text = text
+
+    async def create(self, resource: Resource, manifest: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        if resource == PODS and self._text in str(manifest):
+            raise Invalid(f"Pod is invalid: {self._text} is not allowed")
+        return await super().create(resource, manifest, dry_run=dry_run)
 
 
 class _Stream(AsyncIterator[Event]):

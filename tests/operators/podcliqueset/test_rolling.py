@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.operators.podcliqueset.gangsets import (
+    CLIQUES,
+    GROUPS,
+    KINDS,
     SETS,
     Cluster,
     changed,
@@ -17,11 +22,17 @@ from tests.operators.podcliqueset.gangsets import (
     until_available,
     until_updated,
     update,
+    workload,
 )
 from tests.operators.podcliqueset.rollings import WL1, all_updated, is_running
 
 from holdfast.client.resources import PODS
+from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.operators.podcliqueset import labels
+from holdfast.operators.podcliqueset.controller import CONTROLLERS
+from holdfast.runtime.manager import Manager, Settings
+from holdfast.testing.clusters import connected, play
+from holdfast.testing.faults import RefusesPods
 
 
 async def turn(cluster: Cluster) -> int | None:
@@ -139,3 +150,35 @@ def test_ru_13_a_set_that_shrinks_after_an_update_stays_updated() -> None:
         await all_updated(cluster, 10)
 
     simulated(story)
+
+
+def test_a_template_that_the_api_refuses_stops_no_pod_of_cliques_and_groups() -> None:
+    async def story(cluster: Cluster) -> None:
+        manager = Manager(
+            RefusesPods(connected(cluster.server), "refused"),
+            controllers=CONTROLLERS,
+            now=cluster.now,
+            settings=Settings(),
+            seed=1,
+        )
+        working = asyncio.create_task(manager.run())
+        try:
+            wanted = workload()
+            await cluster.create(SETS, wanted)
+            await until_available(cluster)
+            running = {pod["metadata"]["uid"] for pod in await cluster.list(PODS)}
+            await update(cluster, changed(wanted, to="refused"))
+            await cluster.advance(120)
+            assert {pod["metadata"]["uid"] for pod in await pods(cluster)} == running
+            for resource, name in ((CLIQUES, "wl-0-pc-a"), (GROUPS, "wl-0-sg-x")):
+                said = str((await cluster.get(resource, name))["status"])
+                assert "the pod template of PodClique" in said
+                assert "refused is not allowed" in said
+            await update(cluster, changed(wanted, to="accepted"))
+            await until_updated(cluster)
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+    parts = Parts(nodes=4)
+    play(story, controllers=parts.controllers(), components=parts.components(), kinds=KINDS)

@@ -13,6 +13,7 @@ import pytest
 from tests.operators.tenant.stories import (
     IMAGE,
     NEWER,
+    NEWEST,
     answer,
     condition,
     images,
@@ -29,7 +30,7 @@ from tests.operators.tenant.stories import (
 from holdfast.cli.operator.permissions import Permission, needed
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Bookmark, Deleted, Scope
-from holdfast.client.resources import BUDGETS, EVENTS, NODES, PODS
+from holdfast.client.resources import BUDGETS, EVENTS, NODES, PODS, STATEFUL_SETS
 from holdfast.kinds.rustfs import Tenant
 from holdfast.meta.errors import TooManyRequests
 from holdfast.meta.objects import Key
@@ -37,7 +38,9 @@ from holdfast.operators.tenant.controller import CONTROLLERS
 from holdfast.operators.tenant.decide import decide
 from holdfast.operators.tenant.observe import TENANTS, World
 from holdfast.operators.tenant.render import DEFAULTS
-from holdfast.testing.clusters import Cluster
+from holdfast.runtime.manager import Manager, Settings
+from holdfast.testing.clusters import Cluster, connected
+from holdfast.testing.faults import RefusesPods
 
 HANGS = {"metadata": {"annotations": {"sim.holdfast.dev/never-ready": "true"}}}
 
@@ -271,3 +274,29 @@ def test_a_drain_of_the_node_of_all_servers_ends_and_keeps_the_floor(rolls: bool
         assert await told_of(cluster, "BelowFloor") == []
 
     told(story, nodes=2)
+
+
+def test_a_template_that_the_api_refuses_stops_no_server_and_does_not_reach_the_stateful_set() -> None:
+    async def story(cluster: Cluster) -> None:
+        client = RefusesPods(connected(cluster.server), NEWER)
+        manager = Manager(client, controllers=CONTROLLERS, now=cluster.now, settings=Settings(), seed=1)
+        working = asyncio.create_task(manager.run())
+        try:
+            await cluster.create(TENANTS, tenant("store", pool("a"), image=IMAGE))
+            await reaches(cluster, "Ready")
+            running = {pod["metadata"]["uid"] for pod in await servers(cluster)}
+            await to_image(cluster, NEWER)
+            await cluster.advance(120)
+            assert {pod["metadata"]["uid"] for pod in await servers(cluster)} == running
+            made = await cluster.get(STATEFUL_SETS, "store-a")
+            assert made["spec"]["template"]["spec"]["containers"][0]["image"] == IMAGE
+            messages = [each["message"] for each in (await status_of(cluster))["conditions"]]
+            assert any("the pod template of pool a" in said and f"{NEWER} is not allowed" in said for said in messages)
+            await cluster.delete(STATEFUL_SETS, "store-a", propagation="Orphan")
+            await to_image(cluster, NEWEST)
+            await reaches(cluster, "Ready")
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+    told(story, operated=False)

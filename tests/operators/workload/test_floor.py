@@ -29,7 +29,8 @@ from holdfast.cluster.nodes import evictions, lifecycle
 from holdfast.cluster.nodes.lifecycle import NodeSettings
 from holdfast.cluster.simulation.chaos import Crash, NodeGone
 from holdfast.operators.workload.observe import WORKLOADS
-from holdfast.testing.clusters import Cluster
+from holdfast.testing.clusters import Cluster, connected
+from holdfast.testing.faults import RefusesPods
 
 
 @asynccontextmanager
@@ -178,3 +179,24 @@ def test_a_drained_node_is_emptied_above_the_floor_by_surging_first() -> None:
             assert (witness.lowest, witness.breaches) == (10, [])
 
     staged(story, defaults=SLOW, controllers=[budgets.CONTROLLER])
+
+
+def test_a_template_that_the_api_refuses_stops_no_replica() -> None:
+    async def story(cluster: Cluster) -> None:
+        async with operator(cluster, RefusesPods(connected(cluster.server), "web:2")):
+            await cluster.create(WORKLOADS, workload(replicas=3, rollout={"maxSurge": 0, "maxUnavailable": 1}))
+            await reaches(cluster, "Completed")
+            running = {pod["metadata"]["uid"] for pod in await cluster.list(PODS)}
+            await change(cluster, image="web:2")
+            await cluster.advance(120)
+            pods = await cluster.list(PODS)
+            assert {pod["metadata"]["uid"] for pod in pods} == running
+            assert not any("deletionTimestamp" in pod["metadata"] for pod in pods)
+            conditions = (await cluster.get(WORKLOADS, "web"))["status"]["conditions"]
+            said = next(each["message"] for each in conditions if each["type"] == "Blocked")
+            assert "the pod template of revision" in said
+            assert "web:2 is not allowed" in said
+            await change(cluster, image="web:3")
+            await reaches(cluster, "Completed")
+
+    staged(story)

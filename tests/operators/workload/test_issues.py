@@ -235,10 +235,10 @@ class Quota(Faulty):
         self._cluster = cluster
         self._pods = pods
 
-    async def create(self, resource: Resource, manifest: Mapping[str, Any]) -> Object:
+    async def create(self, resource: Resource, manifest: Mapping[str, Any], *, dry_run: bool = False) -> Object:
         if resource == PODS and len(await self._cluster.list(PODS)) >= self._pods:
             raise Forbidden.of("pods", "", why="exceeded quota: pods, requested: pods=1")
-        return await super().create(resource, manifest)
+        return await super().create(resource, manifest, dry_run=dry_run)
 
 
 def test_kubernetes_98656_a_quota_costs_no_more_time_than_it_takes_to_have_room() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdfast.client.resources import BUDGETS
+from holdfast.client.resources import BUDGETS, PODS
 from holdfast.kernel import floors
 from holdfast.kernel.children import PRUNE, Desired, differences
 from holdfast.kernel.conditions import find
@@ -20,6 +20,7 @@ from holdfast.kernel.floors import FLOOR_LOWERED, Floor
 from holdfast.kernel.limits import Limits
 from holdfast.kernel.outcomes import Again, Done, Failure, soonest
 from holdfast.kinds.rustfs.pools import Pool, PoolLifecycleState
+from holdfast.meta.objects import Ref
 from holdfast.operators.tenant import down_nodes, lifecycle, names, render, rolling
 from holdfast.operators.tenant.admin import AdminError, Connect, StorePool, Survey, Unavailable
 from holdfast.operators.tenant.lifecycle import POLL, Call, Lifecycle, Verb
@@ -29,8 +30,9 @@ from holdfast.operators.tenant.render import STORE_PORT, Settings
 from holdfast.operators.tenant.signing import Credentials
 from holdfast.operators.tenant.status import Facts, floor_before, floor_verdicts, report
 from holdfast.operators.tenant.validate import credentials, findings, limits, rollout_of
-from holdfast.runtime.decisions import Decision, Delete, Notice, Write
+from holdfast.runtime.decisions import Decision, Delete, Notice, Rehearsal, Write
 from holdfast.runtime.disruption import budget_writes
+from holdfast.runtime.rehearsals import pod_of_stateful_set
 from holdfast.runtime.status import prior_conditions
 
 
@@ -66,6 +68,7 @@ def decide(world: World, now: datetime, *, settings: Settings) -> TenantDecision
         *changes,
     )
     return TenantDecision(
+        rehearse=tuple(_rehearsals(world, facts, settings)),
         children=_children(world, facts, settings),
         writes=writes,
         calls=tuple(each.call for each in followed if each.call is not None),
@@ -172,6 +175,21 @@ def _wanted(world: World, facts: Facts, settings: Settings) -> Iterator[Desired]
     for pool, strategy in _applied(world, facts):
         manifest = render.stateful_set(tenant, pool, namespace=namespace, strategy=strategy, settings=settings)
         yield Desired(manifest, prune=False, wave=1)
+
+
+def _rehearsals(world: World, facts: Facts, settings: Settings) -> Iterator[Rehearsal]:
+    """A server of each new template, before a StatefulSet gets it and before a server is stopped for it."""
+    for pool, strategy in _applied(world, facts):
+        if pool.name in world.sets and (facts.rollings[pool.name].stops or _renewed(world, (pool,), settings)):
+            manifest = render.stateful_set(
+                world.tenant, pool, namespace=world.namespace, strategy=strategy, settings=settings
+            )
+            yield Rehearsal(
+                about=f"the pod template of pool {pool.name}",
+                resource=PODS,
+                manifest=pod_of_stateful_set(manifest),
+                holds=(Ref.of(manifest),),
+            )
 
 
 def _applied(world: World, facts: Facts) -> Iterator[tuple[Pool, Any]]:

@@ -55,7 +55,13 @@ def decide(world: World, now: datetime) -> Decision:
     if facts.problems.look_at is not None:
         because = "a readiness probe that has not succeeded by then is reported as failing"
         waits.append(until(facts.problems.look_at, now=now, because=because))
-    return Decision(writes=tuple(writes.all_of(facts)), status=status, notices=notices, outcome=soonest(waits))
+    return Decision(
+        rehearse=tuple(writes.rehearsals(facts)),
+        writes=tuple(writes.all_of(facts)),
+        status=status,
+        notices=notices,
+        outcome=soonest(waits),
+    )
 
 
 def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from holdfast.operators.workload.render import REVISION
 from holdfast.operators.workload.replicas import revision_of
 from holdfast.operators.workload.revisions import REJECTED, Revisions, selector_of
 from holdfast.runtime import disruption
-from holdfast.runtime.decisions import Create, Delete, Patch, Write
+from holdfast.runtime.decisions import Create, Delete, Patch, Rehearsal, Write
 
 HISTORY: Final = 10
 
@@ -30,6 +30,14 @@ def all_of(facts: Facts) -> Iterator[Write]:
     yield from _services(facts.world, facts.revisions)
     yield from _budget(facts)
     yield from _step(facts)
+
+
+def rehearsals(facts: Facts) -> Iterator[Rehearsal]:
+    """The pod of a revision of which no replica exists, before the first ready replica is stopped for it."""
+    if facts.step.replaces_first:
+        target = facts.revisions.target
+        manifest = render.pod(facts.world.object.wire(), target)
+        yield Rehearsal(about=f"the pod template of revision {target.revision}", resource=PODS, manifest=manifest)
 
 
 def _records(world: World, revisions: Revisions) -> Iterator[Write]:

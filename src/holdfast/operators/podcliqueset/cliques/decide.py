@@ -18,7 +18,7 @@ from holdfast.operators.podcliqueset.cliques.observe import World
 from holdfast.operators.podcliqueset.cliques.pods import free_indices
 from holdfast.operators.podcliqueset.cliques.update import Update, update
 from holdfast.runtime import disruption
-from holdfast.runtime.decisions import Create, Decision, Write
+from holdfast.runtime.decisions import Create, Decision, Rehearsal, Write
 
 
 def decide(world: World, now: datetime, *, image: str) -> Decision:
@@ -26,6 +26,7 @@ def decide(world: World, now: datetime, *, image: str) -> Decision:
     made = update(world, now)
     reported, notices = status.report(world, made, now)
     return Decision(
+        rehearse=tuple(_rehearsals(world, made, image=image)),
         writes=(*_budget(world), *_stops(world, made), *_starts(world, made.step, image=image)),
         status=reported,
         notices=notices,
@@ -51,6 +52,16 @@ def _stops(world: World, made: Update) -> Iterator[Write]:
     pods = {pod.name: pod for pod in world.pods}
     for name in made.stops:
         yield disruption.stop(pods[name].metadata, made.step.decision.because.message, evict=evict)
+
+
+def _rehearsals(world: World, made: Update, *, image: str) -> Iterator[Rehearsal]:
+    """A pod of the new template, before the first ready pod is stopped for it."""
+    if made.step.replaces_first and made.stops:
+        clique = world.object.wire()
+        manifest = render.pod(clique, world.layout, index=0, after=world.parents, image=image)
+        yield Rehearsal(
+            about=f"the pod template of PodClique {world.object.meta.name}", resource=PODS, manifest=manifest
+        )
 
 
 def _starts(world: World, made: Step, *, image: str) -> Iterator[Write]:

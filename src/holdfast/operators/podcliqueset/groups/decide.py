@@ -11,10 +11,12 @@ from datetime import datetime
 from itertools import count, islice
 from typing import Any
 
+from holdfast.client.resources import PODS
 from holdfast.kernel.fleet import Side
 from holdfast.kernel.outcomes import Outcome, soonest, until
 from holdfast.meta.objects import Key, owner_reference
 from holdfast.operators.podcliqueset import render
+from holdfast.operators.podcliqueset.cliques.render import pod as render_pod
 from holdfast.operators.podcliqueset.groups import status
 from holdfast.operators.podcliqueset.groups.observe import World
 from holdfast.operators.podcliqueset.groups.termination import Termination, notice, termination
@@ -22,7 +24,7 @@ from holdfast.operators.podcliqueset.groups.update import Update, is_replacing, 
 from holdfast.operators.podcliqueset.part_status import GroupReplica
 from holdfast.operators.podcliqueset.patching import patched
 from holdfast.operators.podcliqueset.resources import CLIQUES
-from holdfast.runtime.decisions import Create, Decision, Delete, Write
+from holdfast.runtime.decisions import Create, Decision, Delete, Rehearsal, Write
 
 
 def decide(world: World, now: datetime) -> Decision:
@@ -30,6 +32,7 @@ def decide(world: World, now: datetime) -> Decision:
     made = update(world, ending, now)
     reported, notices = status.report(world, made, now)
     return Decision(
+        rehearse=tuple(_rehearsals(world, made)),
         writes=tuple(_writes(world, made)),
         status=reported,
         notices=(*notices, *(notice(world, replica) for replica in ending.replicas)),
@@ -49,6 +52,19 @@ def _writes(world: World, made: Update) -> Iterator[Write]:
         yield from _creations(world, world.replica(index), because)
     if world.turn.on_delete:
         yield from _patches(world)
+
+
+def _rehearsals(world: World, made: Update) -> Iterator[Rehearsal]:
+    """A pod of each PodClique with a new template, before the first available replica is stopped for it."""
+    if not (made.step.replaces_first and made.stops):
+        return
+    index = int(made.stops[0])
+    for name in world.hashes:
+        clique = _rendered(world, index, name)
+        # It does not exist yet, and owners are no part of a rehearsal.
+        clique["metadata"]["uid"] = world.object.uid
+        manifest = render_pod(clique, world.layout, index=0, image="")
+        yield Rehearsal(about=f"the pod template of PodClique {name}", resource=PODS, manifest=manifest)
 
 
 def _creations(world: World, replica: GroupReplica, because: str) -> Iterator[Write]:
