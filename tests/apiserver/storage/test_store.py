@@ -518,6 +518,7 @@ def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:
         assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {
             "objects.db": 0o600,
             "objects.db-wal": 0o600,
+            "objects.last": 0o600,
         }
 
     run(directory, play)
@@ -591,7 +592,7 @@ def test_a_newer_schema_is_refused_and_an_older_one_migrated(tmp_path: Path, mon
         patch.setattr(sqlite_log, "MIGRATIONS", (*sqlite_log.MIGRATIONS, "ALTER TABLE log ADD COLUMN note TEXT"))
         run(tmp_path, read)
         run(tmp_path, read)
-    with pytest.raises(TooNew, match="has schema 2, but this release supports 1; run a newer release"):
+    with pytest.raises(TooNew, match="has schema 3, but this release supports 2; run a newer release"):
         Store.open(str(tmp_path))
 
 
@@ -599,7 +600,9 @@ def test_a_newer_schema_is_refused_and_an_older_one_migrated(tmp_path: Path, mon
     ("damage", "problem"),
     [
         ("DELETE FROM log WHERE rv = 3", "version 4 of /pods default/c does not follow"),
-        ("UPDATE log SET previous = 9 WHERE rv = 4", "version 4 of /pods default/c does not follow"),
+        ("UPDATE log SET previous = 9 WHERE rv = 4", "1 rows .* checksums: version 4 of /pods default/c;"),
+        ("UPDATE log SET name = 'd' WHERE rv > 3", "2 rows .*: version 4 of /pods default/d, version 5 of /pods"),
+        ("UPDATE log SET value = 'text' WHERE rv = 2", "1 rows .*: version 2 of /pods default/a;"),
         ("UPDATE mark SET compacted = 5", "version 5 of /pods default/a should have been compacted"),
         ("PRAGMA application_id = 1", "is not a Holdfast store"),
     ],

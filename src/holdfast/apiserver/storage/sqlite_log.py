@@ -9,6 +9,11 @@ Durability: WAL with ``synchronous=FULL``.  A commit returns only after its fram
 acknowledged write survives both the death of the process and the loss of power.  One connection holds the file
 exclusively.  This module must not know objects' content, watches or the event loop.
 
+Damage: every row has a checksum.  SQLite ignores the end of a write-ahead log that is damaged or missing, as if it
+had never been written; so the last acknowledged version also stands in a file of its own (`LAST`), and a log that
+ends before it has lost writes.  That file is written after each commit and never flushed, so it may be behind after a
+loss of power, and is never ahead.
+
 ::
 
     StorageError
@@ -25,14 +30,18 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import struct
 import sys
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from holdfast.apiserver.storage.entries import Entry, Event, Key
 
 FILE: Final = "objects.db"
+LAST: Final = "objects.last"
+"""The file with the last acknowledged version."""
 
 _APPLICATION: Final = 0x486F6C64
 """The application_id of the file: 'Hold'."""
@@ -53,16 +62,23 @@ MIGRATIONS: Final = (
     -- Versions begin after 1: to clients, 0 means "any".
     INSERT INTO mark VALUES (1);
     """,
+    """
+    ALTER TABLE log ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+    UPDATE log SET checksum = row_checksum(rv, at, resource, namespace, name, deleted, previous, value);
+    """,
 )
 """Each migrates the schema from its index to the next version; released ones are never edited."""
 
 # Rows of 2 KB fill pages of 4 KB badly.
 _PAGE_SIZE: Final = 8192
 
-_INSERT: Final = (
-    "INSERT INTO log (rv, at, resource, namespace, name, deleted, previous, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_SELECT: Final = "SELECT rv, at, resource, namespace, name, deleted, previous, value FROM log ORDER BY rv"
+COLUMNS: Final = "rv, at, resource, namespace, name, deleted, previous, value, checksum"
+INSERT: Final = f"INSERT INTO log ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SELECT: Final = f"SELECT {COLUMNS} FROM log ORDER BY rv"
+_LAST: Final = struct.Struct(">QI")
+
+MOST_NAMED: Final = 10
+"""The most damaged rows that an error names."""
 
 
 class StorageError(Exception):
@@ -100,6 +116,10 @@ class Loaded(NamedTuple):
     entries: list[Entry]
     events: list[Event]
 
+    @property
+    def revision(self) -> int:
+        return self.compacted + len(self.events)
+
 
 class SqliteLog:
     """The log of one data directory, held until `close`.  Every method blocks; one thread at a time."""
@@ -107,19 +127,23 @@ class SqliteLog:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
+        self._last: int | None = None
+        # A full disk may have no room for it.
+        with contextlib.suppress(OSError):
+            self._last = os.open(path.with_name(LAST), os.O_RDWR | os.O_CREAT, 0o600)
 
     @classmethod
     def open(cls, directory: Path, *, quota: int | None = None) -> SqliteLog:
         """Open or create the log; `quota` bounds its size in bytes."""
         path = directory / FILE
         try:
-            _create(path)
+            create(path)
         except OSError as error:
             raise CannotOpen(f"{path}: {error.strerror}; choose a data directory that can be written") from error
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             with _opening(path):
-                _prepare(connection, path, quota=quota)
+                prepare(connection, path, quota=quota)
         except BaseException:
             connection.close()
             raise
@@ -129,8 +153,13 @@ class SqliteLog:
         """Replay the log and check its integrity."""
         with _opening(self._path):
             (compacted,) = self._connection.execute("SELECT compacted FROM mark").fetchone()
-            rows = self._connection.execute(_SELECT)
-            return _replay(rows, compacted, self._path)
+            rows = self._connection.execute(SELECT)
+            loaded = replay(_whole(rows, self._path), compacted, self._path)
+        last, acknowledged = loaded.revision, last_acknowledged(self._path.parent)
+        if acknowledged > last:
+            raise _corrupted(self._path, missing_writes(last, acknowledged))
+        self._acknowledge(last)
+        return loaded
 
     def append(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
         """Add events and remove rows that are no longer needed, durably and in one transaction."""
@@ -140,7 +169,7 @@ class SqliteLog:
             if forgotten:
                 self._connection.executemany("DELETE FROM log WHERE rv = ?", _superseded(forgotten))
                 self._connection.execute("UPDATE mark SET compacted = ?", (forgotten[-1].rv,))
-            self._connection.executemany(_INSERT, map(_row, events))
+            self._connection.executemany(INSERT, map(_row, events))
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
@@ -149,25 +178,35 @@ class SqliteLog:
             if _code(error) == sqlite3.SQLITE_FULL:
                 raise Full(f"{self._path}: no space left; free disk space or raise the quota") from error
             raise WriteFailed(f"{self._path}: {error}; writes fail until the server is restarted") from error
+        if events:
+            self._acknowledge(events[-1].rv)
+
+    def _acknowledge(self, rv: int) -> None:
+        # A device that cannot be written fails the next commit.
+        if self._last is not None:
+            with contextlib.suppress(OSError):
+                os.pwrite(self._last, pack_last(rv), 0)
 
     def close(self) -> None:
         self._connection.close()
+        if self._last is not None:
+            os.close(self._last)
 
 
-def _create(path: Path) -> None:
+def create(path: Path) -> None:
     """Create the file and its directory, readable by the owner only, durably."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Never open a file that exists: closing it would drop the locks that this process may hold on it.
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     path.chmod(0o600)
-    _flush(path.parent)
+    flush(path.parent)
     # The parent directory may not be readable; then this process did not create this one.
     with contextlib.suppress(PermissionError):
-        _flush(path.parent.parent)
+        flush(path.parent.parent)
 
 
-def _flush(directory: Path) -> None:
+def flush(directory: Path) -> None:
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -175,8 +214,9 @@ def _flush(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, *, quota: int | None) -> None:
+def prepare(connection: sqlite3.Connection, path: Path, *, quota: int | None) -> None:
     """Take the lock, set up durability, check the file and bring its schema up to date."""
+    connection.create_function("row_checksum", 8, checksum, deterministic=True)
     for setting in (
         f"page_size = {_PAGE_SIZE}",
         "locking_mode = EXCLUSIVE",
@@ -206,7 +246,58 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, quota: int | None) -
         )
 
 
-def _replay(rows: Iterator[Any], compacted: int, path: Path) -> Loaded:
+def checksum(
+    rv: int, at: int, resource: str, namespace: str, name: str, deleted: int, previous: int, value: bytes
+) -> int:
+    """The checksum of a row: CRC-32 of its columns, with lengths so that no two of them can be confused."""
+    texts = [text.encode() for text in (resource, namespace, name)]
+    head = struct.pack(">QqQQQQQ", rv, at, *map(len, texts), deleted, previous)
+    return zlib.crc32(value, zlib.crc32(b"".join((head, *texts))))
+
+
+def is_whole(row: Sequence[Any]) -> bool:
+    """Whether a row of the log is as it was written."""
+    try:
+        return bool(checksum(*row[:-1]) == row[-1])
+    except (TypeError, AttributeError, struct.error):  # damage may change the type of a column
+        return False
+
+
+def _whole(rows: Iterable[Any], path: Path) -> Iterator[Any]:
+    """The rows, if all of them are as they were written."""
+    damaged: list[str] = []
+    for row in rows:
+        if not is_whole(row):
+            damaged.append(f"version {row[0]} of {row[2]} {row[3]}/{row[4]}")
+        elif not damaged:
+            yield row[:-1]
+    if damaged:
+        named = ", ".join(damaged[:MOST_NAMED]) + (", …" if len(damaged) > MOST_NAMED else "")
+        raise _corrupted(path, f"{len(damaged)} rows do not match their checksums: {named}")
+
+
+def missing_writes(last: int, acknowledged: int) -> str:
+    return (
+        f"the last {acknowledged - last} writes are missing: version {acknowledged} was acknowledged, and the log ends "
+        f"with version {last}; {FILE}-wal was damaged or removed, or {FILE} is an older copy"
+    )
+
+
+def last_acknowledged(directory: Path) -> int:
+    """The last version that was acknowledged, as far as is known; 0 if it is not."""
+    try:
+        content = (directory / LAST).read_bytes()
+    except OSError:
+        return 0
+    rv = int.from_bytes(content[:8], "big")
+    return rv if content == pack_last(rv) else 0
+
+
+def pack_last(rv: int) -> bytes:
+    return _LAST.pack(rv, zlib.crc32(rv.to_bytes(8, "big")))
+
+
+def replay(rows: Iterable[Any], compacted: int, path: Path) -> Loaded:
     heads: dict[Key, Entry] = {}
     events: list[Event] = []
     for rv, at, resource, namespace, name, deleted, previous, value in rows:
@@ -225,11 +316,16 @@ def _replay(rows: Iterator[Any], compacted: int, path: Path) -> Loaded:
     return Loaded(compacted, list(heads.values()), events)
 
 
-def _row(event: Event) -> tuple[int, int, str, str, str, bool, int, bytes]:
-    entry = event.entry
+def _row(event: Event) -> tuple[int, int, str, str, str, int, int, bytes, int]:
     previous = event.previous.rv if event.previous else 0
-    gone = event.type == "DELETED"
-    return entry.rv, event.at, entry.resource, entry.namespace, entry.name, gone, previous, entry.value
+    return row_of(event.entry, at=event.at, deleted=event.type == "DELETED", previous=previous)
+
+
+def row_of(
+    entry: Entry, *, at: int, deleted: bool = False, previous: int = 0
+) -> tuple[int, int, str, str, str, int, int, bytes, int]:
+    row = entry.rv, at, entry.resource, entry.namespace, entry.name, int(deleted), previous, entry.value
+    return *row, checksum(*row)
 
 
 def _superseded(forgotten: Sequence[Event]) -> Iterator[tuple[int]]:
@@ -268,4 +364,5 @@ def _opening(path: Path) -> Iterator[None]:
 
 
 def _corrupted(path: Path, problem: str) -> Corrupted:
-    return Corrupted(f"{path}: {problem}; restore a backup, or move the file away to begin anew")
+    remedy = f"restore a backup with `holdfast restore`, or see what can be kept with `holdfast check {path.parent}`"
+    return Corrupted(f"{path}: {problem}; {remedy}")
