@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,11 +38,6 @@ from holdfast.apiserver.verbs.subresources import LogSource
 from holdfast.apiserver.verbs.versions import shown
 from holdfast.meta.errors import AlreadyExists, NotFound
 from holdfast.meta.exchange import Request, Response, encode
-
-RBAC: Final = tuple(
-    f"rbac.authorization.k8s.io/{plural}" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
-)
-"""The store keys of roles and bindings."""
 
 OPENID_KEYS: Final = "/openid/v1/jwks"
 OPENID: Final = ("/.well-known/openid-configuration", OPENID_KEYS)
@@ -84,7 +79,7 @@ class Server:
         self.draining = False
         issuer = Issuer(identity.token_key)
         self.authenticator = Authenticator(admin_token=identity.admin_token, issuer=issuer, uid_of=self._uid_of)
-        self.authorizer = Authorizer(self._rbac_objects, revision=self._rbac_revision)
+        self.authorizer = Authorizer(store)
         self.limits = Limits(bounds)
         self.metrics = Metrics(known=self._is_served, counts=self._counts, in_flight=self._in_flight)
         self.webhooks = Webhooks(store, self.registry, reshape=self._reshape)
@@ -188,7 +183,7 @@ class Server:
         kind = self.registry.get(info.group, info.version, info.resource)
         if kind is None:
             raise NotFound.of_path()
-        review = bodies.read_object(request, kind)
+        review = await bodies.read_object(request, kind)
         match info.resource:
             case "tokenreviews":
                 answer = reviews.token_review(self.authenticator, review, now=self.now())
@@ -202,7 +197,7 @@ class Server:
 
     async def _token(self, handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         account = shown(handlers.entry(info, kind), kind)
-        asked = subresources.posted(request, info, subresources.TOKEN_REQUEST)
+        asked = await subresources.posted(request, info, subresources.TOKEN_REQUEST)
         issued = reviews.token_request(self.authenticator.issuer, account, asked, uid_of=self._uid_of, now=self.now())
         return Response.of(issued, 201)
 
@@ -214,14 +209,6 @@ class Server:
     def _uid_of(self, resource: str, namespace: str, name: str) -> str | None:
         entry = self.store.get(f"/{resource}", namespace, name)
         return entry.uid if entry is not None and not entry.deleting else None
-
-    def _rbac_objects(self) -> Iterable[Object]:
-        for key in RBAC:
-            for entry in self.store.list(key):
-                yield bodies.read_json(entry.value)
-
-    def _rbac_revision(self) -> int:
-        return max(map(self.store.changed_at, RBAC))
 
     def _is_served(self, info: RequestInfo) -> bool:
         kind = self.registry.get(info.group, info.version, info.resource)

@@ -33,11 +33,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 STALE: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+MOST_PROBLEMS: Final = 100
+"""The most problems that one refusal lists."""
+
+_LONGEST_VALUE: Final = 10_000
+"""The most characters of a value that an error shows."""
+
+_LONGEST_MESSAGE: Final = 100_000
+"""The most characters of all problems together that a refusal lists."""
 
 
 class MalformedError(ValueError):
@@ -249,12 +260,21 @@ class Invalid(StatusError):
 
     @classmethod
     def of(cls, kind: str, name: str, *, group: str = "", problems: Iterable[FieldError]) -> Invalid:
-        """All problems at once, so that one round of corrections is enough."""
-        problems = tuple(problems)
+        """All problems at once, so that one round of corrections is enough; of very many, the first."""
+        sentences: dict[str, None] = {}
+        causes: list[Cause] = []
+        length = 0
+        for problem in problems:
+            if len(causes) >= MOST_PROBLEMS or length > _LONGEST_MESSAGE:
+                sentences["and more problems, which are listed once these are corrected"] = None
+                break
+            cause = problem.to_cause()
+            causes.append(cause)
+            sentences[f"{problem.field}: {cause.message}"] = None
+            length += len(cause.message) + len(cause.field)
         subject = f"{_qualified(kind, group)} {_shown(name)} is invalid"
-        causes = tuple(problem.to_cause() for problem in problems)
-        details = Details(name=name, group=group, kind=kind, causes=causes)
-        return cls(f"{subject}: {_joined(problems)}" if problems else subject, details=details)
+        details = Details(name=name, group=group, kind=kind, causes=tuple(causes))
+        return cls(f"{subject}: {_joined(tuple(sentences))}" if sentences else subject, details=details)
 
 
 class TooManyRequests(StatusError):
@@ -377,7 +397,9 @@ class FieldError:
 
     @classmethod
     def not_supported(cls, field: str, value: Any, *, supported: Iterable[str]) -> FieldError:
-        choices = ", ".join(_shown(choice) for choice in supported)
+        supported = iter(supported)
+        choices = ", ".join(_shown(choice) for choice in islice(supported, MOST_PROBLEMS))
+        choices += ", ..." if any(True for _ in supported) else ""
         return cls(FieldProblem.NOT_SUPPORTED, field, value, f"supported values: {choices}" if choices else "")
 
     @classmethod
@@ -409,8 +431,7 @@ class FieldError:
         return Cause(reason=self.type.reason, message=self.message, field=self.field)
 
 
-def _joined(problems: tuple[FieldError, ...]) -> str:
-    sentences = list(dict.fromkeys(str(problem) for problem in problems))
+def _joined(sentences: tuple[str, ...]) -> str:
     return sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
 
 
@@ -455,5 +476,6 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON, which is also how a name is quoted."""
-    return msgspec.json.encode(value).decode()
+    """A value as JSON, which is also how a name is quoted; of a long one, the beginning."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "..."

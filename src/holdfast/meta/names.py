@@ -14,6 +14,7 @@ from typing import Final
 
 LABEL_MAX: Final = 63
 SUBDOMAIN_MAX: Final = 253
+_LONGEST_SEARCHED: Final = 4096
 
 # Neither vowels nor the digits that look like them: no hash may spell a word.
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -30,7 +31,8 @@ class _Rule:
     examples: tuple[str, ...]
 
     def allows(self, value: str) -> bool:
-        return re.fullmatch(self.pattern, value) is not None
+        # No name is as long; the time of the search grows with the length, and nothing interrupts it.
+        return len(value) <= _LONGEST_SEARCHED and re.fullmatch(self.pattern, value) is not None
 
     def __str__(self) -> str:
         examples = " or ".join(f"'{example}', " for example in self.examples)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.apiserver.http import protobuf
-from holdfast.apiserver.http.bodies import read_json, read_yaml
+from holdfast.apiserver.http.bodies import read_json
 from holdfast.apiserver.http.messages import messages
 from holdfast.apiserver.http.protobuf import Malformed, Messages
+from holdfast.apiserver.http.yaml_subset import read as read_yaml
 
 
 def test_aliases_that_stand_for_too_much_are_refused() -> None:

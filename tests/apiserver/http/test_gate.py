@@ -15,13 +15,14 @@ import pytest
 from holdfast.apiserver.auth import certificates
 from holdfast.apiserver.auth.authentication import Authenticator
 from holdfast.apiserver.auth.default_roles import bootstrap_objects
-from holdfast.apiserver.auth.rbac import GROUP, Authorizer
+from holdfast.apiserver.auth.rbac import GROUP, KINDS, Authorizer
 from holdfast.apiserver.auth.tokens import Issuer
 from holdfast.apiserver.http.fairness import Bounds, Limits
 from holdfast.apiserver.http.gate import PEER, Following, guarded
 from holdfast.apiserver.http.metrics import Metrics
+from holdfast.apiserver.storage.store import Entry
 from holdfast.meta.errors import NotFound
-from holdfast.meta.exchange import Request, Response, User
+from holdfast.meta.exchange import Request, Response, User, encode
 
 NOW = datetime(2025, 1, 15, 10, 0, tzinfo=UTC)
 TOKEN = "an-admin-token-that-cannot-be-guessed"
@@ -44,6 +45,21 @@ IMPERSONATOR = [
 ]
 
 
+class Roles:
+    """The default roles and bindings, and those of the impersonator."""
+
+    def changed_at(self, resource: str) -> int:
+        return 0
+
+    def list(self, resource: str) -> list[Entry]:
+        kind = KINDS[resource]
+        return [
+            Entry(resource, "", obj["metadata"]["name"], 1, encode(obj))
+            for obj in (*bootstrap_objects(), *IMPERSONATOR)
+            if obj["kind"] == kind
+        ]
+
+
 class World:
     """A gate before a handler that remembers what came through."""
 
@@ -59,7 +75,7 @@ class World:
         self.ask = guarded(
             self.handle,
             Authenticator(admin_token=TOKEN, issuer=ISSUER, uid_of=lambda *_: None),
-            authorizer=Authorizer(lambda: [*bootstrap_objects(), *IMPERSONATOR], revision=lambda: 0),
+            authorizer=Authorizer(Roles()),
             limits=self.limits,
             metrics=self.metrics,
             now=lambda: NOW,

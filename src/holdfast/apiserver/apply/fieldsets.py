@@ -18,7 +18,7 @@ This module must not know schemas, objects or managers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -49,6 +49,15 @@ def union(left: Tree, right: Tree) -> Tree:
         mine = joined.get(element)
         joined[element] = node if mine is None else _joined(mine, node)
     return joined
+
+
+def union_all(trees: Iterable[Tree]) -> Tree:
+    """What is in any of them, in time linear in all of them together."""
+    nodes: dict[str, list[Tree]] = {}
+    for tree in trees:
+        for element, node in tree.items():
+            nodes.setdefault(element, []).append(node)
+    return {element: each[0] if len(each) == 1 else _all_joined(each) for element, each in nodes.items()}
 
 
 def difference(left: Tree, right: Tree) -> Tree:
@@ -97,6 +106,11 @@ def _joined(left: Tree, right: Tree) -> Tree:
         node = left or right
         return node if is_member(node) else {SELF: LEAF, **node}
     return union(left, right)
+
+
+def _all_joined(nodes: list[Tree]) -> Tree:
+    below = union_all(nodes)
+    return below if all(nodes) or is_member(below) else {SELF: LEAF, **below}
 
 
 def _without(left: Tree, right: Tree) -> Tree | None:

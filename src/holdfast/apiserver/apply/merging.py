@@ -8,7 +8,7 @@ not know managers: the caller says which fields to remove.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast.apiserver.apply.fieldsets import LEAF, SELF, Tree, is_member, show
 from holdfast.apiserver.apply.ownership import Structure
@@ -22,30 +22,43 @@ class UnmergeableError(MalformedError):
 
 def check(config: Mapping[str, Any], structure: Structure) -> None:
     """Refuse merged lists with items that lack their keys or have the same keys."""
-    _check_fields(config, structure, "")
+    _check_fields(config, structure, ())
 
 
-def _check_fields(fields: Mapping[str, Any], structure: Structure, path: str) -> None:
+_Place: TypeAlias = "tuple[()] | tuple[_Place, str]"
+"""The place of a value, as its container's place and a path element; put into words for an error alone."""
+
+
+def _check_fields(fields: Mapping[str, Any], structure: Structure, place: _Place) -> None:
     for name, value in fields.items():
-        _check_value(value, structure.child(name), f"{path}.{name}")
+        if isinstance(value, dict | list):
+            _check_value(value, structure.child(name), (place, f"f:{name}"))
 
 
-def _check_value(value: Any, structure: Structure, path: str) -> None:
+def _check_value(value: Any, structure: Structure, place: _Place) -> None:
     if isinstance(value, dict) and not structure.atomic:
-        _check_fields(value, structure, path)
+        _check_fields(value, structure, place)
     if not isinstance(value, list) or not structure.divided:
         return
     seen = set()
-    for place, item in enumerate(value):
+    for index, item in enumerate(value):
         element = structure.element(item)
         if element is None:
             keys = " and ".join(structure.keys)
             wanted = f"an object with {keys}" if keys else "a string, number or boolean"
-            raise UnmergeableError(f"{path}: element {place}: items of this list are merged; write {wanted}")
+            raise UnmergeableError(f"{_shown(place)}: element {index}: items of this list are merged; write {wanted}")
         if element in seen:
-            raise UnmergeableError(f"{path}: duplicate entries for key {show((element,))}")
+            raise UnmergeableError(f"{_shown(place)}: duplicate entries for key {show((element,))}")
         seen.add(element)
-        _check_value(item, structure.item, f"{path}{show((element,))}")
+        _check_value(item, structure.item, (place, element))
+
+
+def _shown(place: _Place) -> str:
+    elements: list[str] = []
+    while place:
+        place, element = place
+        elements.append(element)
+    return show(tuple(reversed(elements)))
 
 
 def merge(live: Object, config: Mapping[str, Any], structure: Structure) -> Object:
@@ -87,14 +100,14 @@ def _order(live: Iterable[str], config: Sequence[str]) -> list[str]:
     """The order of the configuration; an item that is only live stays before the shared item that follows it."""
     known, placed, order = set(live), 0, list[str]()
     wanted = set(config)
+    shared_places = (place for place, element in enumerate(config) if element in known)
+    shared = next(shared_places, None)
     for element in live:
         if element not in wanted:
             order.append(element)
-            continue
-        shared = next((place for place in range(placed, len(config)) if config[place] in known), None)
-        if shared is not None and config[shared] == element:
+        elif shared is not None and config[shared] == element:
             order += config[placed : shared + 1]
-            placed = shared + 1
+            placed, shared = shared + 1, next(shared_places, None)
     return [*order, *config[placed:]]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from functools import reduce
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -29,11 +29,12 @@ from holdfast.apiserver.apply.fieldsets import (
     paths,
     show,
     union,
+    union_all,
 )
 from holdfast.apiserver.apply.ownership import Comparison, Structure, compare, of_object, ownable, structure_of
 from holdfast.apiserver.resources import Object
 from holdfast.meta import times
-from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, MalformedError
+from holdfast.meta.errors import MOST_PROBLEMS, BadRequest, Cause, Conflict, Details, MalformedError
 
 Operation = Literal["Apply", "Update"]
 Entry: TypeAlias = dict[str, Any]
@@ -148,7 +149,7 @@ def _age(entry: Entry) -> tuple[Any, ...]:
 
 def _joined(bucket: list[Entry]) -> Entry:
     entry = _entry(_ANCIENT, "Update", bucket[0]["apiVersion"])
-    fields = reduce(union, (each["fieldsV1"] for each in bucket))
+    fields = union_all(each["fieldsV1"] for each in bucket)
     return _filled(entry, fields, bucket[-1].get("time"))
 
 
@@ -251,8 +252,8 @@ def _first_entries(live: Object, structure: Structure, api_version: str, time: s
 def _given_up(merged: Object, last: Tree, applied: Tree, others: list[Entry], structure: Structure) -> Object:
     """The object without the fields that the manager applied before, applies no more, and no other manager owns."""
     claimed = [applied, *(entry["fieldsV1"] for entry in others if entry["operation"] == "Apply")]
-    kept: Tree = reduce(union, claimed)
-    owned = reduce(union, (entry["fieldsV1"] for entry in others), union(applied, {"f:metadata": LEAF}))
+    kept = union_all(claimed)
+    owned = union_all((applied, {"f:metadata": LEAF}, *(entry["fieldsV1"] for entry in others)))
     gone = difference(merging.with_parents(last, structure), merging.with_parents(owned, structure))
     return merging.without(merged, gone, structure, kept=kept) if gone else merged
 
@@ -267,7 +268,7 @@ def _refuse_conflicts(
     found = [
         (_shown(entry), show(path))
         for entry, fields in sorted(conflicts, key=lambda conflict: _identity(conflict[0]))
-        for path in paths(fields)
+        for path in islice(paths(fields), MOST_PROBLEMS)
     ]
     if found:
         causes = tuple(Cause("FieldManagerConflict", f"conflict with {who}", field) for who, field in found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.apiserver.auth.rbac import ALL, GROUP, Authorizer, Rule, key_of, quoted, rules_in
+from holdfast.apiserver.auth.rbac import ALL, GROUP, KINDS, Authorizer, Rule, key_of, quoted, rules_in
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.meta.errors import Forbidden
@@ -17,64 +17,68 @@ from holdfast.meta.exchange import User
 EVERYTHING: Final = (Rule((ALL,), (ALL,), (ALL,)), Rule((ALL,), paths=(ALL,)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Grant:
-    """The rules that a write grants, and the verb that permits it without a check."""
-
-    rules: tuple[Rule, ...]
-    verb: str
-    plural: str
-    name: str
+_COLLECTED: Final = frozenset({"ownerReferences", "finalizers", "managedFields", "resourceVersion"})
+"""The metadata that a write may change without a check, as the garbage collector does."""
 
 
 def check_escalation(authorizer: Authorizer, user: User, obj: Object, *, old: Object | None = None) -> None:
-    """Refuse a role or binding that would grant more than its author may do; other kinds pass."""
-    match obj.get("kind"):
-        case "Role" | "ClusterRole":
-            grant = _granted_by_role(obj, old)
-        case "RoleBinding" | "ClusterRoleBinding":
-            grant = _granted_by_binding(authorizer, obj, old)
-        case _:
-            return
-    namespace, name = key_of(obj)
-    if grant is None or _lifted(authorizer, user, grant, namespace):
+    """Refuse a role or binding that would grant more than its author may do; other kinds pass.
+
+    An update is checked as a whole: a label alone can add a role to an aggregated one.
+    """
+    kind = obj.get("kind", "")
+    if kind not in KINDS.values() or (old is not None and _without_collected(old) == _without_collected(obj)):
         return
-    beyond = authorizer.policy.missing(user, grant.rules, namespace=namespace)
+    namespace, name = key_of(obj)
+    bound = kind.endswith("Binding")
+    reference = obj.get("roleRef") or {} if bound else {"kind": kind, "name": name}
+    permission = _Permission("bind" if bound else "escalate", reference.get("kind", ""), reference.get("name", ""))
+    if _permitted(authorizer, user, permission, namespace):
+        return
+    beyond = authorizer.policy.missing(user, _granted(authorizer, obj, permission), namespace=namespace)
     if beyond:
         lines = "\n".join(map(str, beyond))
         who = f'user "{user.name}" (groups={quoted(user.groups)})'
         why = f"{who} is attempting to grant RBAC permissions not currently held:\n{lines}"
-        raise Forbidden.of(_plural(obj["kind"]), name, why=why, group=GROUP)
+        raise Forbidden.of(_plural(kind), name, why=why, group=GROUP)
+    aggregates = any((each or {}).get("aggregationRule") is not None for each in (obj, old))
+    if aggregates and authorizer.policy.missing(user, EVERYTHING, namespace=""):
+        why = "must have cluster-admin privileges to use the aggregationRule"
+        raise Forbidden.of(_plural(kind), name, why=why, group=GROUP)
 
 
-def _granted_by_role(role: Object, old: Object | None) -> _Grant | None:
-    rules = rules_in(role)
-    if old is not None and rules_in(old) == rules and old.get("aggregationRule") == role.get("aggregationRule"):
-        return None
-    if role.get("aggregationRule"):
-        rules = EVERYTHING  # aggregation may select roles that do not exist yet
-    return _Grant(rules, "escalate", _plural(role["kind"]), key_of(role)[1])
+@dataclass(frozen=True, slots=True)
+class _Permission:
+    """The verb on a role that permits a write without a check of its rules."""
+
+    verb: str
+    kind: str
+    name: str
 
 
-def _granted_by_binding(authorizer: Authorizer, binding: Object, old: Object | None) -> _Grant | None:
-    if old is not None and old.get("subjects") == binding.get("subjects"):
-        return None  # the role that a binding refers to never changes
-    reference = binding.get("roleRef") or {}
-    kind, name = reference.get("kind", ""), reference.get("name", "")
+def _granted(authorizer: Authorizer, obj: Object, permission: _Permission) -> tuple[Rule, ...]:
+    """The rules that a write grants."""
+    if permission.verb == "escalate":
+        return rules_in(obj)
+    rules = authorizer.policy.role(permission.kind, permission.name, namespace=key_of(obj)[0])
     # The rules of a role that does not exist yet are unknown.
-    rules = authorizer.policy.role(kind, name, namespace=key_of(binding)[0])
-    return _Grant(EVERYTHING if rules is None else rules, "bind", _plural(kind), name)
+    return EVERYTHING if rules is None else rules
 
 
-def _lifted(authorizer: Authorizer, user: User, grant: _Grant, namespace: str) -> bool:
+def _without_collected(obj: Object) -> Object:
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in _COLLECTED}
+    return {**obj, "metadata": metadata}
+
+
+def _permitted(authorizer: Authorizer, user: User, permission: _Permission, namespace: str) -> bool:
     info = RequestInfo(
-        verb=grant.verb,
+        verb=permission.verb,
         path="",
         is_resource=True,
         group=GROUP,
-        resource=grant.plural,
+        resource=_plural(permission.kind),
         namespace=namespace,
-        name=grant.name,
+        name=permission.name,
     )
     return authorizer.allowed(user, info).allowed
 

@@ -1,26 +1,31 @@
 """RBAC: decides requests by Roles, ClusterRoles and their bindings, with the semantics of Kubernetes.
 
-A `Policy` is computed from the objects once and evaluated for many requests; `Authorizer` computes a new one when the
-objects have changed.  This module does not know where objects are stored or how a user was authenticated.
+A `Policy` holds the rules of all roles and bindings and is evaluated for many requests; `Authorizer` updates it by the
+objects that have changed.  This module does not know where objects are stored or how a user was authenticated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Any, Final, NamedTuple
+from itertools import islice, product
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
 
 from holdfast.apiserver.auth.authentication import MASTERS
 from holdfast.apiserver.auth.tokens import subject
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.routes import RequestInfo
-from holdfast.meta.errors import Details, Forbidden
+from holdfast.meta.errors import MOST_PROBLEMS, Details, Forbidden
 from holdfast.meta.exchange import User
+from holdfast.meta.patches.json import hashable
 from holdfast.meta.selectors import LabelSelector, SelectorError
 
 GROUP: Final = "rbac.authorization.k8s.io"
 ALL: Final = "*"
+
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +54,6 @@ class Rule:
             and (not self.names or info.name in self.names)
         )
 
-    def atoms(self) -> Iterator[Rule]:
-        """The rule as atoms: one verb on one resource or path each."""
-        for verb, path in product(self.verbs, self.paths):
-            yield Rule((verb,), paths=(path,))
-        for verb, group, resource in product(self.verbs, self.groups, self.resources):
-            if not self.names:
-                yield Rule((verb,), (group,), (resource,))
-            for name in self.names:
-                yield Rule((verb,), (group,), (resource,), (name,))
-
-    def covers(self, atom: Rule) -> bool:
-        """Whether this rule allows everything that an atom allows."""
-        if not _has(self.verbs, atom.verbs[0]):
-            return False
-        if atom.paths:
-            return _path_matches(self.paths, atom.paths[0])
-        return (
-            _has(self.groups, atom.groups[0])
-            and _resource_matches(self.resources, atom.resources[0])
-            and (not self.names or (bool(atom.names) and atom.names[0] in self.names))
-        )
-
     def __str__(self) -> str:
         fields = {
             "APIGroups": self.groups,
@@ -91,64 +74,96 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Grant:
-    """The rules that a binding grants to a subject."""
+    """The role that a binding grants to a subject: its kind, and its namespace and name."""
 
-    rules: tuple[Rule, ...]
+    kind: str
+    role: tuple[str, str]
     description: str
-    problem: str = ""
 
 
 _Subject = tuple[str, str]
+_Key = tuple[str, str]
+"""Namespace and name."""
 
 
 class Policy:
-    """What all roles and bindings together allow."""
+    """What all roles and bindings together allow.  Objects are added, replaced and removed one by one."""
 
-    def __init__(self, objects: Iterable[Object]) -> None:
-        self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}
-        """Rules by namespace and name; cluster roles have no namespace."""
-        self._grants: dict[str, dict[_Subject, list[_Grant]]] = {}
-        """Grants by namespace, empty for the whole cluster, and subject."""
-        cluster_roles, bindings = [], []
+    def __init__(self, objects: Iterable[Object] = ()) -> None:
+        self._roles: dict[_Key, tuple[Rule, ...]] = {}
+        self._cluster_roles: dict[_Key, Object] = {}
+        self._resolved: dict[_Key, tuple[Rule, ...]] = {}
+        """The rules of those cluster roles that were used since one of them changed."""
+        self._subjects: dict[tuple[str, _Key], tuple[_Subject, ...]] = {}
+        """The subjects of each binding, by its kind and key."""
+        self._grants: dict[str, dict[_Subject, dict[tuple[str, _Key], _Grant]]] = {}
+        """Grants by namespace, empty for the whole cluster, subject and binding."""
         for obj in objects:
-            match obj.get("kind"):
-                case "ClusterRole":
-                    cluster_roles.append(obj)
-                case "Role":
-                    self._roles[key_of(obj)] = rules_in(obj)
-                case "RoleBinding" | "ClusterRoleBinding":
-                    bindings.append(obj)
-        for obj in cluster_roles:
-            self._roles[key_of(obj)] = tuple(map(Rule.read, aggregated(obj, cluster_roles)))
-        for obj in bindings:
-            self._bind(obj)
+            self.put(obj)
+
+    def put(self, obj: Object) -> None:
+        """Add a role or a binding, or replace it."""
+        key = key_of(obj)
+        match obj.get("kind"):
+            case "ClusterRole":
+                self._cluster_roles[key] = obj
+                self._resolved.clear()
+            case "Role":
+                self._roles[key] = rules_in(obj)
+            case "RoleBinding" | "ClusterRoleBinding":
+                self.remove(obj["kind"], key)
+                self._bind(obj)
+
+    def remove(self, kind: str, key: _Key) -> None:
+        """Remove a role or a binding, if it is there."""
+        match kind:
+            case "ClusterRole":
+                self._cluster_roles.pop(key, None)
+                self._resolved.clear()
+            case "Role":
+                self._roles.pop(key, None)
+            case _:
+                grants = self._grants.get(key[0], {})
+                for subject in self._subjects.pop((kind, key), ()):
+                    del grants[subject][kind, key]
+                    if not grants[subject]:
+                        del grants[subject]
 
     def allowed(self, user: User, info: RequestInfo) -> Decision:
         if MASTERS in user.groups:
             return Decision(True)
         problems = []
         for grant in self._given(user, info.namespace):
-            if any(rule.allows(info) for rule in grant.rules):
+            rules = self._rules(grant)
+            if rules is None:
+                problems.append(f'{grant.kind.lower()}.{GROUP} "{grant.role[1]}" not found')
+            elif any(rule.allows(info) for rule in rules):
                 return Decision(True, f"RBAC: allowed by {grant.description}")
-            if grant.problem:
-                problems.append(grant.problem)
         return Decision(False, f"RBAC: {_joined(problems)}" if problems else "")
 
     def rules_of(self, user: User, namespace: str) -> tuple[Rule, ...]:
         """All rules of a user in a namespace, or in the whole cluster if it is empty."""
-        return tuple(dict.fromkeys(rule for grant in self._given(user, namespace) for rule in grant.rules))
+        return tuple(dict.fromkeys(rule for grant in self._given(user, namespace) for rule in self._rules(grant) or ()))
 
     def role(self, kind: str, name: str, *, namespace: str) -> tuple[Rule, ...] | None:
         """The rules of a role that a binding in `namespace` refers to; None if there is no such role."""
-        return self._roles.get((namespace if kind == "Role" else "", name))
+        if kind == "Role":
+            return self._roles.get((namespace, name))
+        key = ("", name)
+        if key not in self._cluster_roles:
+            return None
+        rules = self._resolved.get(key)
+        if rules is None:
+            merged = aggregated(self._cluster_roles[key], self._cluster_roles.values())
+            rules = self._resolved[key] = tuple(map(Rule.read, merged))
+        return rules
 
     def missing(self, user: User, rules: Iterable[Rule], *, namespace: str) -> tuple[Rule, ...]:
-        """The rules that the user does not have."""
+        """The rules that the user does not have; of very many, the first."""
         if MASTERS in user.groups:
             return ()
-        held = self.rules_of(user, namespace)
-        atoms = dict.fromkeys(atom for rule in rules for atom in rule.atoms())
-        return _compact(atom for atom in atoms if not any(rule.covers(atom) for rule in held))
+        held = Held(self.rules_of(user, namespace))
+        return _compact(islice((left for rule in rules for left in held.uncovered(rule)), MOST_PROBLEMS))
 
     def _given(self, user: User, namespace: str) -> Iterator[_Grant]:
         subjects = (("User", user.name), *(("Group", group) for group in user.groups))
@@ -156,38 +171,158 @@ class Policy:
             grants = self._grants.get(scope)
             if grants:
                 for each in subjects:
-                    yield from grants.get(each, ())
+                    yield from grants.get(each, {}).values()
+
+    def _rules(self, grant: _Grant) -> tuple[Rule, ...] | None:
+        return self.role(grant.kind, grant.role[1], namespace=grant.role[0])
 
     def _bind(self, binding: Object) -> None:
-        namespace, name = key_of(binding)
+        key = namespace, name = key_of(binding)
         reference = binding.get("roleRef") or {}
         kind, role = reference.get("kind", ""), reference.get("name", "")
-        rules = self.role(kind, role, namespace=namespace)
-        problem = f'{kind.lower()}.{GROUP} "{role}" not found' if rules is None else ""
         shown = f"{name}/{namespace}" if namespace else name
         grants = self._grants.setdefault(namespace, {})
+        subjects: dict[_Subject, None] = {}
         for each in binding.get("subjects") or ():
-            key, description = _subject(each)
+            subject, description = _subject(each)
+            subjects[subject] = None
             words = f'{binding["kind"]} "{shown}" of {kind} "{role}" to {description}'
-            grants.setdefault(key, []).append(_Grant(rules or (), words, problem))
+            grants.setdefault(subject, {})[binding["kind"], key] = _Grant(kind, (namespace, role), words)
+        self._subjects[binding["kind"], key] = tuple(subjects)
+
+
+class Held:
+    """Rules that a user has, indexed to find what another rule allows beyond them.
+
+    The index has, for each verb, group, resource, name and path, the set of rules that mention it, as the bits of an
+    integer.  Values of a rule with the same set are covered alike, so that sets are combined instead of values: a rule
+    with a thousand verbs, groups and resources costs as much as the sets that its values have.
+    """
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._verbs = _bits(rule.verbs for rule in rules)
+        self._groups = _bits(rule.groups for rule in rules)
+        self._resources = _bits(rule.resources for rule in rules)
+        self._names = _bits(rule.names for rule in rules)
+        self._paths = _bits(rule.paths for rule in rules)
+        self._unnamed = sum(1 << at for at, rule in enumerate(rules) if not rule.names)
+        self._prefix_lengths = sorted({len(path) - 1 for path in self._paths if path.endswith(ALL)})
+
+    def uncovered(self, wanted: Rule) -> Iterator[Rule]:
+        """The part of a rule that these rules do not allow, as rules for one resource or path each."""
+        verbs = _classes(wanted.verbs, lambda verb: self._verbs.get(verb, 0) | self._verbs.get(ALL, 0))
+        for path in wanted.paths:
+            missing = _disjoint(verbs, self._with_path(path))
+            if missing:
+                yield Rule(missing, paths=(path,))
+        groups = _classes(wanted.groups, lambda group: self._groups.get(group, 0) | self._groups.get(ALL, 0))
+        resources = _classes(wanted.resources, self._with_resource)
+        names = _classes(wanted.names, lambda name: self._names.get(name, 0) | self._unnamed)
+        if not wanted.names:
+            names = {self._unnamed: [""]}
+        if len(groups) * len(resources) * len(names) > _MOST_COMBINATIONS:
+            yield wanted  # too many to compare: it is refused as if nothing of it was held
+            return
+        for sets in product(groups, resources, names):
+            missing = _disjoint(verbs, sets[0] & sets[1] & sets[2])
+            if missing:
+                for group, resource, name in product(groups[sets[0]], resources[sets[1]], names[sets[2]]):
+                    yield Rule(missing, (group,), (resource,), (name,) if wanted.names else ())
+
+    def _with_resource(self, resource: str) -> int:
+        found = self._resources.get(resource, 0) | self._resources.get(ALL, 0)
+        _, slash, subresource = resource.partition("/")
+        return found | self._resources.get(f"*/{subresource}", 0) if slash else found
+
+    def _with_path(self, path: str) -> int:
+        found = self._paths.get(path, 0)
+        for length in self._prefix_lengths:
+            if length > len(path):
+                break
+            found |= self._paths.get(path[:length] + ALL, 0)
+        return found
+
+
+_MOST_COMBINATIONS: Final = 100_000
+"""The most sets of groups, resources and names that are compared for one rule."""
+
+
+def _bits(values: Iterable[tuple[str, ...]]) -> dict[str, int]:
+    """By value, the rules that mention it, as bits."""
+    found: dict[str, int] = {}
+    for at, each in enumerate(values):
+        for value in each:
+            found[value] = found.get(value, 0) | 1 << at
+    return found
+
+
+def _classes(values: Iterable[str], bits: Callable[[str], int]) -> dict[int, list[str]]:
+    """The values by the rules that mention them."""
+    found: dict[int, list[str]] = {}
+    for value in dict.fromkeys(values):
+        found.setdefault(bits(value), []).append(value)
+    return found
+
+
+def _disjoint(verbs: Mapping[int, list[str]], rules: int) -> tuple[str, ...]:
+    """The verbs that none of these rules mentions."""
+    return tuple(verb for bits, those in verbs.items() if not bits & rules for verb in those)
+
+
+class Record(Protocol):
+    """One stored object: its version and its JSON."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def rv(self) -> int: ...
+    @property
+    def value(self) -> bytes: ...
+
+
+class Source(Protocol):
+    """The stored roles and bindings.  `changed_at` changes whenever `list` would return other records."""
+
+    def changed_at(self, resource: str) -> int: ...
+    def list(self, resource: str) -> Sequence[Record]: ...
+
+
+KINDS: Final[Mapping[str, str]] = {
+    f"{GROUP}/{kind.lower()}s": kind for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+}
+"""The kinds of roles and bindings by their store keys."""
 
 
 class Authorizer:
-    """Evaluates the current policy.  `revision` changes whenever `snapshot` would return other objects."""
+    """Evaluates the current policy, which it updates by what has changed in the source."""
 
-    def __init__(self, snapshot: Callable[[], Iterable[Object]], *, revision: Callable[[], int]) -> None:
-        self._snapshot = snapshot
-        self._revision = revision
-        self._seen: int | None = None
-        self._policy = Policy(())
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._seen = dict.fromkeys(KINDS, -1)
+        self._known: dict[str, dict[_Key, int]] = {resource: {} for resource in KINDS}
+        """The versions of the objects in the policy."""
+        self._policy = Policy()
 
     @property
     def policy(self) -> Policy:
-        revision = self._revision()
-        if revision != self._seen:
-            self._policy = Policy(self._snapshot())
-            self._seen = revision
+        for resource, seen in self._seen.items():
+            revision = self._source.changed_at(resource)
+            if revision != seen:
+                self._update(resource)
+                self._seen[resource] = revision
         return self._policy
+
+    def _update(self, resource: str) -> None:
+        before, now = self._known[resource], self._source.list(resource)
+        after = {(record.namespace, record.name): record.rv for record in now}
+        for key in before.keys() - after.keys():
+            self._policy.remove(KINDS[resource], key)
+        for record in now:
+            if before.get((record.namespace, record.name)) != record.rv:
+                self._policy.put(_decode(record.value))
+        self._known[resource] = after
 
     def allowed(self, user: User, info: RequestInfo) -> Decision:
         return self.policy.allowed(user, info)
@@ -213,7 +348,7 @@ def forbidden(user: User, info: RequestInfo, *, reason: str = "") -> Forbidden:
 def aggregated(role: Object, cluster_roles: Iterable[Object]) -> list[dict[str, Any]]:
     """The rules of a cluster role: its own, or those of all roles that its aggregation rule selects."""
     cluster_roles = tuple(cluster_roles)
-    found: list[dict[str, Any]] = []
+    found: dict[Hashable, dict[str, Any]] = {}
     visited: set[str] = set()
 
     def visit(each: Object) -> None:
@@ -223,7 +358,8 @@ def aggregated(role: Object, cluster_roles: Iterable[Object]) -> list[dict[str, 
         visited.add(name)
         selectors = _selectors(each)
         if selectors is None:
-            found.extend(rule for rule in each.get("rules") or () if rule not in found)
+            for rule in each.get("rules") or ():
+                found.setdefault(hashable(rule), rule)
             return
         for other in cluster_roles:
             labels = other.get("metadata", {}).get("labels")
@@ -231,7 +367,7 @@ def aggregated(role: Object, cluster_roles: Iterable[Object]) -> list[dict[str, 
                 visit(other)
 
     visit(role)
-    return found
+    return list(found.values())
 
 
 def _selectors(role: Object) -> list[LabelSelector] | None:
@@ -279,11 +415,12 @@ def _path_matches(paths: tuple[str, ...], path: str) -> bool:
     return any(path == each or (each.endswith(ALL) and path.startswith(each[:-1])) for each in paths)
 
 
-def _compact(atoms: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Atoms that differ in their verb alone as one rule."""
-    verbs: dict[Rule, list[str]] = {}
-    for atom in atoms:
-        verbs.setdefault(Rule((), atom.groups, atom.resources, atom.names, atom.paths), []).append(atom.verbs[0])
+def _compact(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Rules that differ in their verbs alone as one rule."""
+    verbs: dict[Rule, dict[str, None]] = {}
+    for rule in rules:
+        rest = Rule((), rule.groups, rule.resources, rule.names, rule.paths)
+        verbs.setdefault(rest, {}).update(dict.fromkeys(rule.verbs))
     return tuple(
         Rule(tuple(found), rest.groups, rest.resources, rest.names, rest.paths) for rest, found in verbs.items()
     )
@@ -294,5 +431,7 @@ def _joined(problems: list[str]) -> str:
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
-def quoted(values: Iterable[str]) -> str:
-    return "[" + " ".join(f'"{value}"' for value in values) + "]"
+def quoted(values: Sequence[str]) -> str:
+    """The values as Kubernetes writes them; of very many, the first."""
+    shown = [f'"{value}"' for value in values[:MOST_PROBLEMS]]
+    return f"[{' '.join(shown)}{' ...' if len(values) > MOST_PROBLEMS else ''}]"

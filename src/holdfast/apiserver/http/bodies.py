@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from holdfast.apiserver.builtins.types.decoding import json_name
-from holdfast.apiserver.http import messages, protobuf
+from holdfast.apiserver.http import messages, protobuf, yaml_subset
 from holdfast.apiserver.http.refusals import Undecodable
 from holdfast.apiserver.resources import Object, ResourceType
-from holdfast.meta.errors import BadRequest, UnsupportedMediaType
+from holdfast.apiserver.workers import compute
+from holdfast.meta.errors import MOST_PROBLEMS, BadRequest, UnsupportedMediaType
 from holdfast.meta.exchange import Request
+from holdfast.meta.schemas.constraints import Path, name_of
 
 JSON_TYPES: Final = ("application/json", "")
 YAML_TYPES: Final = ("application/yaml",)
@@ -24,36 +25,7 @@ ACCEPTED: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 ACCEPTED_CUSTOM: Final = ("application/json", "application/yaml")
 """Custom kinds have no messages, since their fields have no numbers."""
 
-MAX_NODES: Final = 200_000
-"""The most values that a YAML body may have with its aliases expanded."""
-
-MAX_DEPTH: Final = 500
-"""How deep a YAML body may nest."""
-
 _decoder = msgspec.json.Decoder()
-
-
-class _KubernetesLoader(yaml.CSafeLoader):
-    """YAML 1.1 as Kubernetes reads it: y and n are booleans too, and times are text."""
-
-
-_KubernetesLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":bool"))]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-_KubernetesLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool",
-    re.compile(r"^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"),
-    list("yYnNtTfFoO"),
-)
-_KubernetesLoader.yaml_constructors = dict(yaml.CSafeLoader.yaml_constructors)
-
-
-def _boolean(loader: yaml.CSafeLoader, node: yaml.ScalarNode) -> bool:
-    return str(node.value).lower() in ("y", "yes", "true", "on")
-
-
-_KubernetesLoader.add_constructor("tag:yaml.org,2002:bool", _boolean)
 
 
 def media_type(request: Request) -> str:
@@ -70,64 +42,30 @@ def read_json(body: bytes) -> Any:
         raise ValueError("exceeded max depth") from None
 
 
-def read_yaml(body: bytes) -> Any:
-    try:
-        _check_depth(body)
-        value = yaml.load(body, Loader=_KubernetesLoader)  # a subclass of the safe loader
-        if b"*" in body:
-            _check_size(value)
-        return value
-    except (yaml.YAMLError, UnicodeError, ValueError) as error:
-        raise ValueError(" ".join(str(error).split())) from None
-    except RecursionError:
-        raise ValueError("exceeded max depth") from None
-
-
-def _check_depth(body: bytes) -> None:
-    """Refuse deep nesting, which would overflow the stack of the loader and crash the process."""
-    depth = 0
-    for event in yaml.parse(body, Loader=_KubernetesLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise ValueError("exceeded max depth")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-
-
-def _check_size(value: Any) -> None:
-    """Refuse aliases that expand to very many values."""
-    left, stack = MAX_NODES, [value]
-    while stack:
-        left -= 1
-        if left < 0:
-            raise ValueError(f"aliases expand to more than {MAX_NODES:,} values")
-        node = stack.pop()
-        if isinstance(node, dict):
-            stack.extend(node.values())
-        elif isinstance(node, list):
-            stack.extend(node)
-
-
-def read_body(request: Request, kind: ResourceType | None = None) -> Any:
+async def read_body(request: Request, kind: ResourceType | None = None) -> Any:
     """The value in the body, by its media type; an object of `kind` if that is known."""
     given = media_type(request)
     if given in JSON_TYPES:
         return read_json(request.body)
     if given in YAML_TYPES:
-        return read_yaml(request.body)
+        return await read_yaml(request.body)
     of = None if kind is None else (kind.api_version, kind.kind)
     if of is not None and of not in messages.type_names():
         raise UnsupportedMediaType.of(ACCEPTED_CUSTOM)
     if given != protobuf.MEDIA_TYPE:
         raise UnsupportedMediaType.of(ACCEPTED)
-    return messages.decode(request.body, of)
+    return await compute(len(request.body), lambda: messages.decode(request.body, of))
 
 
-def read_object(request: Request, kind: ResourceType) -> Object:
+async def read_yaml(body: bytes) -> Any:
+    """The value of a YAML document; raises ValueError with a reason."""
+    return await compute(len(body), lambda: yaml_subset.read(body))
+
+
+async def read_object(request: Request, kind: ResourceType) -> Object:
     """The object in the body, of `kind`; apiVersion and kind are optional for built-in kinds."""
     try:
-        value = read_body(request, kind)
+        value = await read_body(request, kind)
         if not isinstance(value, dict):
             raise ValueError(f"cannot unmarshal {json_name(value)} into an object")
     except ValueError as error:
@@ -198,11 +136,11 @@ def refused(kind: ResourceType, why: str) -> Undecodable:
 class _Pairs(dict[str, Any]):
     """An object that records its duplicate keys."""
 
-    repeated: tuple[str, ...] = ()
+    repeated: frozenset[str] = frozenset()
 
 
 def duplicate_keys(body: bytes) -> list[str]:
-    """The paths of the keys that a JSON object repeats, for strict field validation."""
+    """The paths of the keys that a JSON object repeats, for strict field validation; no more than can be reported."""
     found = False
 
     def pairs(items: list[tuple[str, Any]]) -> _Pairs:
@@ -211,26 +149,27 @@ def duplicate_keys(body: bytes) -> list[str]:
         if len(made) < len(items):
             found = True
             said = Counter(key for key, _ in items)
-            made.repeated = tuple(key for key in made if said[key] > 1)
+            made.repeated = frozenset(key for key in made if said[key] > 1)
         return made
 
     try:
         value = json.loads(body, object_pairs_hook=pairs)
-        return list(_repeated(value, "")) if found else []
+        return [name_of(path) for path in islice(_repeated(value, ()), MOST_PROBLEMS)] if found else []
     except (ValueError, RecursionError):
         return []
 
 
-def _repeated(value: Any, path: str) -> Iterator[str]:
+def _repeated(value: Any, path: Path) -> Iterator[Path]:
     if isinstance(value, _Pairs):
         for key, item in value.items():
-            at = f"{path}.{key}" if path else key
             if key in value.repeated:
-                yield at
-            yield from _repeated(item, at)
+                yield path, key
+            if isinstance(item, dict | list):
+                yield from _repeated(item, (path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _repeated(item, f"{path}[{index}]")
+            if isinstance(item, dict | list):
+                yield from _repeated(item, (path, index))
 
 
 def strict_problems(unknown: Iterable[str], duplicates: Iterable[str]) -> list[str]:

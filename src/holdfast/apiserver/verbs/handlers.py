@@ -30,6 +30,7 @@ from holdfast.apiserver.verbs import deletion, metadata, patches, reads, served_
 from holdfast.apiserver.verbs.versions import shown, wire
 from holdfast.apiserver.verbs.watch import Stream
 from holdfast.apiserver.verbs.writes import ATTEMPTS, SERVER, Admit, Judge, Writer, Writing, Written, admit_all
+from holdfast.apiserver.workers import compute
 from holdfast.meta import times
 from holdfast.meta.errors import BadRequest, Conflict, NotFound
 from holdfast.meta.exchange import Request, Response, User, encode
@@ -88,7 +89,7 @@ class Handlers:
             return await self.subresources[info.verb, info.subresource](self, request, info, kind)
         match info.verb:
             case "get":
-                return self.get(request, info, kind)
+                return await self.get(request, info, kind)
             case "list":
                 return await self.list(request, info, kind)
             case "watch":
@@ -106,12 +107,12 @@ class Handlers:
 
     # Reads.
 
-    def get(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    async def get(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         if (asked := get_version(request)) > self.store.revision:
             raise reads.too_new(asked, self.store.revision)
         entry = self.entry(info, kind)
         form = negotiation.form_of(request)
-        return negotiation.respond(form, self._formed(request, kind, form.kind, wire(entry, kind)))
+        return await _respond(form, self._formed(request, kind, form.kind, wire(entry, kind)))
 
     async def list(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         form = negotiation.form_of(request, many=True)
@@ -123,13 +124,16 @@ class Handlers:
                 meta |= {"continue": found.token}
                 if found.remaining is not None:
                     meta["remainingItemCount"] = found.remaining
-            objects = reads.decoded(found.entries, kind)
-            table = tables.table(
-                kind, objects, include=tables.include_of(request), now=self.now().timestamp(), list_meta=meta
-            )
-            return negotiation.respond(form, encode(table))
+            include, now = tables.include_of(request), self.now().timestamp()
+            size = sum(len(entry.value) for entry in found.entries)
+
+            def table() -> bytes:
+                objects = reads.decoded(found.entries, kind)
+                return encode(tables.table(kind, objects, include=include, now=now, list_meta=meta))
+
+            return await _respond(form, await compute(size, table))
         response = reads.list_response(found, kind, form.kind, self.now)
-        return negotiation.respond(form, response.body)
+        return await _respond(form, response.body)
 
     def watch(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         form = negotiation.form_of(request, many=True)
@@ -154,12 +158,12 @@ class Handlers:
 
     async def create(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         writing = self.writing(request, info, kind, "CreateOptions")
-        written = await self.writer.create(writing, bodies.read_object(request, kind))
-        return self._written(request, kind, written)
+        written = await self.writer.create(writing, await bodies.read_object(request, kind))
+        return await self._written(request, kind, written)
 
     async def update(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         writing = self.writing(request, info, kind, "UpdateOptions")
-        obj = bodies.read_object(request, kind)
+        obj = await bodies.read_object(request, kind)
         metadata.check_target(obj, info.name, info.namespace)
 
         async def create() -> Written:
@@ -171,7 +175,7 @@ class Handlers:
             lambda old: _replacement(obj, old),
             create=create if kind.created_by_update and not info.subresource else None,
         )
-        return self._written(request, kind, written)
+        return await self._written(request, kind, written)
 
     async def patch(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         writing = self.writing(request, info, kind, "PatchOptions")
@@ -179,16 +183,17 @@ class Handlers:
         apply = given == patches.APPLY_YAML
         patches.check_options(writing.options, apply=apply, force_given=bool(request.param("force")))
         if apply:
-            return self._written(request, kind, await self._apply(request, info, writing))
+            return await self._written(request, kind, await self._apply(request, info, writing))
         with patches.refused_as_patch(request):
             change = patches.change_of(given, request.body, kind)
             written = await self.writer.update(writing, info.name, change)
-        return self._written(request, kind, written)
+        return await self._written(request, kind, written)
 
     async def _apply(self, request: Request, info: RequestInfo, writing: Writing) -> Written:
         kind, now = writing.kind, self.now()
-        config = patches.applied(request, kind, info.name)
-        server_side.check_declared(config, self.writer.prune(kind, config), api_version=kind.api_version)
+        config = await patches.applied(request, kind, info.name)
+        unknown = await compute(len(request.body), lambda: self.writer.prune(kind, config))
+        server_side.check_declared(config, unknown, api_version=kind.api_version)
 
         def merged(live: Object | None) -> Object:
             return server_side.apply(
@@ -239,6 +244,7 @@ class Handlers:
             manager=parsed.field_manager or server_side.manager_of(request.headers.get("user-agent", "")),
             subresource=info.subresource,
             body=request.body if bodies.media_type(request) in bodies.JSON_TYPES else b"",
+            size=len(request.body),
         )
 
     async def admitted(
@@ -269,7 +275,7 @@ class Handlers:
     # Deletion.
 
     async def delete(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-        options = delete_options(request, _delete_body(request))
+        options = delete_options(request, await _delete_body(request))
         self.entry(info, kind)
         obj, gone, warnings = await self.remove(kind, info.namespace, info.name, options, user=request.user)
         if gone and not (kind.plural in deletion.RETURNED and not kind.group):
@@ -282,7 +288,7 @@ class Handlers:
         return Response.of(obj, warnings=warnings)
 
     async def delete_collection(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-        options = delete_options(request, _delete_body(request))
+        options = delete_options(request, await _delete_body(request))
         found = await reads.page(self.store, kind, info.namespace or None, list_options(request, watch=False))
         warnings: tuple[str, ...] = ()
         for entry in found.entries:
@@ -326,9 +332,9 @@ class Handlers:
 
     # Answers.
 
-    def _written(self, request: Request, kind: ResourceType, written: Written) -> Response:
+    async def _written(self, request: Request, kind: ResourceType, written: Written) -> Response:
         form = negotiation.form_of(request)
-        response = negotiation.respond(form, self._formed(request, kind, form.kind, written.value))
+        response = await _respond(form, self._formed(request, kind, form.kind, written.value))
         response.status = 201 if written.created else 200
         response.warnings = written.warnings
         return response
@@ -354,10 +360,16 @@ def _replacement(obj: Object, old: Object) -> Object:
     return fresh
 
 
-def _delete_body(request: Request) -> Any:
+async def _respond(form: negotiation.Form, body: bytes) -> Response:
+    """The response with a JSON body; YAML is written by Python, and slowly."""
+    size = len(body) if form.media_type == negotiation.YAML else 0
+    return await compute(size, lambda: negotiation.respond(form, body))
+
+
+async def _delete_body(request: Request) -> Any:
     if not request.body:
         return {}
     try:
-        return bodies.read_body(request)
+        return await bodies.read_body(request)
     except ValueError as error:
         raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None

@@ -7,11 +7,13 @@ import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta import names, times
-from holdfast.meta.errors import BadRequest, FieldError
+from holdfast.meta.errors import MOST_PROBLEMS, BadRequest, FieldError
+from holdfast.meta.patches.json import hashable
 
 MAX_ANNOTATIONS: Final = 256 * 1024
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -105,11 +107,14 @@ def warnings(kind: ResourceType, obj: Object, old: Object | None) -> tuple[str, 
 def drop_repeated_owners(obj: Object) -> tuple[str, ...]:
     """Keep each owner reference once, and warn of the others."""
     owners = obj["metadata"].get("ownerReferences") or []
-    kept = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
-    if len(kept) == len(owners):
+    distinct = {hashable(owner): owner for owner in reversed(owners)}
+    if len(distinct) == len(owners):
         return ()
+    kept = list(reversed(distinct.values()))
     obj["metadata"]["ownerReferences"] = kept
-    repeated = ", ".join(str(owner.get("uid", "")) for index, owner in enumerate(owners) if owner in owners[:index])
+    firsts = set(map(id, kept))
+    uids = (str(owner.get("uid", "")) for owner in owners if id(owner) not in firsts)
+    repeated = ", ".join(islice(uids, MOST_PROBLEMS))
     words = (
         ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
         "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed"

@@ -112,10 +112,10 @@ def _object(value: Any, kind: ResourceType) -> Object:
     return bodies.checked_object(value, kind)
 
 
-def applied(request: Request, kind: ResourceType, name: str) -> Object:
+async def applied(request: Request, kind: ResourceType, name: str) -> Object:
     """The configuration of an apply: YAML or JSON, with apiVersion, kind and name."""
     try:
-        value = bodies.read_yaml(request.body) if request.body[:1] != b"{" else bodies.read_json(request.body)
+        value = await bodies.read_yaml(request.body) if request.body[:1] != b"{" else bodies.read_json(request.body)
     except ValueError as error:
         raise BadRequest(f"error decoding YAML: {error}") from None
     if not isinstance(value, dict):

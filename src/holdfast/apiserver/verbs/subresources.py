@@ -85,7 +85,7 @@ async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, k
     scale = _scale(kind)
     patching = info.verb == "patch"
     writing = handlers.writing(request, info, kind, "PatchOptions" if patching else "UpdateOptions")
-    wanted = _scale_patch(request, info, kind, writing.options) if patching else _scale_update(request)
+    wanted = await (_scale_patch(request, info, kind, writing.options) if patching else _scale_update(request))
 
     def change_scale(obj: Object) -> Object:
         target = wanted(scale_of(obj, scale))
@@ -100,18 +100,18 @@ async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, k
     return Response.of(scale_of(bodies.read_json(written.value), scale))
 
 
-def _scale_update(request: Request) -> Change:
-    asked = bodies.read_object(request, SCALE)
+async def _scale_update(request: Request) -> Change:
+    asked = await bodies.read_object(request, SCALE)
     return lambda shown: asked
 
 
-def _scale_patch(request: Request, info: RequestInfo, kind: ResourceType, options: WriteOptions) -> Change:
+async def _scale_patch(request: Request, info: RequestInfo, kind: ResourceType, options: WriteOptions) -> Change:
     given = patches.media_type(request, kind)
     apply = given == patches.APPLY_YAML
     patches.check_options(options, apply=apply, force_given=bool(request.param("force")))
     if not apply:
         return patches.change_of(given, request.body, SCALE)
-    config = patches.applied(request, SCALE, info.name)
+    config = await patches.applied(request, SCALE, info.name)
     return lambda shown: {**shown, **config, "metadata": {**shown["metadata"], **config["metadata"]}}
 
 
@@ -143,7 +143,7 @@ def _put(obj: Object, path: str, value: Any) -> None:
 async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     """Delete a pod if the disruption budgets that select it allow one more disruption."""
     pod = shown(handlers.entry(info, kind), kind)
-    eviction, said = await handlers.admitted(request, info, kind, posted(request, info, EVICTION))
+    eviction, said = await handlers.admitted(request, info, kind, await posted(request, info, EVICTION))
     options = delete_options(request, eviction.get("deleteOptions") or {})
     if not _already_down(pod):
         await _take_from_budgets(handlers, pod, dry_run=options.dry_run)
@@ -151,10 +151,10 @@ async def evict(handlers: Handlers, request: Request, info: RequestInfo, kind: R
     return _done(said)
 
 
-def posted(request: Request, info: RequestInfo, form: ResourceType) -> Object:
+async def posted(request: Request, info: RequestInfo, form: ResourceType) -> Object:
     """The object that is posted to a subresource; its name and namespace default to those of the path."""
     try:
-        body = bodies.read_body(request) if request.body else {}
+        body = await bodies.read_body(request) if request.body else {}
     except ValueError as error:
         raise BadRequest(f"couldn't read the {form.kind}: {error}") from None
     if not isinstance(body, dict):
@@ -230,7 +230,7 @@ def _over_budget(why: str, *, retry_after_seconds: int = 0) -> TooManyRequests:
 async def bind(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     """Assign a pod to a node, once."""
     handlers.entry(info, kind)
-    binding, said = await handlers.admitted(request, info, kind, posted(request, info, BINDING))
+    binding, said = await handlers.admitted(request, info, kind, await posted(request, info, BINDING))
     target = binding.get("target")
     node = target.get("name") if isinstance(target, dict) else None
     if not node or not isinstance(node, str):
@@ -298,7 +298,7 @@ def logs_from(source: LogSource | None) -> Subresource:
 
 async def finalize(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     """Set the finalizers of a Namespace; without finalizers, a deleted one is removed."""
-    obj = bodies.read_object(request, kind)
+    obj = await bodies.read_object(request, kind)
     writing = handlers.writing_by_server(kind, "", subresource="finalize")
 
     def finalized(old: Object) -> Object:

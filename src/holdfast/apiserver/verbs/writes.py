@@ -7,8 +7,9 @@ validation, field ownership, generation and optimistic locking are the same for 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from holdfast.apiserver.apply import server_side
@@ -19,6 +20,7 @@ from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage.store import Draft, Entry, Put, Remove, Stale, Store
 from holdfast.apiserver.verbs import deletion, metadata
 from holdfast.apiserver.verbs.versions import kept, shown, wire
+from holdfast.apiserver.workers import compute
 from holdfast.meta.errors import (
     AlreadyExists,
     Conflict,
@@ -54,6 +56,8 @@ class Writing:
     manager: str
     subresource: str = ""
     body: bytes = b""
+    size: int = 0
+    """The size of the request's body, in any encoding."""
     deletion: DeleteOptions | None = None
 
 
@@ -110,25 +114,10 @@ class Writer:
             # As Kubernetes answers, without a reason.
             raise StatusError("resourceVersion should not be set on objects to be created", code=500, reason="")
         metadata.check_namespace(obj, writing.namespace)
-        warnings = () if tracked else self.check_fields(writing, obj)
-        warnings += metadata.drop_repeated_owners(obj)
-        now = self.now()
-        if kind.status and not kind.keeps_status:
-            obj.pop("status", None)
-        self._default(kind, obj)
-        if not tracked:
-            # Before the server's own changes, which no field manager owns.
-            self._track(writing, None, obj, now)
-        if kind.generation:
-            obj["metadata"]["generation"] = 1
-        metadata.stamp_new(obj, namespace=writing.namespace if kind.namespaced else "", now=now)
-        kind.on_create(obj)
+        warnings = await compute(writing.size, lambda: self._begin(writing, obj, tracked=tracked))
         admitted, said = await self.admit(writing, obj, None, "CREATE")
-        if admitted is not obj:
-            obj = admitted
-            self._default(kind, obj)
-            kind.on_create(obj)
-        self._validate(kind, obj, None)
+        await compute(writing.size, lambda: self._complete(kind, admitted, changed=admitted is not obj))
+        obj = admitted
         said += metadata.warnings(kind, obj, None)
         said += await self.judge(writing, obj, None, "CREATE")
         name = obj["metadata"]["name"]
@@ -142,6 +131,30 @@ class Writer:
         except Stale:
             raise AlreadyExists.of(kind.plural, name, group=kind.group) from None
         return Written(wire(entry, kind), created=True, warnings=(*warnings, *said), rv=entry.rv)
+
+    def _begin(self, writing: Writing, obj: Object, *, tracked: bool) -> tuple[str, ...]:
+        """Prune, default and stamp a new object; returns warnings."""
+        kind, now = writing.kind, self.now()
+        warnings = () if tracked else self.check_fields(writing, obj)
+        warnings += metadata.drop_repeated_owners(obj)
+        if kind.status and not kind.keeps_status:
+            obj.pop("status", None)
+        self._default(kind, obj)
+        if not tracked:
+            # Before the server's own changes, which no field manager owns.
+            self._track(writing, None, obj, now)
+        if kind.generation:
+            obj["metadata"]["generation"] = 1
+        metadata.stamp_new(obj, namespace=writing.namespace if kind.namespaced else "", now=now)
+        kind.on_create(obj)
+        return warnings
+
+    def _complete(self, kind: ResourceType, obj: Object, *, changed: bool) -> None:
+        """Default a new object again if admission changed it, and validate it."""
+        if changed:
+            self._default(kind, obj)
+            kind.on_create(obj)
+        self._validate(kind, obj, None)
 
     async def update(
         self,
@@ -161,8 +174,9 @@ class Writer:
                     return await create()
                 raise NotFound.of(kind.plural, name, group=kind.group)
             old = shown(entry, kind)
+            size = max(writing.size, len(entry.value))
             # Decoded again, because a deep copy takes ten times as long.
-            obj = change(shown(entry, kind))
+            obj = await compute(size, partial(change, shown(entry, kind)))
             given = obj["metadata"].get("resourceVersion", "")
             self._check_identity(kind, name, obj, old)
             if given and given != str(entry.rv):
@@ -170,8 +184,8 @@ class Writer:
             if not given and not kind.unconditional:
                 problem = FieldError.invalid("metadata.resourceVersion", 0, detail="must be specified for an update")
                 raise Invalid.of(kind.plural, name, group=kind.group, problems=[problem])
-            obj, warnings = await self._prepare(writing, obj, old, operation)
-            if same(obj, old):
+            obj, warnings = await self._prepare(replace(writing, size=size), obj, old, operation)
+            if await compute(size, partial(same, obj, old)):
                 return Written(wire(entry, kind), warnings=warnings, rv=entry.rv)
             if writing.options.dry_run:
                 return Written(encode(obj), warnings=warnings, rv=entry.rv)
@@ -185,6 +199,20 @@ class Writer:
     async def _prepare(
         self, writing: Writing, obj: Object, old: Object, operation: str
     ) -> tuple[Object, tuple[str, ...]]:
+        kind, size = writing.kind, writing.size
+        proposed, warnings = await compute(size, lambda: self._begin_update(writing, obj, old, operation))
+        admitted, said = await self.admit(writing, proposed, old, "UPDATE")
+        changed = admitted is not proposed
+        await compute(size, lambda: self._complete_update(writing, admitted, old, changed=changed))
+        said += metadata.warnings(kind, admitted, old)
+        admitted["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        said += await self.judge(writing, admitted, old, "UPDATE")
+        return admitted, (*warnings, *said)
+
+    def _begin_update(
+        self, writing: Writing, obj: Object, old: Object, operation: str
+    ) -> tuple[Object, tuple[str, ...]]:
+        """Prune and default a changed object, and keep what the request cannot change; returns it and warnings."""
         kind, now = writing.kind, self.now()
         warnings: tuple[str, ...] = ()
         if operation != "Apply":
@@ -202,12 +230,14 @@ class Writer:
         self._default(kind, obj)
         if operation != "Apply":
             self._track(writing, old, obj, now)
-        checked = writing.subresource not in UNCHECKED
-        if checked:
+        if writing.subresource not in UNCHECKED:
             kind.on_update(obj, old)
-        admitted, said = await self.admit(writing, obj, old, "UPDATE")
-        if admitted is not obj:
-            obj = admitted
+        return obj, warnings
+
+    def _complete_update(self, writing: Writing, obj: Object, old: Object, *, changed: bool) -> None:
+        """Default an object again if admission changed it, count its generation, and validate it."""
+        kind, checked = writing.kind, writing.subresource not in UNCHECKED
+        if changed:
             self._default(kind, obj)
             if checked:
                 kind.on_update(obj, old)
@@ -215,10 +245,6 @@ class Writer:
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if checked:
             self._validate(kind, obj, old)
-        said += metadata.warnings(kind, obj, old)
-        obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        said += await self.judge(writing, obj, old, "UPDATE")
-        return obj, (*warnings, *said)
 
     @staticmethod
     def _status_metadata(kind: ResourceType, obj: Object, old: Object) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """JSON Patch (RFC 6902) and JSON Pointer (RFC 6901): apply a list of operations.
 
 A document is never changed: `apply` returns a new one that shares every untouched part with the old, so a patch that
-fails half way has done nothing. Where the RFC leaves room, or the Kubernetes API server differs from it, we answer as
-the server does: a `test` against null passes for an object member that is absent, and both the number of operations
-and the bytes that `copy` may multiply are bounded.
+fails half way has done nothing. A container is copied when an operation first changes it and from then on changed in
+place, so the time is linear in the sizes of document and patch. Where the RFC leaves room, or the Kubernetes API server
+differs from it, we answer as the server does: a `test` against null passes for an object member that is absent. The
+number of operations, the bytes that `copy` may multiply and the array items that operations shift are bounded.
 
 This module knows JSON values. It must not know objects, kinds or media types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 __all__ = [
     "MAX_COPIED_BYTES",
     "MAX_OPERATIONS",
+    "MAX_SHIFTED_ITEMS",
     "InvalidOperation",
     "JSONPatchError",
     "PatchTooLarge",
@@ -25,12 +27,17 @@ __all__ = [
     "TestFailed",
     "apply",
     "format_pointer",
+    "hashable",
     "json_equal",
     "parse_pointer",
 ]
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
+MAX_SHIFTED_ITEMS: Final = 500_000_000
+
+_BOOLEANS: Final[tuple[Hashable, Hashable]] = (object(), object())
+"""What stands for false and true among hashable values, since Python takes them for 0 and 1."""
 
 _TYPE_NAMES: Final[Mapping[type, str]] = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
 
@@ -69,7 +76,7 @@ class TestFailed(JSONPatchError):
 
 
 class PatchTooLarge(JSONPatchError):
-    """The patch exceeds `MAX_OPERATIONS` or `MAX_COPIED_BYTES`."""
+    """The patch exceeds `MAX_OPERATIONS`, `MAX_COPIED_BYTES` or `MAX_SHIFTED_ITEMS`."""
 
 
 def apply(document: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
@@ -82,16 +89,13 @@ def apply(document: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
         raise InvalidOperation(f"a JSON patch is an array of operations, not {_describe(operations)}")
     if len(operations) > MAX_OPERATIONS:
         raise PatchTooLarge(f"{len(operations)} operations, at most {MAX_OPERATIONS} are allowed: split the patch")
-    copied = 0
+    edited = _Document(document)
     for index, operation in enumerate(operations):
         try:
-            document, size = _apply_one(document, operation)
+            _apply_one(edited, operation)
         except JSONPatchError as error:
             raise type(error)(error.problem, index=index, pointer=error.pointer) from None
-        copied += size
-        if copied > MAX_COPIED_BYTES:
-            raise PatchTooLarge(f"copies add more than {MAX_COPIED_BYTES} bytes", index=index)
-    return document
+    return edited.root
 
 
 def parse_pointer(pointer: str) -> tuple[str, ...]:
@@ -125,33 +129,128 @@ def _booleans_agree(a: Any, b: Any) -> bool:
     return isinstance(a, bool) == isinstance(b, bool)
 
 
+def hashable(value: Any) -> Hashable:
+    """A hashable value for a JSON value; two are equal where `json_equal` says so of their values.
+
+    Finds duplicates among values of any kind in linear time.
+    """
+    if isinstance(value, dict):
+        return frozenset((key, hashable(member)) for key, member in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(hashable, value))
+    return _BOOLEANS[value] if isinstance(value, bool) else value
+
+
 # --- Applying ---
 
 
-def _apply_one(document: Any, operation: Mapping[str, Any]) -> tuple[Any, int]:
-    """Return the new document and the number of bytes copied."""
+class _Document:
+    """A document that is being patched, and the containers in it that were copied and may be changed in place."""
+
+    __slots__ = ("_copied_bytes", "_owned", "_shifted_items", "root")
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self._owned: dict[int, Any] = {}
+        """By id.  They are kept here, so that no id is used again."""
+        self._copied_bytes = 0
+        self._shifted_items = 0
+
+    def add(self, tokens: Sequence[str], value: Any) -> None:
+        if not tokens:
+            self.root = value
+            return
+        _check_container(self._parent(tokens), tokens)
+        token, container = tokens[-1], self._own_parent(tokens)
+        if isinstance(container, dict):
+            container[token] = value
+            return
+        at = len(container) if token == "-" else _index(token, len(container) + 1, tokens)
+        self._count_shifted(len(container) - at)
+        container.insert(at, value)
+
+    def replace(self, tokens: Sequence[str], value: Any) -> None:
+        if not tokens:
+            self.root = value
+            return
+        _child(self._parent(tokens), tokens, len(tokens) - 1)
+        container = self._own_parent(tokens)
+        container[tokens[-1] if isinstance(container, dict) else int(tokens[-1])] = value
+
+    def remove(self, tokens: Sequence[str]) -> None:
+        if not tokens:
+            self.root = None
+            return
+        _child(self._parent(tokens), tokens, len(tokens) - 1)
+        container = self._own_parent(tokens)
+        if isinstance(container, list):
+            self._count_shifted(len(container) - int(tokens[-1]))
+        del container[tokens[-1] if isinstance(container, dict) else int(tokens[-1])]
+
+    def copy(self, source: Sequence[str], tokens: Sequence[str]) -> None:
+        value = _get(self.root, source)
+        self._copied_bytes += len(msgspec.json.encode(value))
+        if self._copied_bytes > MAX_COPIED_BYTES:
+            raise PatchTooLarge(f"copies add more than {MAX_COPIED_BYTES} bytes")
+        self.add(tokens, _deep_copy(value))
+
+    def _parent(self, tokens: Sequence[str]) -> Any:
+        container = self.root
+        for depth in range(len(tokens) - 1):
+            container = _child(container, tokens, depth)
+        return container
+
+    def _own_parent(self, tokens: Sequence[str]) -> Any:
+        """The container of the last token; it and the containers on the way, which exist, are made ours."""
+        container = self.root = self._own(self.root)
+        for token in tokens[:-1]:
+            key: Any = token if isinstance(container, dict) else int(token)
+            container[key] = inner = self._own(container[key])
+            container = inner
+        return container
+
+    def _own(self, container: Any) -> Any:
+        if id(container) in self._owned:
+            return container
+        mine = dict(container) if isinstance(container, dict) else list(container)
+        self._owned[id(mine)] = mine
+        return mine
+
+    def _count_shifted(self, items: int) -> None:
+        """Operations at the front of a long array move all that follows."""
+        self._shifted_items += items
+        if self._shifted_items > MAX_SHIFTED_ITEMS:
+            raise PatchTooLarge(f"operations shift more than {MAX_SHIFTED_ITEMS} array items: split the patch")
+
+
+def _deep_copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _deep_copy(member) for key, member in value.items()}
+    return [_deep_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def _apply_one(document: _Document, operation: Mapping[str, Any]) -> None:
     if not isinstance(operation, Mapping):
         raise InvalidOperation(f"an operation is an object, not {_describe(operation)}")
     path = _pointer_member(operation, "path")
     match operation.get("op"):
         case "add":
-            return _add(document, path, _value_member(operation)), 0
+            document.add(path, _value_member(operation))
         case "remove":
-            return _remove(document, path), 0
+            document.remove(path)
         case "replace":
-            return _replace(document, path, _value_member(operation)), 0
+            document.replace(path, _value_member(operation))
         case "test":
-            _test(document, path, _value_member(operation))
-            return document, 0
+            _test(document.root, path, _value_member(operation))
         case "move":
             source = _pointer_member(operation, "from")
             if path[: len(source)] == source and len(path) > len(source):
                 raise InvalidOperation("a value cannot be moved into itself", pointer=format_pointer(source))
-            value = _get(document, source)
-            return _add(_remove(document, source), path, value), 0
+            value = _get(document.root, source)
+            document.remove(source)
+            document.add(path, value)
         case "copy":
-            value = _get(document, _pointer_member(operation, "from"))
-            return _add(document, path, value), len(msgspec.json.encode(value))
+            document.copy(_pointer_member(operation, "from"), path)
         case other:
             known = "add, remove, replace, move, copy or test"
             raise InvalidOperation(f"op must be {known}, not {other!r}", pointer=format_pointer(path))
@@ -169,57 +268,6 @@ def _value_member(operation: Mapping[str, Any]) -> Any:
     if "value" not in operation:
         raise InvalidOperation(f"{operation['op']!r} needs a 'value' (null is one)", pointer=str(operation["path"]))
     return operation["value"]
-
-
-def _add(document: Any, tokens: Sequence[str], value: Any) -> Any:
-    def added(container: Any) -> Any:
-        if isinstance(container, dict):
-            return {**container, tokens[-1]: value}
-        if isinstance(container, list):
-            at = len(container) if tokens[-1] == "-" else _index(tokens[-1], len(container) + 1, tokens)
-            return [*container[:at], value, *container[at:]]
-        raise _no_container(container, tokens, len(tokens) - 1)
-
-    return _edit(document, tokens, added) if tokens else value
-
-
-def _replace(document: Any, tokens: Sequence[str], value: Any) -> Any:
-    def replaced(container: Any) -> Any:
-        _child(container, tokens, len(tokens) - 1)
-        return _with(container, tokens[-1], value)
-
-    return _edit(document, tokens, replaced) if tokens else value
-
-
-def _remove(document: Any, tokens: Sequence[str]) -> Any:
-    def removed(container: Any) -> Any:
-        _child(container, tokens, len(tokens) - 1)
-        if isinstance(container, dict):
-            return {key: member for key, member in container.items() if key != tokens[-1]}
-        at = int(tokens[-1])
-        return container[:at] + container[at + 1 :]
-
-    return _edit(document, tokens, removed) if tokens else None
-
-
-def _edit(document: Any, tokens: Sequence[str], edit: Callable[[Any], Any]) -> Any:
-    """Return the document with the container of the last token edited; only the containers on the way are copied."""
-    parents = [document]
-    for depth in range(len(tokens) - 1):
-        parents.append(_child(parents[-1], tokens, depth))
-    changed = edit(parents.pop())
-    for depth in range(len(parents) - 1, -1, -1):
-        changed = _with(parents[depth], tokens[depth], changed)
-    return changed
-
-
-def _with(container: Any, token: str, child: Any) -> Any:
-    """Return a copy of a container with one existing child exchanged."""
-    if isinstance(container, dict):
-        return {**container, token: child}
-    copy = list(container)
-    copy[int(token)] = child
-    return copy
 
 
 def _test(document: Any, tokens: Sequence[str], expected: Any) -> None:
@@ -262,6 +310,11 @@ def _index(token: str, limit: int, tokens: Sequence[str]) -> int:
     if len(token) > 18 or int(token) >= limit:
         raise TargetMissing(f"index {token[:20]} is beyond the end of the array", pointer=format_pointer(tokens))
     return int(token)
+
+
+def _check_container(value: Any, tokens: Sequence[str]) -> None:
+    if not isinstance(value, (dict, list)):
+        raise _no_container(value, tokens, len(tokens) - 1)
 
 
 def _no_container(value: Any, tokens: Sequence[str], depth: int) -> TargetMissing:

@@ -22,6 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from holdfast.meta.patches.json import hashable
+
 __all__ = [
     "MalformedDirective",
     "MissingMergeKey",
@@ -104,7 +106,8 @@ def _merge_objects(original: Mapping[str, Any], patch: Mapping[str, Any], schema
     merged = _retained(original, patch, path)
     for name, values in _parallel_lists(patch, _DELETE, path):
         if isinstance(merged.get(name), list):
-            merged[name] = [item for item in merged[name] if item not in values]
+            unwanted = set(map(hashable, values))
+            merged[name] = [item for item in merged[name] if hashable(item) not in unwanted]
     for name, value in patch.items():
         if _is_directive(name):
             continue
@@ -131,15 +134,17 @@ def _merge_values(original: Any, patch: Any, schema: Schema, path: str) -> Any:
 def _merge_lists(original: list[Any], patch: list[Any], schema: Schema, path: str) -> list[Any]:
     """Merge a set, or a keyed list: its directives first, then each item into its namesake."""
     changes: list[tuple[Any, Any]] = []
+    doomed: set[Any] = set()
     for index, item in enumerate(patch):
         match _directive(item, path) if isinstance(item, dict) else "merge":
             case "replace":
                 return _fresh_list(patch)
             case "delete":
-                doomed = _key(item, schema, f"{path}[{index}]")
-                original = [live for live in original if _key_of(live, schema) != doomed]
+                doomed.add(_key(item, schema, f"{path}[{index}]"))
             case _:
                 changes.append((_key(item, schema, f"{path}[{index}]"), item))
+    if doomed:
+        original = [live for live in original if _key_of(live, schema) not in doomed]
     merged = list(original)
     # Of several with one key the first is meant, so it has to be entered last.
     places = {_key_of(item, schema): place for place, item in reversed(list(enumerate(original)))}
@@ -189,6 +194,7 @@ def _retained(original: Mapping[str, Any], patch: Mapping[str, Any], path: str) 
         return dict(original)
     if not isinstance(keep, list):
         raise MalformedDirective(f"{_RETAIN_KEYS} must be a list of member names, not {keep!r}", path=path)
+    keep = {name for name in keep if isinstance(name, str)}
     for name, value in patch.items():
         if value is not None and name not in keep and not _is_directive(name):
             raise MalformedDirective(f"{name!r} is set but not listed in {_RETAIN_KEYS}: add it there", path=path)

@@ -6,10 +6,12 @@ as it was.  The module must not change a value, nor put a finding into words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from itertools import islice
 from typing import Any, Final
 
-from holdfast.meta.patches.json import json_equal
+from holdfast.meta.errors import MOST_PROBLEMS
+from holdfast.meta.patches.json import hashable, json_equal
 from holdfast.meta.schemas.constraints import Finding, Key, Path
 from holdfast.meta.schemas.messages import JSON_TYPES
 from holdfast.meta.schemas.nodes import Node, key_of
@@ -17,6 +19,9 @@ from holdfast.meta.schemas.nodes import Node, key_of
 _ABSENT: Final = object()
 
 Found = list[Finding]
+
+ENOUGH: Final = 10_000
+"""A list with more findings is not looked at further."""
 
 
 def check_value(node: Node, value: Any, path: Path, found: Found) -> None:
@@ -76,11 +81,13 @@ def _check_list(node: Node, value: list[Any], path: Path, found: Found) -> None:
     if items is not None:
         for index, item in enumerate(value):
             _check_inside(items, item, (path, index), found)
+            if len(found) > ENOUGH:
+                return
     if len(value) < node.min_items:
         found.append(Finding("minItems", path, value, node.min_items))
     if node.max_items is not None and len(value) > node.max_items:
         found.append(Finding("maxItems", path, value, node.max_items))
-    if node.unique and any(json_equal(item, value[earlier]) for at, item in enumerate(value) for earlier in range(at)):
+    if node.unique and len(set(map(hashable, value))) < len(value):
         found.append(Finding("uniqueItems", path, value))
 
 
@@ -91,9 +98,8 @@ def _check_object(node: Node, value: dict[str, Any], path: Path, found: Found) -
     if node.max_properties is not None and len(value) > node.max_properties:
         found.append(Finding("maxProperties", path, value, node.max_properties))
         return
-    for name in node.required:
-        if name not in value:
-            found.append(Finding("required", path, limit=name))
+    missing = (name for name in node.required if name not in value)
+    found += [Finding("required", path, limit=name) for name in islice(missing, MOST_PROBLEMS + 1)]
     properties, additional = node.properties, node.additional
     for key, item in value.items():
         inner = properties.get(key) or additional
@@ -149,37 +155,63 @@ def _judged(word: str, results: list[Found], path: Path) -> Found:
 # --- updates -----------------------------------------------------------------
 
 
-def is_unchanged(node: Node, path: Path, start: Path, values: tuple[Any, Any]) -> bool:
-    """Whether the value at `path`, or one that holds it, is what it was before the update."""
-    steps: list[str | int] = []
-    while path and path != start:
-        path, step = path
-        steps.append(step)
-    new, old = values
-    inner: Node | None = node
-    while not json_equal(new, old):
-        if not steps or inner is None:
-            return False
-        step = steps.pop()
-        if isinstance(step, int):
-            new, old = new[step], _counterpart(inner, new[step], old)
-            inner = inner.items
-        else:
-            new, old = new[step], old.get(step, _ABSENT) if isinstance(old, dict) else _ABSENT
-            inner = inner.properties.get(step) or inner.additional
-        if old is _ABSENT:
-            return False
-    return True
+class Update:
+    """The old and the new value of an update, to tell which findings the update is responsible for.
 
+    Comparisons and the keys of lists are remembered, because many findings may be in one list.
+    """
 
-def _counterpart(node: Node, item: Any, old: Any) -> Any:
-    """The old entry of a list for a new one, found by its keys; lists without keys have none."""
-    if node.list_type == "map" and isinstance(old, list) and isinstance(item, dict):
-        key = key_of(node, item)
-        for candidate in old:
-            if isinstance(candidate, dict) and json_equal(key_of(node, candidate), key):
-                return candidate
-    return _ABSENT
+    def __init__(self, node: Node, start: Path, *, new: Any, old: Any) -> None:
+        self._node = node
+        self._start = start
+        self._new = new
+        self._old = old
+        self._equal: dict[tuple[int, int], bool] = {}
+        self._indexes: dict[tuple[int, int], dict[Hashable, Any]] = {}
+
+    def leaves(self, path: Path) -> bool:
+        """Whether the value at `path`, or one that holds it, is what it was before the update."""
+        steps: list[str | int] = []
+        while path and path != self._start:
+            path, step = path
+            steps.append(step)
+        new, old = self._new, self._old
+        inner: Node | None = self._node
+        while not self._are_equal(new, old):
+            if not steps or inner is None:
+                return False
+            step = steps.pop()
+            if isinstance(step, int):
+                new, old = new[step], self._counterpart(inner, new[step], old)
+                inner = inner.items
+            else:
+                new, old = new[step], old.get(step, _ABSENT) if isinstance(old, dict) else _ABSENT
+                inner = inner.properties.get(step) or inner.additional
+            if old is _ABSENT:
+                return False
+        return True
+
+    def _are_equal(self, new: Any, old: Any) -> bool:
+        if not isinstance(new, dict | list):
+            return json_equal(new, old)
+        pair = id(new), id(old)
+        known = self._equal.get(pair)
+        if known is None:
+            known = self._equal[pair] = json_equal(new, old)
+        return known
+
+    def _counterpart(self, node: Node, item: Any, old: Any) -> Any:
+        """The old entry of a list for a new one, found by its keys; lists without keys have none."""
+        if node.list_type != "map" or not isinstance(old, list) or not isinstance(item, dict):
+            return _ABSENT
+        pair = id(node), id(old)
+        index = self._indexes.get(pair)
+        if index is None:
+            index = self._indexes[pair] = {}
+            for candidate in old:
+                if isinstance(candidate, dict):
+                    index.setdefault(hashable(key_of(node, candidate)), candidate)
+        return index.get(hashable(key_of(node, item)), _ABSENT)
 
 
 # --- second look -------------------------------------------------------------
@@ -202,33 +234,21 @@ def _inside(node: Node, value: Any, path: Path) -> Iterator[tuple[Node, Any, Pat
 def set_problems(node: Node, value: Any, path: Path) -> Iterator[Finding]:
     """Entries of sets and of maps that repeat an earlier one; the limit of a finding is the earlier one's index."""
     if type(value) is list and node.list_type in ("set", "map"):
-        seen: list[tuple[Any, int]] = []
-        known: dict[Any, int] = {}
+        first: dict[Hashable, int] = {}
         for index, item in enumerate(value):
             if node.list_type == "map":
                 if not isinstance(item, dict):
                     yield Finding("listMap", (path, index), item)
                     continue
                 item = key_of(node, item)
-            earlier = _earlier(item, index, seen, known)
-            if earlier is not None:
+            # As in Kubernetes, 1 and 1.0 are two entries.
+            types = tuple(map(type, item.values() if isinstance(item, dict) else (item,)))
+            earlier = first.setdefault((types, hashable(item)), index)
+            if earlier != index:
                 yield Finding("duplicate", (path, index), item, earlier)
     for inner, item, where in _inside(node, value, path):
         if inner.has_sets:
             yield from set_problems(inner, item, where)
-
-
-def _earlier(item: Any, index: int, seen: list[tuple[Any, int]], known: dict[Any, int]) -> int | None:
-    """The index of an equal entry that came before; notes this one.  Scalars go by hash, for lists of them are long."""
-    flat = tuple(item.items()) if isinstance(item, dict) else item
-    try:
-        token = (type(item), flat, tuple(map(type, flat)) if isinstance(flat, tuple) else None)
-        first = known.setdefault(token, index)
-        return None if first == index else first
-    except TypeError:  # something in it is a list or an object
-        found = next((at for earlier, at in seen if json_equal(item, earlier)), None)
-        seen.append((item, index))
-        return found
 
 
 def resource_problems(node: Node, value: Any, path: Path) -> Iterator[Finding]:

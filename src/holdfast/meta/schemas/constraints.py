@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from holdfast.meta.errors import MalformedError
-from holdfast.meta.patches.json import json_equal
+from holdfast.meta.patches.json import hashable
 from holdfast.meta.schemas import formats
 
 Path: TypeAlias = "tuple[()] | tuple[Path, str | int]"
@@ -129,10 +129,10 @@ def fitting_integers(schema: Mapping[str, Any]) -> range:
 
 
 def enum_check(choices: list[Any]) -> Check:
-    texts = frozenset(choice for choice in choices if isinstance(choice, str))
+    known = frozenset(map(hashable, choices))
 
-    def is_one(value: Any, choices: list[Any]) -> bool:
-        return value in texts if type(value) is str else any(json_equal(value, choice) for choice in choices)
+    def is_one(value: Any, _: list[Any]) -> bool:
+        return hashable(value) in known
 
     return _check("enum", choices, is_one)
 

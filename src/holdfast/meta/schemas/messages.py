@@ -39,7 +39,7 @@ def field_error(finding: Finding) -> FieldError:
         case "resource":
             return FieldError.required(name, "must not be empty")
         case "enum":
-            supported = [choice if isinstance(choice, str) else _json(choice) for choice in limit]
+            supported = (choice if isinstance(choice, str) else _json(choice) for choice in limit)
             return FieldError.not_supported(name, value, supported=supported)
         case "maxLength":
             return FieldError.too_long(name, limit)

@@ -248,17 +248,31 @@ def _branch(branch: _Schema, path: str, *, patterns: Patterns, skip_any: bool = 
 
 def _completeness(schema: _Schema, path: str) -> Iterator[FieldError]:
     """What logical operators speak of must be declared outside of them."""
+    outside = _Outside(schema)
     for step, branch in branches(schema):
-        yield from _declared(branch, schema, path, here=f"{path}{step}")
+        yield from _declared(branch, outside, path, here=f"{path}{step}")
     for _, step, inner in children(schema):
         yield from _completeness(inner, f"{path}{step}")
 
 
-def _declared(branch: _Schema, outside: _Schema, path: str, *, here: str) -> Iterator[FieldError]:
+class _Outside:
+    """A schema outside of logical operators, with its children by step; many branches look for them."""
+
+    def __init__(self, schema: _Schema) -> None:
+        self._schema = schema
+        self._children: dict[str, _Outside] | None = None
+
+    def child(self, step: str) -> _Outside | None:
+        if self._children is None:
+            self._children = {other: _Outside(schema) for _, other, schema in reversed(list(children(self._schema)))}
+        return self._children.get(step)
+
+
+def _declared(branch: _Schema, outside: _Outside, path: str, *, here: str) -> Iterator[FieldError]:
     for step, inner in branches(branch):
         yield from _declared(inner, outside, path, here=f"{here}{step}")
     for _, step, inner in children(branch):
-        declared = next((schema for _, other, schema in children(outside) if other == step), None)
+        declared = outside.child(step)
         if declared is None:
             yield FieldError.required(f"{path}{step}", f"because it is defined in {here}{step}")
         else:

@@ -16,12 +16,13 @@ resources.  CEL rules are not this module's matter, nor are definitions that hol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
-from holdfast.meta.errors import FieldError
-from holdfast.meta.schemas.check import Found, check_value, is_unchanged, resource_problems, set_problems
+from holdfast.meta.errors import MOST_PROBLEMS, FieldError
+from holdfast.meta.schemas.check import ENOUGH, Found, Update, check_value, resource_problems, set_problems
 from holdfast.meta.schemas.constraints import Finding, Path, Patterns, name_of, python_patterns
 from holdfast.meta.schemas.messages import field_error
 from holdfast.meta.schemas.nodes import OBJECT_META, Node
@@ -50,16 +51,16 @@ class Schema:
         self._meta = meta
 
     def unknown(self, obj: Any) -> list[str]:
-        """The paths of fields that the schema does not have, sorted."""
+        """The paths of fields that the schema does not have, sorted, and no more than can be reported."""
         found: list[Path] = []
         self._sift(self._root, obj, _ROOT, found, drop=False)
-        return sorted(map(name_of, found))
+        return sorted(map(name_of, found[:MOST_PROBLEMS]))
 
     def prune(self, obj: Any) -> list[str]:
         """Drops what `unknown` finds, and returns its paths."""
         found: list[Path] = []
         self._sift(self._root, obj, _ROOT, found, drop=True)
-        return sorted(map(name_of, found))
+        return sorted(map(name_of, found[:MOST_PROBLEMS]))
 
     def default(self, obj: Any) -> None:
         """Writes the defaults of absent fields; a null that is not allowed counts as absent."""
@@ -78,9 +79,11 @@ class Schema:
         found: Found = []
         start: Path = ((), path) if path else _ROOT
         check_value(self._root, obj, start, found)
-        if found and old is not None:
-            found = [each for each in found if not is_unchanged(self._root, each.path, start, (obj, old))]
-        errors = map(field_error, found)
+        # With more findings than are looked for, it is unknown which of them the update made.
+        if found and old is not None and len(found) <= ENOUGH:
+            update = Update(self._root, start, new=obj, old=old)
+            found = [each for each in found if not update.leaves(each.path)]
+        errors = _errors(found)
         return [error if error.field else replace(error, field="<nil>") for error in errors]
 
     def check_rest(self, obj: Any, *, path: str = "", old: Any = None) -> list[FieldError]:
@@ -91,7 +94,7 @@ class Schema:
             duplicates = list(set_problems(self._root, obj, start))
             if duplicates and (old is None or not any(set_problems(self._root, old, start))):
                 found += duplicates
-        return [field_error(each) for each in found]
+        return list(_errors(found))
 
     def findings(self, obj: Any) -> list[Finding]:
         """Everything that is wrong with a value, unknown fields (``unknown``) included, as facts."""
@@ -130,6 +133,11 @@ class Schema:
             if drop:
                 for key in surplus:
                     del value[key]
+
+
+def _errors(found: Iterable[Finding]) -> Iterator[FieldError]:
+    """The errors of findings, one more than are reported at most: each may be as long as its schema."""
+    return map(field_error, islice(found, MOST_PROBLEMS + 1))
 
 
 def _default(node: Node, value: Any, *, fill: bool = True) -> None:
