@@ -16,10 +16,9 @@ from holdfast.kernel.pod_problems import PodReason
 from holdfast.kernel.preview import Phase
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import Workload
-from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.render import RESTARTED_AT
-from holdfast.operators.workload.revisions import REJECTED
+from holdfast.operators.workload.revisions import PROMOTED, REJECTED
 from holdfast.operators.workload.validate import rollout_spec
 from holdfast.runtime.controllers import PAUSED
 

@@ -128,10 +128,16 @@ class OfflinePlanner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Earlier revisions: the label that names the revision of a record, and the revision that is rejected, if any."""
+    """Earlier revisions.
+
+    label    the label that names the revision of a record
+    refused  the revision that is rejected, if any
+    why      why and when it was rejected, in a sentence; empty where that is not known
+    """
 
     label: str
     refused: Callable[[Object], str]
+    why: Callable[[Object], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tests.operators.workload.worlds import (
     decided,
     deeds,
     image_of,
+    metadata,
     pod,
     pods,
     record,
@@ -35,6 +36,7 @@ from holdfast.kinds import crds
 from holdfast.kinds.cloudless import KINDS
 from holdfast.operators.workload.decide import decide, explain
 from holdfast.operators.workload.observe import WORKLOADS
+from holdfast.operators.workload.render import controller_revision
 from holdfast.operators.workload.revisions import choose
 from holdfast.runtime.decisions import Create
 from holdfast.testing.clusters import Cluster
@@ -115,6 +117,41 @@ def test_the_revision_that_is_rolled_out(workload: Wire, target: str, stable: st
     found = None if chosen.stable is None else image_of(chosen.stable.revision)
     assert (image_of(chosen.target.revision), found) == (target, stable)
     assert image_of(chosen.wanted) == workload["spec"]["image"]
+
+
+def test_a_restart_after_an_undo_accepts_nothing_that_was_undone() -> None:
+    """Undone from web:2 to web:1, restarted, and web:2 applied again: it needs its approvals, or a retry."""
+    stamp = "2030-01-01T11:00:00Z"
+    restarted = msgspec.structs.replace(template("web:1"), restarted_at=stamp)
+    kept = controller_revision(web(), restarted, number=4)
+    kept["metadata"] |= metadata("web-restarted-4")
+    workload = web(
+        "web:2",
+        status={"currentRevision": restarted.revision, "updateRevision": restarted.revision},
+        annotations={**rejected("web:2", to="web:1"), "holdfast.dev/restarted-at": stamp},
+    )
+    chosen = choose(seen(workload, HISTORY[:2], (CONTROLLER_REVISIONS, kept)))
+    assert chosen.target == restarted
+    assert (chosen.wanted, chosen.settled) == (revision("web:2"), True)
+
+
+def test_a_restart_that_was_rejected_rejects_neither_the_revision_nor_the_next_restart() -> None:
+    failed = msgspec.structs.replace(template("web:1"), restarted_at="2030-01-01T11:00:00Z")
+    kept = controller_revision(web(), failed, number=2)
+    kept["metadata"] |= metadata("web-restarted-2")
+    there = [HISTORY[0], (CONTROLLER_REVISIONS, kept)]
+    refused = {"holdfast.dev/rejected-revision": failed.revision}
+    assert choose(seen(web("web:1", status=said("web:1"), annotations=refused), there)).rejected is False
+    for stamp, is_rejected in (("2030-01-01T11:00:00Z", True), ("2030-01-01T11:30:00Z", False)):
+        again = web("web:1", status=said("web:1"), annotations={**refused, "holdfast.dev/restarted-at": stamp})
+        assert choose(seen(again, there)).rejected is is_rejected
+
+
+def test_the_record_of_a_rejected_revision_is_kept_beyond_the_history_limit() -> None:
+    workload = web(
+        "web:3", status=said("web:3"), rollout={"revisionHistoryLimit": 0}, annotations=rejected("web:2", to="web:3")
+    )
+    assert deeds(decided(workload, HISTORY, pods("web:3", 4))) == ["forget web:1"]
 
 
 def test_a_rejected_revision_says_so_and_is_not_complete() -> None:

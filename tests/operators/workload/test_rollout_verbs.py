@@ -13,12 +13,12 @@ from holdfast.cli.rollout import commands
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONTROLLER_REVISIONS, Resource
 from holdfast.kinds.cloudless import KINDS, Workload
+from holdfast.kinds.cloudless.rollouts import Rejection
 from holdfast.meta.patches import merge
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Observed, Refusal, RolloutKind
 from holdfast.operators.workload import verbs
-from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.render import RESTARTED_AT, REVISION, Template
-from holdfast.operators.workload.revisions import REJECTED
+from holdfast.operators.workload.revisions import PROMOTED, REJECTED, REJECTION, cause
 from holdfast.testing.snapshots import Snapshot
 from holdfast.views.rollouts import Record, RolloutState, Standing
 
@@ -44,6 +44,14 @@ def record(number: int, of: Template) -> Record:
     wire = {"metadata": metadata, "data": msgspec.to_builtins(of), "revision": number}
     return msgspec.convert(wire, Record)
 
+
+def why(revision: str, reason: str, message: str) -> str:
+    """The annotation with the cause of a rejection by a verb."""
+    return cause(Rejection(revision=revision, reason=reason, message=message, time=NOON))
+
+
+ABORTED = why(R2, "Aborted", "A user aborted the rollout of the revision.")
+UNDONE = why(R2, "Undone", "A user returned to an earlier revision.")
 
 HISTORY = (record(1, V1), record(2, V2))
 
@@ -131,14 +139,30 @@ CHANGES: dict[str, tuple[str, Object, dict[str, Any], dict[str, Any]]] = {
         {"full": True},
         {"metadata": {"annotations": {PROMOTED: f"{R2}:4"}}},
     ),
-    "abort rejects what is rolled out": ("abort", under_way(), {}, {"metadata": {"annotations": {REJECTED: R2}}}),
-    "retry takes the rejection away": ("retry", rejected(), {}, {"metadata": {"annotations": {REJECTED: None}}}),
+    "abort rejects what is rolled out, with the cause": (
+        "abort",
+        under_way(),
+        {},
+        {"metadata": {"annotations": {REJECTED: R2, REJECTION: ABORTED}}},
+    ),
+    "abort withdraws the approvals of what is rolled out": (
+        "abort",
+        under_way(annotations={PROMOTED: f"{R2}:1"}),
+        {},
+        {"metadata": {"annotations": {REJECTED: R2, REJECTION: ABORTED, PROMOTED: None}}},
+    ),
+    "retry takes the rejection away, with its cause": (
+        "retry",
+        rejected(),
+        {},
+        {"metadata": {"annotations": {REJECTED: None, REJECTION: None}}},
+    ),
     "undo brings the spec back, and remembers what is undone and where it went": (
         "undo",
         shop(),
         {},
         {
-            "metadata": {"annotations": {REJECTED: f"{R2}:{R1}", RESTARTED_AT: None}},
+            "metadata": {"annotations": {REJECTED: f"{R2}:{R1}", REJECTION: UNDONE, RESTARTED_AT: None}},
             "spec": {"image": "shop:1", "env": None},
         },
     ),
@@ -147,7 +171,7 @@ CHANGES: dict[str, tuple[str, Object, dict[str, Any], dict[str, Any]]] = {
         rejected(),
         {},
         {
-            "metadata": {"annotations": {REJECTED: f"{R2}:{R1}", RESTARTED_AT: None}},
+            "metadata": {"annotations": {REJECTED: f"{R2}:{R1}", REJECTION: UNDONE, RESTARTED_AT: None}},
             "spec": {"image": "shop:1", "env": None},
         },
     ),
@@ -257,21 +281,21 @@ def test_an_undo_skips_what_differs_only_by_a_restart_and_what_was_rejected() ->
     assert given.patch["spec"] == {"image": "shop:1"}
 
 
-def test_what_is_undone_is_refused_though_the_moment_of_restart_goes_with_it() -> None:
+def test_what_is_undone_is_named_as_the_history_names_it() -> None:
     undone = msgspec.structs.replace(V2, restarted_at=MORNING)
     given = answer("undo", shop(undone), (record(1, V1), record(2, undone)))
-    # Applying shop:2 again asks for it without the restart, which is gone.
-    assert annotated(given) == {REJECTED: f"{R2}:{R1}", RESTARTED_AT: None}
+    assert annotated(given)[REJECTED] == f"{undone.revision}:{R1}"
 
 
-def test_a_restart_does_not_make_what_was_undone_acceptable() -> None:
+def test_a_restart_changes_nothing_about_what_was_undone() -> None:
     given = answer("restart", shop(V1, annotations={REJECTED: f"{R2}:{R1}"}))
-    again = msgspec.structs.replace(V2, restarted_at=NOON).revision
-    assert annotated(given) == {RESTARTED_AT: NOON, REJECTED: f"{again}:{R1}"}
-    later = answer(
-        "restart", shop(msgspec.structs.replace(V1, restarted_at=MORNING), annotations={REJECTED: f"{again}:{R1}"})
-    )
-    assert annotated(later)[RESTARTED_AT] == NOON
+    assert annotated(given) == {RESTARTED_AT: NOON}
+
+
+def test_an_undo_of_what_was_rejected_keeps_the_cause() -> None:
+    failed = why(R2, "CrashLoop", "pod shop-2-x: container app crashes")
+    given = answer("undo", rejected(annotations={REJECTED: R2, REJECTION: failed}))
+    assert annotated(given)[REJECTION] == failed
 
 
 def test_a_configuration_is_not_undone_and_that_is_said() -> None:

@@ -28,9 +28,11 @@ from tests.operators.workload.worlds import (
 from holdfast.kernel.outcomes import Retry
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import WorkloadStatus
+from holdfast.meta.patches import merge
 from holdfast.meta.schemas import walk
 from holdfast.meta.schemas.hints import problems
 from holdfast.operators.workload.decide import explain
+from holdfast.runtime.decisions import Patch
 
 SURGE = {"minAvailable": 3, "maxSurge": 1}
 KNOWN = [record("web:1", 1), record("web:2", 2)]
@@ -238,14 +240,51 @@ def test_a_floor_that_cannot_be_guaranteed_is_warned_of() -> None:
     assert "Warning FloorNotGuaranteed" in notices(decision)
 
 
-def test_what_was_rejected_is_told_with_why() -> None:
-    decision = decided(
-        web("web:2", status=STUCK, rollout={**SURGE, "onFailure": "rollBack"}),
-        KNOWN,
-        pods("web:1", 3),
-        pods("web:2", 2, ready=False),
+def rejected_for_a_crash() -> tuple[Wire, list[Placed]]:
+    """A revision that has just failed: the Workload with what the controller writes about it, and its replicas."""
+    crashed = {"restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    crashing = pod("web2-x", "web:2", ready=False)
+    crashing[1]["status"]["containerStatuses"] = [{"name": "app", **crashed}]
+    there = [*KNOWN, *pods("web:1", 3), crashing, pod("web2-y", "web:2", ready=False)]
+    workload = web("web:2", status=STUCK, rollout={**SURGE, "onFailure": "rollBack"})
+    (patch,) = [each for each in decided(workload, there).writes if isinstance(each, Patch)]
+    return merge.apply(workload, patch.patch), there
+
+
+def test_a_revision_that_failed_is_rejected_with_the_cause_the_pod_and_the_time() -> None:
+    workload, there = rejected_for_a_crash()
+    decision = decided(workload, there)
+    why = status(decision)["rejection"]
+    assert (why["revision"], why["reason"], why["pod"], why["time"]) == (
+        revision("web:2"),
+        "CrashLoop",
+        "web2-x",
+        ago(),
     )
-    assert "Warning RollingBack" in notices(decision)
+    assert "no progress for 600 seconds" in why["message"]
+    assert "pod web2-x: container app crashes" in why["message"]
+    (event,) = [each for each in decision.notices if each.reason == "RevisionRejected"]
+    assert (event.type, why["message"] in event.message) == ("Warning", True)
+
+
+def test_the_cause_of_a_rejection_stays_when_the_rollback_is_done_and_is_announced_once() -> None:
+    workload, _ = rejected_for_a_crash()
+    there = [*KNOWN, *pods("web:1", 4)]
+    first = status(decided(workload, there))
+    later = decided({**workload, "status": first}, there)
+    assert "RevisionRejected" not in {each.reason for each in later.notices if "is rejected" in each.message}
+    assert status(later)["rejection"]["pod"] == "web2-x"
+    assert "container app crashes" in status(later)["rollout"]["because"]["message"]
+    next_spec = decided({**workload, "status": first, "spec": {**workload["spec"], "image": "web:3"}}, there)
+    assert status(next_spec)["rejection"]["pod"] == "web2-x"
+    retried = {**workload, "metadata": {**workload["metadata"], "annotations": {}}, "status": first}
+    assert "rejection" not in status(decided(retried, there))
+
+
+def test_a_cause_that_cannot_be_read_is_left_out() -> None:
+    workload, there = rejected_for_a_crash()
+    workload["metadata"]["annotations"]["holdfast.dev/rejection"] = "{"
+    assert "rejection" not in status(decided(workload, there))
 
 
 # --- a pass that failed

@@ -310,6 +310,24 @@ def test_a_status_that_is_lost_comes_back() -> None:
     operated(story)
 
 
+def test_an_automatic_rollback_leaves_the_cause_in_the_status_and_in_a_warning() -> None:
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster)
+        await change(cluster, image="web:broken", rollout={"progressDeadline": "50s", "onFailure": "rollBack"})
+        said = await because(cluster, "RevisionRejected")
+        why = said["rejection"]
+        assert why["revision"] == said["rejectedRevision"]
+        assert why["pod"] not in {pod["metadata"]["name"] for pod in await cluster.list(PODS)}
+        assert f"pod {why['pod']}" in said["rollout"]["because"]["message"]
+        events = [event for event in await cluster.list(EVENTS) if event["reason"] == "RevisionRejected"]
+        assert [event["type"] for event in events if why["pod"] in event["message"]] == ["Warning"]
+        await annotate(cluster, REJECTED, None)
+        said = await because(cluster, "WaitingForReady")
+        assert "rejection" not in said
+
+    operated(story)
+
+
 def test_a_workload_of_another_namespace_and_a_long_name_is_deleted_with_all_it_made() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(NAMESPACES, {"metadata": {"name": "shop"}})

@@ -39,6 +39,9 @@ async def show_history(
     else:
         rows = rollouts.history_rows(past, age=partial(age, now=time.time()))
         click.echo(printable("\n".join(aligned(rows))))
+        why = kept.why(observed.object)
+        if why:
+            click.echo(printable(why))
         if refused and not any("rejected" in each.marks for each in past):
             click.echo(
                 printable(f"revision {refused} is rejected: the operator does not roll it out when it is applied again")

@@ -169,6 +169,16 @@ class Because(Model):
     message: Annotated[str, api("The reason as a sentence.")]
 
 
+class Rejection(Model):
+    """Why a revision was rejected, and when; it is kept until the revision is retried."""
+
+    revision: Annotated[str, api("The revision that was rejected.")]
+    reason: Annotated[str, api("The reason as one word: the problem of a replica, the missed deadline, or a verb.")]
+    message: Annotated[str, api("The reason as a sentence.")]
+    pod: Annotated[str, api("The replica that shows why.")] | None = None
+    time: Annotated[Time, api("When it was rejected.")]
+
+
 class EffectiveLimits(Model):
     """The limits in replicas, after percentages, defaults and clamping."""
 

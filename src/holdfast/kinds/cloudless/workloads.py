@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from holdfast.kinds.cloudless.containers import InitContainer, RestartPolicy, ServerSpec, Sidecar, Volume
 from holdfast.kinds.cloudless.placement import Placement
-from holdfast.kinds.cloudless.rollouts import EffectiveLimits, Rollout, RolloutStatus
+from holdfast.kinds.cloudless.rollouts import EffectiveLimits, Rejection, Rollout, RolloutStatus
 from holdfast.kinds.cloudless.security import SecurityContext
 from holdfast.kinds.model import AGE, Column, Count, Duration, Kind, Name, Resource, Rule, Scale, Status, api
 
@@ -100,6 +100,7 @@ class WorkloadStatus(Status):
         ]
         | None
     ) = None
+    rejection: Rejection | None = None
     rollout: RolloutStatus | None = None
 
 

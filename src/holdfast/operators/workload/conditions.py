@@ -23,7 +23,7 @@ from holdfast.operators.workload.observe import World
 from holdfast.operators.workload.problems import Problems
 from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.replicas import Replicas
-from holdfast.operators.workload.revisions import Revisions
+from holdfast.operators.workload.revisions import Revisions, rejection
 
 _PAUSES: Final = frozenset({Code.PAUSED, Code.BATCH_PAUSE, Code.STEP_PAUSE, Code.APPROVAL_NEEDED, Code.DELETION_NEEDED})
 
@@ -94,14 +94,19 @@ class Facts:
         if self.step.complete and self.revisions.rejected:
             return Because(
                 WorkloadReason.REJECTED,
-                f"revision {self.revisions.wanted} of the spec was rejected, so revision {self.target} is kept; "
-                "change the spec, or retry the rollout",
+                f"revision {self.revisions.wanted} of the spec was rejected{self._cause}, so revision {self.target} "
+                "is kept; change the spec, or retry the rollout",
             )
         because, worst = self.step.because, self.problems.worst
         if worst is None or self.step.complete:
             return because
         # What is wrong with a replica explains more than the counts.
         return Because(because.code, f"{because.message}; {worst}")
+
+    @property
+    def _cause(self) -> str:
+        why = rejection(self.world.object)
+        return "" if why is None else f" at {why.time} ({why.reason}: {why.message})"
 
     @property
     def reason(self) -> Reason:

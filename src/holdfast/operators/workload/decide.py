@@ -33,13 +33,10 @@ from holdfast.operators.workload.observe import World, is_taken, service_name
 from holdfast.operators.workload.problems import problems
 from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.replicas import Replicas, replicas
-from holdfast.operators.workload.revisions import Revisions, choose
+from holdfast.operators.workload.revisions import PROMOTED, Revisions, choose
 from holdfast.operators.workload.status import INVALID, report
 from holdfast.operators.workload.validate import PROGRESS_DEADLINE, duration, rollout_spec
 from holdfast.runtime.decisions import Decision
-
-PROMOTED: Final = "holdfast.dev/promoted"
-"""The annotation ``<revision>:<steps>``: how many steps of the rollout of a revision are approved."""
 
 _PROMOTION: Final = re.compile(r"([^:]+):([0-9]{1,6})")
 

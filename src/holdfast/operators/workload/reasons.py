@@ -15,6 +15,8 @@ class WorkloadReason(Reason):
     ROLLED_OUT = "RolledOut", "All replicas run the wanted revision and are available."
     SCALING = "Scaling", "The wanted revision was rolled out before, and replicas of it are started or stopped."
     REJECTED = "RevisionRejected", "The revision of the spec was undone or failed, and is not rolled out."
+    ABORTED = "Aborted", "A user aborted the rollout of the revision."
+    UNDONE = "Undone", "A user returned to an earlier revision."
 
     NOT_PAUSED = "NotPaused", "The rollout is not paused, and no step waits."
 

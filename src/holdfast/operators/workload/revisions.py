@@ -13,19 +13,29 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
+from holdfast.client.objects import Object
+from holdfast.kinds.cloudless.rollouts import Rejection
 from holdfast.operators.workload.observe import World, switches
 from holdfast.operators.workload.render import REVISION, Template
 
 REJECTED: Final = "holdfast.dev/rejected-revision"
 """The annotation with the revision that was undone or that failed, optionally with ``:<revision to return to>``.
-The revision is refused until the spec describes another one."""
+The revision is refused until the spec describes another one.  A restart makes no other revision of it."""
+
+PROMOTED: Final = "holdfast.dev/promoted"
+"""The annotation ``<revision>:<steps>``: how many steps of the rollout of a revision are approved."""
+
+REJECTION: Final = "holdfast.dev/rejection"
+"""The annotation with the cause of the rejection (`Rejection`, as JSON); it is written together with `REJECTED`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revisions:
     """The revisions that one reconciliation works with.
 
-    wanted   the revision of the spec
+    wanted   the revision of the spec; if that is rejected, as the history names it
     target   the revision that is rolled out: the wanted one, or the one that an abort returns to
     stable   the revision that was rolled out completely before, if that is not the target
     other    the template of replicas that are not of the target, if it is known
@@ -62,19 +72,39 @@ def choose(world: World) -> Revisions:
     missing = tuple(name for name, fingerprint in world.configs.items() if not fingerprint)
     kept = _kept(world, complete) if missing and asked.revision not in world.records else None
     wanted = kept or asked
-    target = _returned_to(world, wanted, complete) or wanted
+    back = _returned_to(world, wanted, complete)
+    target = wanted if back is None else back
     stable = complete if complete is not None and complete.revision != target.revision else None
     serving = _serving(world, stable or target)
     return Revisions(
-        wanted=wanted.revision,
+        wanted=wanted.revision if back is None else rejected_revision(world.object),
         target=target,
         stable=stable,
-        other=_other(world, target, serving) or (stable if target is wanted else None),
+        other=_other(world, target, serving) or (stable if back is None else None),
         serving=serving,
         settled=complete is not None and stable is None,
         missing=missing,
         held=kept is not None,
     )
+
+
+def rejected_revision(obj: Object) -> str:
+    """The revision that is refused; empty: none."""
+    return obj.meta.annotations.get(REJECTED, "").partition(":")[0]
+
+
+def rejection(obj: Object) -> Rejection | None:
+    """Why a revision is refused, as it was recorded with the refusal."""
+    try:
+        found = msgspec.json.decode(obj.meta.annotations.get(REJECTION, ""), type=Rejection)
+    except msgspec.DecodeError:
+        return None
+    return found if found.revision == rejected_revision(obj) else None
+
+
+def cause(why: Rejection) -> str:
+    """The value of the annotation `REJECTION`."""
+    return msgspec.json.encode(why).decode()
 
 
 def selector_of(world: World) -> dict[str, str]:
@@ -117,11 +147,28 @@ def _kept(world: World, complete: Template | None) -> Template | None:
 
 def _returned_to(world: World, wanted: Template, complete: Template | None) -> Template | None:
     """The revision to return to if the wanted one was rejected; None if it was not, or if there is no other."""
-    rejected, _, named = world.object.meta.annotations.get(REJECTED, "").partition(":")
-    if rejected != wanted.revision:
+    rejected = rejected_revision(world.object)
+    record = world.records.get(rejected)
+    if rejected != wanted.revision and (record is None or not _alike(record.template, wanted)):
         return None
-    if named in world.records and named != rejected:
-        return world.records[named].template
+    back = _before(world, rejected, complete)
+    # A restart that was rejected rejects neither the revision that was restarted nor the next restart.
+    restarted = back is not None and rejected != wanted.revision and _alike(back, wanted)
+    return None if restarted else back
+
+
+def _alike(one: Template, other: Template) -> bool:
+    """Whether two templates differ at most by the time of a restart."""
+    return msgspec.structs.replace(one, restarted_at=other.restarted_at).revision == other.revision
+
+
+def _before(world: World, rejected: str, complete: Template | None) -> Template | None:
+    """The revision to return to: the one that the annotation names, as it was restarted last, or the complete one."""
+    named = world.records.get(world.object.meta.annotations.get(REJECTED, "").partition(":")[2])
+    others = [record for name, record in world.records.items() if name != rejected]
+    same = [record for record in others if named is not None and _alike(named.template, record.template)]
+    if same:
+        return max(same, key=lambda record: record.number).template
     if complete is not None and complete.revision != rejected:
         return complete
     newest = world.records[rejected].number if rejected in world.records else 0

@@ -6,17 +6,22 @@ far it got, how few replicas were available) is carried over from the status as 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.kernel.decisions import Blocked, Decision, Hold, RollBack, Start, Stop, Switch
+import msgspec
+
+from holdfast.kernel.decisions import Blocked, Decision, Hold, Start, Stop, Switch
 from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.preview import Phase, phase_of
 from holdfast.kernel.reasons import Because, count
+from holdfast.kinds.cloudless.rollouts import Rejection
 from holdfast.meta import times
 from holdfast.operators.workload.conditions import Facts, verdicts
 from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.render import labels
+from holdfast.operators.workload.revisions import rejection
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Notice
 from holdfast.runtime.status import INVALID_SPEC, Announced, Invalid, present
@@ -41,6 +46,7 @@ ANNOUNCED: Final[Announced] = {
 def report(facts: Facts, now: datetime, failure: Failure | None = None) -> tuple[dict[str, Any], tuple[Notice, ...]]:
     """The whole status, and the Events; `failure` is the request that the API server refused, if it did."""
     fleet, replicas = facts.fleet, facts.limits.replicas
+    why = rejection(facts.world.object)
     refused = None if failure is None else Because(WorkloadReason.REQUEST_REFUSED, failure.message)
     available = fleet.old.available + fleet.new.available
     fields = {
@@ -58,12 +64,21 @@ def report(facts: Facts, now: datetime, failure: Failure | None = None) -> tuple
         "currentRevision": _current(facts),
         "updateRevision": facts.target,
         "rejectedRevision": facts.revisions.wanted if facts.revisions.rejected else None,
+        "rejection": None if why is None else present(msgspec.to_builtins(why)),
         "rollout": _rollout(facts, now, because=refused or facts.because),
     }
     said, turned = status.report(
         facts.world.object, verdicts(facts, failure), now=now, fields=fields, announced=ANNOUNCED
     )
-    return said, (*_actions(facts), *turned)
+    return said, (*_actions(facts), *_rejections(facts, why), *turned)
+
+
+def _rejections(facts: Facts, why: Rejection | None) -> Iterator[Notice]:
+    """The Event about a revision that has just been rejected."""
+    if why is not None and why != facts.before.rejection:
+        automatic = why.reason not in (WorkloadReason.ABORTED, WorkloadReason.UNDONE)
+        message = f"Revision {why.revision} is rejected ({why.reason}): {why.message}"
+        yield Notice(type="Warning" if automatic else "Normal", reason=WorkloadReason.REJECTED.value, message=message)
 
 
 def _phase(facts: Facts) -> Phase:
@@ -163,9 +178,6 @@ def _actions(facts: Facts) -> tuple[Notice, ...]:
             message = f"Stopping {count(number)} of the {side} revision: {because.message}"
         case Switch():
             message = f"Switching the traffic to revision {facts.target}"
-        case RollBack(because=because):
-            message = f"Revision {facts.target} is rejected: {because.message}"
-            return (Notice(type="Warning", reason=reason, message=message),)
         case _:
             return ()
     return (Notice(reason=reason, message=message),)

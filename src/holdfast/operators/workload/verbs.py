@@ -16,7 +16,7 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import CONTROLLER_REVISIONS, PODS
 from holdfast.kernel.reasons import Code
 from holdfast.kinds.cloudless import Workload, WorkloadStatus
-from holdfast.kinds.cloudless.rollouts import Rollout, RolloutStatus
+from holdfast.kinds.cloudless.rollouts import Rejection, Rollout, RolloutStatus
 from holdfast.meta import times
 from holdfast.meta.patches import merge
 from holdfast.operators.rollouts import (
@@ -36,11 +36,11 @@ from holdfast.operators.rollouts import (
 )
 from holdfast.operators.workload import view
 from holdfast.operators.workload.controller import CONTROLLERS
-from holdfast.operators.workload.decide import PROMOTED
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.operators.workload.plan import OFFLINE, SETTINGS, outlook
+from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.render import RESTARTED_AT, REVISION, Template, labels
-from holdfast.operators.workload.revisions import REJECTED
+from holdfast.operators.workload.revisions import PROMOTED, REJECTED, REJECTION, cause, rejected_revision, rejection
 from holdfast.views.rollouts import Record, RolloutState, Standing
 from holdfast.views.trees import Pod, Tree
 
@@ -81,10 +81,6 @@ def _wanted(workload: Workload) -> str:
 
 def _is_paused(workload: Workload) -> bool:
     return workload.spec.rollout is not None and bool(workload.spec.rollout.paused)
-
-
-def refused(obj: Object) -> str:
-    return obj.meta.annotations.get(REJECTED, "").partition(":")[0]
 
 
 def fresh(obj: Object) -> bool:
@@ -170,27 +166,7 @@ def restart(case: Case) -> Answer:
         )
     if workload.metadata.annotations.get(RESTARTED_AT) == moment:
         return Already("already restarted this second")
-    annotations: dict[str, str | None] = {RESTARTED_AT: moment}
-    memory = _remembered(case, restarted_at=moment)
-    if memory:
-        annotations[REJECTED] = memory
-    return Change(_annotated(**annotations), "restarted", _paused_note(workload))
-
-
-def _remembered(case: Case, *, restarted_at: str) -> str:
-    """The rejected revision with the new restart time, which is part of the revision."""
-    rejected, colon, back = case.object.meta.annotations.get(REJECTED, "").partition(":")
-    before = case.object.meta.annotations.get(RESTARTED_AT, "")
-    for record in case.records:
-        template = _template(record)
-        if rejected and rejected in (_name(record), _restamped(template, before)):
-            return f"{_restamped(template, restarted_at)}{colon}{back}"
-    return ""
-
-
-def _restamped(template: Template, restarted_at: str) -> str:
-    """The revision of the same template with another restart time."""
-    return msgspec.structs.replace(template, restarted_at=restarted_at).revision
+    return Change(_annotated(**{RESTARTED_AT: moment}), "restarted", _paused_note(workload))
 
 
 def _paused_note(workload: Workload) -> tuple[str, ...]:
@@ -260,19 +236,35 @@ def abort(case: Case) -> Answer:
         )
     back = f"revision {current}" if current else "the revision before it"
     return Change(
-        _annotated(**{REJECTED: target}), f"aborted: revision {target} is rejected, {back} is rolled out again"
+        _annotated(**_rejected(case, target, WorkloadReason.ABORTED)),
+        f"aborted: revision {target} is rejected, {back} is rolled out again",
     )
 
 
+def _rejected(case: Case, revision: str, reason: WorkloadReason, *, to: str = "") -> dict[str, str | None]:
+    """The annotations that reject a revision: a cause that is known already is kept, and its approvals are void."""
+    known = rejection(case.object)
+    made = Rejection(revision=revision, reason=reason.value, message=reason.meaning, time=times.format(case.now))
+    why = known if known is not None and known.revision == revision else made
+    approved = {PROMOTED: None} if PROMOTED in case.object.meta.annotations else {}
+    return {REJECTED: f"{revision}:{to}" if to else revision, REJECTION: cause(why), **approved}
+
+
+def why_rejected(obj: Object) -> str:
+    """Why and when a revision was rejected, in a sentence; empty if none is."""
+    why = rejection(obj)
+    return "" if why is None else f"revision {why.revision} was rejected at {why.time} ({why.reason}): {why.message}"
+
+
 def retry(case: Case) -> Answer:
-    workload, rejected = _workload(case.object), refused(case.object)
+    workload, rejected = _workload(case.object), rejected_revision(case.object)
     if not rejected:
         state = view.standing(workload)
         message = f"nothing to retry: no revision was rejected{_doing(workload)}"
         if state.state is RolloutState.FAILED:
             return Refusal(message, "it continues by itself when its replicas are ready; 'restart' replaces them")
         return Refusal(message, "'retry' is for a revision that was aborted, undone or rolled back")
-    patch = _annotated(**{REJECTED: None})
+    patch = _annotated(**{REJECTED: None, REJECTION: None})
     if rejected == _status(workload).rejected_revision:
         return Change(patch, f"retried: revision {rejected} is rolled out again", _paused_note(workload))
     return Change(patch, f"accepted again: revision {rejected} is rolled out when the spec describes it")
@@ -289,15 +281,16 @@ def undo(case: Case) -> Answer:
     wanted = next((record for record in case.records if _name(record) == _wanted(workload)), None)
     template, undone = _template(chosen), asked if wanted is None else _template(wanted)
     if template.defaulted().spec == asked.spec:
-        return _same(chosen, template, undone, refused=refused(case.object) == _name(chosen))
-    # The undone spec, applied again, has the restart time that the object has then.
-    again = _restamped(undone, template.restarted_at)
+        return _same(chosen, template, undone, refused=rejected_revision(case.object) == _name(chosen))
     there = undone.configs | {name: each for name, each in template.configs.items() if name not in undone.configs}
     configs = {name: there[name] for name in template.configs}
     back = msgspec.structs.replace(template, configs=configs).revision
     spec = {field: value for field, value in case.object.wire()["spec"].items() if field not in _STAYS}
     patch = {
-        **_annotated(**{REJECTED: f"{again}:{back}", RESTARTED_AT: template.restarted_at or None}),
+        **_annotated(
+            **_rejected(case, undone.revision, WorkloadReason.UNDONE, to=back),
+            **{RESTARTED_AT: template.restarted_at or None},
+        ),
         "spec": merge.diff(spec, template.spec),
     }
     said = f"undone: back to {_described(chosen)}; revision {_wanted(workload)} is refused until the spec changes"
@@ -312,7 +305,7 @@ def _chosen(case: Case, asked: Template) -> Record | Refusal:
         if found is not None:
             return found
         return Refusal(f"there is no revision {case.number}", f"the history has {_listed(ordered)}")
-    rejected = refused(case.object)
+    rejected = rejected_revision(case.object)
     others = [record for record in ordered if _template(record).defaulted().spec != asked.spec]
     earlier = [record for record in others if _name(record) != rejected]
     if earlier:
@@ -375,7 +368,7 @@ ROLLOUT: Final = RolloutKind(
         "undo": undo,
         "restart": restart,
     },
-    history=History(label=REVISION, refused=refused),
+    history=History(label=REVISION, refused=rejected_revision, why=why_rejected),
     settings=SETTINGS,
     planner=Planner(controllers=CONTROLLERS[:1], plan=outlook),
     offline=OFFLINE,

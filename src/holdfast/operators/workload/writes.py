@@ -11,13 +11,23 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import CONTROLLER_REVISIONS, PODS, SERVICES
 from holdfast.kernel.decisions import RollBack, Switch
 from holdfast.kernel.fleet import Side
+from holdfast.kinds.cloudless.rollouts import Rejection
+from holdfast.meta import times
 from holdfast.meta.objects import Key
 from holdfast.operators.workload import render
 from holdfast.operators.workload.conditions import Facts
 from holdfast.operators.workload.observe import WORKLOADS, Record, World, is_taken, service_name, switches
 from holdfast.operators.workload.render import REVISION
 from holdfast.operators.workload.replicas import revision_of
-from holdfast.operators.workload.revisions import REJECTED, Revisions, selector_of
+from holdfast.operators.workload.revisions import (
+    PROMOTED,
+    REJECTED,
+    REJECTION,
+    Revisions,
+    cause,
+    rejected_revision,
+    selector_of,
+)
 from holdfast.runtime import disruption
 from holdfast.runtime.decisions import Create, Delete, Patch, Rehearsal, Write
 
@@ -67,7 +77,11 @@ def _records(world: World, revisions: Revisions) -> Iterator[Write]:
 def _beyond_history(world: World, revisions: Revisions) -> tuple[Record, ...]:
     limit = world.rollout.revision_history_limit
     templates = (revisions.target, revisions.stable, revisions.other)
-    needed = {revision_of(pod) for pod in world.pods} | {revisions.wanted, revisions.serving}
+    needed = {revision_of(pod) for pod in world.pods} | {
+        revisions.wanted,
+        revisions.serving,
+        rejected_revision(world.object),
+    }
     needed |= {template.revision for template in templates if template is not None}
     past = sorted(
         (record for name, record in world.records.items() if name not in needed), key=lambda each: each.number
@@ -135,10 +149,23 @@ def _step(facts: Facts) -> Iterator[Write]:
             because=because,
             resource=WORKLOADS,
             key=world.object.key,
-            patch={"metadata": {"annotations": {REJECTED: revisions.target.revision}}},
+            patch={"metadata": {"annotations": _rejected(facts, step.decision)}},
             uid=world.object.uid,
             wave=1,
         )
+
+
+def _rejected(facts: Facts, decision: RollBack) -> dict[str, str | None]:
+    """The annotations of a revision that failed: it is refused, with the cause, and its approvals are void."""
+    worst, message = facts.problems.worst, facts.step.because.message
+    why = Rejection(
+        revision=facts.target,
+        reason=(decision.because.code if worst is None else worst.reason).value,
+        message=message if worst is None else f"{message}; {worst}",
+        pod=None if worst is None else worst.pod,
+        time=times.format(facts.step.situation.now),
+    )
+    return {REJECTED: facts.target, REJECTION: cause(why), PROMOTED: None}
 
 
 def _evicts(facts: Facts) -> bool:
