@@ -23,7 +23,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 def documents() -> Iterator[tuple[str, dict[str, Any]]]:
     for path in EXAMPLES:
         for document in read(str(path)):
-            yield f"{path.parent.name}/{path.name}", document.value
+            yield f"{path.parent.name}/{path.name}", document.translated().value
 
 
 async def ask(

@@ -15,9 +15,12 @@ GROUPS = {kind.group for kind in kinds.ALL}
 
 
 def documents(path: Path) -> Iterator[dict[str, Any]]:
-    """The documents of a file that are of our kinds or in our groups, not those that they bring along."""
+    """The documents of a file that are of our kinds or in our groups, not those that they bring along.
+
+    Documents of another API are translated.
+    """
     for document in read(str(path)):
-        doc = document.value
+        doc = document.translated().value
         if doc["kind"] in NAMES or doc["apiVersion"].split("/")[0] in GROUPS:
             yield doc
 

@@ -15,11 +15,6 @@ SHARED = ROOT.parent / "shared" / "manifests"
 MANIFESTS = sorted(SHARED.rglob("*.yaml"))
 
 DIFFERENCES: dict[str, set[str]] = {
-    # Written for a tool without an API server: the group is not a domain name, which every Kubernetes
-    # refuses, and the fields are in snake_case, which would be said next, one by one.
-    "cloudless/nginx-simple.yaml": {
-        "apiVersion: 'cloudless/v1': a Kubernetes API group needs a dot; write cloudless.io/v1",
-    },
     # Left over from v1alpha1, or never in the API: v1beta1 has other fields for them, and an API server
     # would drop these without a word. (Its own comment says that the size was ignored.)
     "virtrigaud/disk-sizing-examples.yaml": {"spec.diskDefaults.sizeGiB: unknown field; did you mean size?"},

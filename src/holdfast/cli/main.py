@@ -44,6 +44,7 @@ COMMANDS: Final = {
         "Simulate a rollout in virtual time, with crashes and slow starts.",
     ),
     "crds": Entry("holdfast.cli.manifests.crds:command", "Print the CustomResourceDefinitions of all kinds."),
+    "convert": Entry("holdfast.cli.manifests.convert:command", "Print manifests of Cloudless as Workloads."),
     "apiserver": Entry("holdfast.cli.local.apiserver:command", "Run a Kubernetes API server in one process."),
     "operator": Entry("holdfast.cli.operator.commands:command", "Run the operators on any Kubernetes."),
     "get": Entry("holdfast.cli.objects.get:command", "Show objects: as a table, or as JSON, YAML, names or fields."),

@@ -18,10 +18,23 @@ from typing import Any, Final
 from holdfast.kinds import checks
 from holdfast.kinds.checks import DocumentError, InvalidDocument, UnknownKind
 from holdfast.kinds.model import Kind, Resource
+from holdfast.kinds.translations import Translation
 from holdfast.meta.schemas.hints import Problem
 from holdfast.meta.suggestions import nearest
 
-__all__ = ["ALL", "DocumentError", "InvalidDocument", "Kind", "Problem", "UnknownKind", "by_name", "decode", "find"]
+__all__ = [
+    "ALL",
+    "DocumentError",
+    "InvalidDocument",
+    "Kind",
+    "Problem",
+    "Translation",
+    "UnknownKind",
+    "by_name",
+    "decode",
+    "find",
+    "translate",
+]
 
 _MODULES: Final = {
     "grove.io": ".grove",
@@ -32,6 +45,9 @@ _MODULES: Final = {
     "nvidia.com": ".nvidia",
 }
 """The module that declares each API group, in the order in which groups are listed."""
+
+_TRANSLATORS: Final = {"cloudless": ".cloudless.upstream", "cloudless.io": ".cloudless.upstream"}
+"""The module that translates the documents of another API, by their API group."""
 
 ALL: tuple[Kind, ...]
 """Every kind; served by ``__getattr__``, so that importing this package imports none of them."""
@@ -65,6 +81,15 @@ def decode(doc: Mapping[str, Any]) -> Resource:
     if kind is None:
         raise UnknownKind(_not_found(api_version, name))
     return checks.decode(kind, doc)
+
+
+def translate(doc: Any) -> Translation | None:
+    """A document of another API as one of a kind; None if it needs no translation, `DocumentError` if there is none."""
+    group = str(doc.get("apiVersion")).partition("/")[0] if isinstance(doc, Mapping) else ""
+    if group not in _TRANSLATORS:
+        return None
+    translated: Translation | None = import_module(_TRANSLATORS[group], __name__).translate(doc)
+    return translated
 
 
 @cache

@@ -1,13 +1,13 @@
-"""Manifests: read from files or standard input, with the place of everything in them.
+"""Manifests: documents in YAML or JSON, read from files or standard input, with the place of every value.
 
-YAML and JSON are read as kubectl reads them: the number forms of Go, times as
-text, duplicate keys refused, keys always strings.  One thing is read otherwise
-on purpose.  kubectl takes a bare ``On``, ``yes`` or ``n`` for a boolean; that is
-never what the author of ``powerState: On`` meant, so it is text here, and
-`Document.cautions` says where quotes are missing.
+They are read as kubectl reads them: numbers in the forms of Go, times as text, duplicate
+keys refused, keys always strings.  There is one difference.  kubectl takes a bare ``On``,
+``yes`` or ``n`` for a boolean, which the author of ``powerState: On`` does not mean; here it
+is text, and `Document.cautions` names the places where quotes are missing.
 
-Nothing that is read can harm: no tag constructs an object, and size, depth and
-the growth by aliases are bounded.  Which kinds there are is not known here.
+No tag constructs an object, and size, depth and the growth by aliases are bounded.
+Documents of another API are translated (`Document.translated`) by `kinds.translate`; this
+module must not know any kind.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import yaml
 
+from holdfast import kinds
 from holdfast.cli.errors import Complaint, InputError, Place
 from holdfast.cli.manifests.scalars import LEGACY_BOOLEANS, NotAScalar, scalar
 from holdfast.meta.fieldpaths import child
@@ -79,22 +80,45 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a manifest."""
+    """One object of a manifest.
+
+    cautions     places that kubectl reads differently, and what a translation left out
+    translation  the object that is meant, where the manifest is of another API
+    """
 
     source: Source
     root: Marked
     cautions: tuple[Complaint, ...] = ()
+    translation: kinds.Translation | None = None
 
     @property
     def value(self) -> Any:
-        return self.root.value
+        return self.root.value if self.translation is None else self.translation.document
 
     @property
     def place(self) -> Place:
         return self.source.place(self.root.line, self.root.column)
 
     def place_of(self, path: str) -> Place:
-        """Where ``path`` stands, or the nearest thing around it that is there."""
+        """Where ``path`` of the value stands, or the nearest thing around it that is there."""
+        return self._place(path if self.translation is None else self.translation.origin(path))
+
+    def translated(self) -> Document:
+        """The document as an object of a kind, where it is of another API; raises `InputError` if it cannot be."""
+        try:
+            translation = kinds.translate(self.value)
+        except kinds.DocumentError as error:
+            raise InputError(*(self._complaint(problem) for problem in error.problems)) from None
+        if translation is None:
+            return self
+        notes = tuple(self._complaint(note) for note in translation.notes)
+        return replace(self, translation=translation, cautions=(*self.cautions, *notes))
+
+    def _complaint(self, problem: kinds.Problem) -> Complaint:
+        place = self._place(problem.path)
+        return Complaint(message=problem.message, hint=problem.hint, path=problem.path, place=place)
+
+    def _place(self, path: str) -> Place:
         at, node = "", self.root
         while True:
             for inner_path, inner in node.members(at):

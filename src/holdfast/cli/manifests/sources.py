@@ -70,7 +70,12 @@ def read(names: Sequence[str], *, recursive: bool = False) -> tuple[Manifest, ..
         except InputError as error:
             complaints += error.complaints
             continue
-        for document in read:
+        for given in read:
+            try:
+                document = given.translated()
+            except InputError as error:
+                complaints += error.complaints
+                continue
             for caution in document.cautions:
                 click.echo(printable(f"note: {caution}"), err=True)
             wrong = list(_wrong(document))

@@ -144,7 +144,7 @@ class _Manifest:
     @classmethod
     def read(cls, file: str, name: str | None, *, likely: str | None = None) -> _Manifest:
         """The one object of the file that can be planned; objects of other kinds are skipped."""
-        found = documents.read(file)
+        found = [document.translated() for document in documents.read(file)]
         planned = [
             cls(kind, planner, document)
             for document in found
