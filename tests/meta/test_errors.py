@@ -25,6 +25,7 @@ from holdfast.meta.errors import (
     FieldProblem,
     Forbidden,
     Gone,
+    InsufficientStorage,
     InternalError,
     Invalid,
     MethodNotAllowed,
@@ -185,6 +186,7 @@ CLASSES = [
     (ServerTimeout, 500, "ServerTimeout"),
     (ServiceUnavailable, 503, "ServiceUnavailable"),
     (Timeout, 504, "Timeout"),
+    (InsufficientStorage, 507, "InsufficientStorage"),
 ]
 
 

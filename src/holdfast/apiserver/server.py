@@ -164,8 +164,9 @@ class Server:
         return response
 
     def _health(self, path: str) -> Response:
-        """Alive, unless the store cannot write; ready, unless it is also draining."""
-        trouble = self.store.trouble or ("draining" if self.draining and path.startswith("/readyz") else "")
+        """Alive, unless the store cannot write; ready, unless it is also draining.  It names no file to anyone."""
+        trouble = "[-]storage failed: reason withheld" if self.store.trouble else ""
+        trouble = trouble or ("draining" if self.draining and path.startswith("/readyz") else "")
         return Response(500 if trouble else 200, (trouble or "ok").encode(), content_type="text/plain")
 
     def _openid(self, path: str) -> Response:

@@ -21,7 +21,8 @@
     ├── InternalError           500
     ├── ServerTimeout           500    nothing was done; try again
     ├── ServiceUnavailable      503
-    └── Timeout                 504    it is unknown whether anything was done
+    ├── Timeout                 504    it is unknown whether anything was done
+    └── InsufficientStorage     507    the disk of the server is full
 
 A server raises these and writes `to_status`; a client reads the answer with `from_status` and raises the same
 class. ``of`` constructors speak in the words that Kubernetes' own clients and users know. This module must not
@@ -293,6 +294,12 @@ class InternalError(StatusError):
         return cls(f"Internal error occurred: {why}", details=Details(causes=(Cause(message=why),)))
 
 
+class InsufficientStorage(StatusError):
+    """The server has no space left to store an object."""
+
+    code, reason = 507, "InsufficientStorage"
+
+
 class ServerTimeout(StatusError):
     code, reason = 500, "ServerTimeout"
 
@@ -315,7 +322,7 @@ class Timeout(StatusError):
         return cls(f"Timeout: {why}", details=Details(retry_after_seconds=retry_after_seconds))
 
 
-_TRANSIENT_CODES: Final = frozenset({408, 429, 500, 502, 503, 504})
+_TRANSIENT_CODES: Final = frozenset({408, 429, 500, 502, 503, 504, 507})
 
 # Where two classes share a code, an answer without a reason means the one whose remedy is safe: to read again.
 _AMBIGUOUS_CODES: Final[dict[int, type[StatusError]]] = {409: Conflict, 410: Gone, 500: InternalError}

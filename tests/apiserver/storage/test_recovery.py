@@ -171,7 +171,7 @@ def test_rows_of_an_older_release_get_their_checksums(tmp_path: Path, monkeypatc
     connection = sqlite3.connect(path, isolation_level=None)
     with monkeypatch.context() as patch:
         patch.setattr(sqlite_log, "MIGRATIONS", sqlite_log.MIGRATIONS[:1])
-        sqlite_log.prepare(connection, path, quota=None)
+        sqlite_log.prepare(connection, path)
     value = b'{"kind":"Pod","metadata":{"name":"a","namespace":"default","resourceVersion":"2"}}'
     connection.execute("INSERT INTO log VALUES (2, 0, '/pods', 'default', 'a', 0, 0, ?)", (value,))
     connection.close()

@@ -304,7 +304,7 @@ class HeldLog:
         self.failure: Exception | None = None
         self.closed = False
 
-    def append(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
+    def append(self, events: Sequence[Event], forgotten: Sequence[Event], *, reserved: bool = False) -> None:
         self.go.wait()
         if self.failure is not None:
             raise self.failure
@@ -519,6 +519,7 @@ def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:
             "objects.db": 0o600,
             "objects.db-wal": 0o600,
             "objects.last": 0o600,
+            "objects.reserve": 0o600,
         }
 
     run(directory, play)

@@ -20,7 +20,8 @@ from holdfast.apiserver.http.fairness import Limits
 from holdfast.apiserver.http.metrics import CONTENT_TYPE, Metrics
 from holdfast.apiserver.http.refusals import refusal
 from holdfast.apiserver.routes import RequestInfo, parse
-from holdfast.meta.errors import InternalError, StatusError
+from holdfast.apiserver.storage.store import Full, WriteFailed
+from holdfast.meta.errors import InsufficientStorage, InternalError, StatusError
 from holdfast.meta.exchange import Request, Response, User
 
 Handle = Callable[[Request], Awaitable[Response]]
@@ -76,6 +77,9 @@ class _Gate:
             response = await self._allowed(request, info)
         except StatusError as error:
             response = refusal(error)
+        except WriteFailed as error:
+            # The store logs why; its reasons name files, which are not for every client.
+            response = refusal(_unwritten(error))
         except Exception:
             # The one place that catches a defect: its client gets a 500, and other requests are not affected.
             _log.exception("request failed", extra={"fields": {"audit_id": audit_id, "path": request.path}})
@@ -181,3 +185,12 @@ def _fields(request: Request, info: RequestInfo, response: Response, seconds: fl
         "bytes": len(response.body),
         "seconds": round(seconds, 6),
     }
+
+
+def _unwritten(error: WriteFailed) -> StatusError:
+    if isinstance(error, Full):
+        return InsufficientStorage(
+            "the disk of the server is full, and nothing was written; free space on it, or delete objects, "
+            "which still works"
+        )
+    return InternalError.of("the server cannot write to its disk, and nothing was written; its log says why")

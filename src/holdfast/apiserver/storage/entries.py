@@ -101,6 +101,11 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
         inner_head, inner_tail = _around(obj.get("metadata") or {}, "resourceVersion")
         return cls(head + inner_head + b'"', b'"' + inner_tail + tail)
 
+    @property
+    def is_deleting(self) -> bool:
+        """Whether the object has a deletionTimestamp."""
+        return _decode_partial(self.at(0)).metadata.deletion_timestamp is not None
+
     def at(self, rv: int) -> bytes:
         return b"%b%d%b" % (self.head, rv, self.tail)
 

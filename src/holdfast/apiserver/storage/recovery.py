@@ -97,7 +97,7 @@ def _survey(path: Path, acknowledged: int) -> Survey:
     problems: list[str] = []
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         try:
-            sqlite_log.prepare(connection, path, quota=None)
+            sqlite_log.prepare(connection, path)
         except Corrupted as error:
             problems.append(_problem(error, path))
         except sqlite3.Error as error:
@@ -196,7 +196,7 @@ def write(directory: Path, entries: Iterable[Entry], *, revision: int, name: str
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         with contextlib.closing(connection):
-            sqlite_log.prepare(connection, path, quota=None)
+            sqlite_log.prepare(connection, path)
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(sqlite_log.INSERT, (sqlite_log.row_of(entry, at=0) for entry in entries))
             connection.execute("UPDATE mark SET compacted = ?", (revision,))

@@ -14,6 +14,10 @@ had never been written; so the last acknowledged version also stands in a file o
 ends before it has lost writes.  That file is written after each commit and never flushed, so it may be behind after a
 loss of power, and is never ahead.
 
+Full disk: a file of `RESERVE` bytes takes up space on the disk (`RESERVED`).  A write that frees space in the end may
+use that space; then other writes are refused until it can be taken up again, or until the file has as much
+room within.
+
 ::
 
     StorageError
@@ -28,10 +32,12 @@ loss of power, and is never ahead.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import struct
 import sys
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -42,6 +48,20 @@ from holdfast.apiserver.storage.entries import Entry, Event, Key
 FILE: Final = "objects.db"
 LAST: Final = "objects.last"
 """The file with the last acknowledged version."""
+
+RESERVED: Final = "objects.reserve"
+RESERVE: Final = 2 * 1024 * 1024
+"""Bytes that are kept for deletions."""
+
+_SCARCE: Final = 256 * 1024
+"""With less than this left on the disk, a start gives up the reserve, for the small files that every start writes."""
+
+_MANY_PAGES: Final = 1000
+_FEW_PAGES: Final = 16
+"""The pages in the write-ahead log after which they are moved to the file: usually, and without a reserve."""
+
+_LOOK_AGAIN: Final = 1.0
+"""Seconds between two attempts to take up the reserve again."""
 
 _APPLICATION: Final = 0x486F6C64
 """The application_id of the file: 'Hold'."""
@@ -124,9 +144,14 @@ class Loaded(NamedTuple):
 class SqliteLog:
     """The log of one data directory, held until `close`.  Every method blocks; one thread at a time."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, quota: int | None = None) -> None:
         self._connection = connection
         self._path = path
+        self._quota = quota
+        self._reserve = RESERVE if quota is None else min(RESERVE, quota // 8)
+        self._tried = -_LOOK_AGAIN
+        self._holds_reserve = False
+        self._hold_reserve()
         self._last: int | None = None
         # A full disk may have no room for it.
         with contextlib.suppress(OSError):
@@ -143,11 +168,11 @@ class SqliteLog:
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             with _opening(path):
-                prepare(connection, path, quota=quota)
+                prepare(connection, path)
         except BaseException:
             connection.close()
             raise
-        return cls(connection, path)
+        return cls(connection, path, quota=quota)
 
     def load(self) -> Loaded:
         """Replay the log and check its integrity."""
@@ -161,8 +186,25 @@ class SqliteLog:
         self._acknowledge(last)
         return loaded
 
-    def append(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
-        """Add events and remove rows that are no longer needed, durably and in one transaction."""
+    def append(self, events: Sequence[Event], forgotten: Sequence[Event], *, reserved: bool = False) -> None:
+        """Add events and remove rows that are no longer needed, durably and in one transaction.
+
+        `reserved`: it frees space in the end, and may use the space that is reserved for that.
+        """
+        if not reserved and not self._has_room():
+            raise self._full()
+        for make_room in (self._shrink_wal, *([self._release_reserve] if reserved else ())):
+            try:
+                self._insert(events, forgotten)
+                break
+            except Full:
+                make_room()
+        else:
+            self._insert(events, forgotten)
+        if events:
+            self._acknowledge(events[-1].rv)
+
+    def _insert(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             # First the deletions, so that their pages can be reused even on a full disk.
@@ -176,10 +218,54 @@ class SqliteLog:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
             if _code(error) == sqlite3.SQLITE_FULL:
-                raise Full(f"{self._path}: no space left; free disk space or raise the quota") from error
+                raise self._full() from error
             raise WriteFailed(f"{self._path}: {error}; writes fail until the server is restarted") from error
-        if events:
-            self._acknowledge(events[-1].rv)
+
+    def _full(self) -> Full:
+        return Full(f"{self._path}: no space left; free disk space or raise the quota, or delete objects")
+
+    def _shrink_wal(self) -> None:
+        """Move what is in the write-ahead log to the file, as far as that has room, and free its space on the disk."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    # The reserve.
+
+    def _has_room(self) -> bool:
+        """Whether writes may go on that do not free space."""
+        if not self._holds_reserve and time.monotonic() - self._tried >= _LOOK_AGAIN:
+            self._hold_reserve()
+        return self._holds_reserve or self._pages("freelist_count") >= self._reserve // 2
+
+    def _hold_reserve(self) -> None:
+        self._tried = time.monotonic()
+        if self._quota is not None:
+            bound = self._quota - self._reserve
+            self._holds_reserve = self._pages("page_count") <= bound
+            self._set_bound(bound if self._holds_reserve else self._quota)
+            return
+        self._holds_reserve = _took_up(self._path.with_name(RESERVED), self._reserve)
+        self._checkpoint_after(_MANY_PAGES if self._holds_reserve else _FEW_PAGES)
+
+    def _release_reserve(self) -> None:
+        self._holds_reserve = False
+        if self._quota is not None:
+            self._set_bound(self._quota)
+        else:
+            self._path.with_name(RESERVED).unlink(missing_ok=True)
+        # Now the file has room for it, and from now on often, before there is none left.
+        self._shrink_wal()
+        self._checkpoint_after(_FEW_PAGES)
+
+    def _checkpoint_after(self, pages: int) -> None:
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+
+    def _set_bound(self, octets: int) -> None:
+        self._connection.execute(f"PRAGMA max_page_count = {max(1, octets // _pragma(self._connection, 'page_size'))}")
+
+    def _pages(self, name: str) -> int:
+        """A number of pages, in bytes."""
+        return _pragma(self._connection, name) * _pragma(self._connection, "page_size")
 
     def _acknowledge(self, rv: int) -> None:
         # A device that cannot be written fails the next commit.
@@ -191,6 +277,32 @@ class SqliteLog:
         self._connection.close()
         if self._last is not None:
             os.close(self._last)
+
+
+def _took_up(path: Path, octets: int) -> bool:
+    """Whether the disk has room for a file of that size beside what a start needs; it is there then."""
+    disk = os.statvfs(path.parent)
+    there = path.stat().st_blocks * 512 if path.exists() else 0
+    if disk.f_bavail * disk.f_frsize >= _SCARCE + max(octets - there, 0):
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                _allocate(descriptor, octets)
+            finally:
+                os.close(descriptor)
+            return True
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                return True  # this disk cannot reserve space, and is not full
+    path.unlink(missing_ok=True)
+    return False
+
+
+def _allocate(descriptor: int, octets: int) -> None:
+    if sys.platform == "linux":
+        os.posix_fallocate(descriptor, 0, octets)
+    else:
+        os.pwrite(descriptor, bytes(octets), 0)
 
 
 def create(path: Path) -> None:
@@ -214,7 +326,7 @@ def flush(directory: Path) -> None:
         os.close(descriptor)
 
 
-def prepare(connection: sqlite3.Connection, path: Path, *, quota: int | None) -> None:
+def prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Take the lock, set up durability, check the file and bring its schema up to date."""
     connection.create_function("row_checksum", 8, checksum, deterministic=True)
     for setting in (
@@ -227,8 +339,6 @@ def prepare(connection: sqlite3.Connection, path: Path, *, quota: int | None) ->
         f"journal_size_limit = {64 * 1024 * 1024}",
     ):
         connection.execute(f"PRAGMA {setting}")
-    if quota is not None:
-        connection.execute(f"PRAGMA max_page_count = {max(1, quota // _pragma(connection, 'page_size'))}")
     connection.execute("BEGIN EXCLUSIVE")
     connection.execute("COMMIT")
     fresh = _pragma(connection, "schema_version") == 0

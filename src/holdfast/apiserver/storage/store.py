@@ -12,10 +12,12 @@ The store must not know kinds, verbs, users or what is in an object.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
@@ -43,6 +45,11 @@ __all__ = [
 GROUP: Final = 512
 """The most events in one transaction, so that the first of them does not wait long for the last."""
 
+LOG_PERIOD: Final = 60.0
+"""Seconds between two lines about writes that fail."""
+
+_log: Final = logging.getLogger("holdfast.apiserver.storage")
+
 EMPTY: Final = Loaded(compacted=1, entries=[], events=[])
 """The version of an empty store.  Versions begin after 1: to clients, 0 means "any"."""
 
@@ -58,8 +65,8 @@ class Closed(StorageError):
 class Log(Protocol):
     """The interface of the log.  Called by the writer thread alone."""
 
-    def append(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
-        """All or nothing; raises `WriteFailed`."""
+    def append(self, events: Sequence[Event], forgotten: Sequence[Event], *, reserved: bool = False) -> None:
+        """All or nothing; raises `WriteFailed`.  `reserved`: it frees space in the end, and may use the reserve."""
 
     def close(self) -> None: ...
 
@@ -67,6 +74,11 @@ class Log(Protocol):
 class _Write(NamedTuple):
     changes: tuple[Change, ...]
     future: asyncio.Future[tuple[Entry, ...]]
+
+    @property
+    def frees(self) -> bool:
+        """Whether it frees space in the end: it removes objects, or takes steps of their removal."""
+        return all(isinstance(change, Remove) or change.draft.is_deleting for change in self.changes)
 
     def answer(self, outcome: tuple[Entry, ...] | Exception) -> None:
         if self.future.done():
@@ -83,6 +95,8 @@ class _Batch(NamedTuple):
     outcomes: list[tuple[_Write, tuple[Entry, ...] | Stale]]
     events: list[Event]
     forgotten: list[Event]
+    reserved: bool
+    """Whether all of them free space, and the disk is full."""
 
 
 class Store:
@@ -105,10 +119,14 @@ class Store:
         self._unchanged = loaded.compacted
         self._floor = 0
         self._waiting: deque[_Write] = deque()
+        self._freeing: deque[_Write] = deque()
+        """Writes that found the disk full and may use the reserve; they are the next."""
         self._busy = False
         self._idle: asyncio.Future[None] | None = None
         self._closed = False
         self._broken = False
+        self._failures = 0
+        self._logged = -LOG_PERIOD
         self.trouble = ""
         """Why writes fail at present, in a sentence; empty if they do not."""
 
@@ -221,15 +239,20 @@ class Store:
         if self._log is None or not (batch.events or batch.forgotten):
             self._settle(loop, batch, None)
             return
-        appended = loop.run_in_executor(self._thread, self._log.append, batch.events, batch.forgotten)
+        append = partial(self._log.append, batch.events, batch.forgotten, reserved=batch.reserved)
+        appended = loop.run_in_executor(self._thread, append)
         appended.add_done_callback(lambda done: self._settle(loop, batch, done.exception()))
 
     def _decide(self) -> _Batch:
         now = self._clock()
         stage = Stage(self._shelves.get, revision=self.revision, at=int(now))
         outcomes: list[tuple[_Write, tuple[Entry, ...] | Stale]] = []
-        while self._waiting and len(stage.events) < GROUP:
-            write = self._waiting.popleft()
+        reserved = bool(self._freeing)
+        if reserved:
+            self._floor = self.revision  # the history is worth less than the space that it takes
+        queue = self._freeing or self._waiting
+        while queue and len(stage.events) < GROUP:
+            write = queue.popleft()
             if write.future.cancelled():
                 continue
             try:
@@ -238,15 +261,15 @@ class Store:
                 # Answered only after the commit, because what it has found may be part of this batch.
                 outcomes.append((write, stale))
         forgotten = self._history.overdue(stage.events, now=now, floor=self._floor)
-        return _Batch(outcomes, stage.events, forgotten)
+        return _Batch(outcomes, stage.events, forgotten, reserved)
 
     def _settle(self, loop: asyncio.AbstractEventLoop, batch: _Batch, failure: BaseException | None) -> None:
         """Make a durable batch visible and notify watches and callers; then start the next batch."""
         if failure is None:
             self._publish(batch)
         else:
-            self._fail(batch, failure)
-        if self._waiting:
+            self._fail(loop, batch, failure)
+        if self._waiting or self._freeing:
             # After the callers that were just resumed, which may have more to write.
             loop.call_soon(self._commit, loop)
         else:
@@ -259,20 +282,41 @@ class Store:
         self._changed |= {event.entry.resource: event.rv for event in batch.events}
         self._history.append(batch.events)
         self._history.forget(len(batch.forgotten))
-        if batch.events:
+        if batch.events and not batch.reserved:
             self.trouble = ""
         for write, outcome in batch.outcomes:
             write.answer(outcome)
 
-    def _fail(self, batch: _Batch, failure: BaseException) -> None:
+    def _fail(self, loop: asyncio.AbstractEventLoop, batch: _Batch, failure: BaseException) -> None:
         error = failure if isinstance(failure, WriteFailed) else WriteFailed(f"the log failed: {failure!r}")
         self.trouble = str(error)
         failed = [write for write, _ in batch.outcomes]
+        if isinstance(error, Full) and not batch.reserved:
+            self._freeing += (write for write in failed if write.frees)
+            failed = [write for write in failed if not write.frees]
+            self._give_up_history(loop)
+        self._log_failures(len(failed))
         if not isinstance(error, Full):
             # After a failed flush the content of the device is unknown until it is read again.
             self._broken = True
-            failed += self._waiting
+            failed += (*self._freeing, *self._waiting)
+            self._freeing.clear()
             self._waiting.clear()
         for write in failed:
             # One for each: an exception that is raised twice accumulates tracebacks.
             write.answer(type(error)(self.trouble))
+
+    def _give_up_history(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Free the space of old states, which is worth more than the history; watches that are behind list again."""
+        if self.compacted < self.revision:
+            write = _Write((), loop.create_future())
+            write.future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._freeing.append(write)
+
+    def _log_failures(self, count: int) -> None:
+        """Log why writes fail, and how many have, at most once a minute."""
+        self._failures += count
+        now = self._clock()
+        if self._failures and not 0 <= now - self._logged < LOG_PERIOD:
+            _log.error("writes failed", extra={"fields": {"count": self._failures, "reason": self.trouble}})
+            self._failures, self._logged = 0, now

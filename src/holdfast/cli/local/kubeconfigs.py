@@ -20,8 +20,10 @@ _LISTS: Final = ("clusters", "users", "contexts")
 
 
 def replace(path: Path, config: Mapping[str, Any]) -> None:
-    """Write a kubeconfig to a file that has nothing else."""
-    write_private(path, as_yaml(config).encode())
+    """Write a kubeconfig to a file that has nothing else; one that is the same stays, even on a full disk."""
+    content = as_yaml(config).encode()
+    if not path.exists() or path.read_bytes() != content:
+        write_private(path, content)
 
 
 def merge(path: Path, config: Mapping[str, Any]) -> None:

@@ -32,8 +32,9 @@ def announced(directory: Path) -> Iterator[None]:
     path, unannounced = directory / _FILE, directory / f"{_FILE}.{os.getpid()}"
     with os.fdopen(os.open(unannounced, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        # On a full disk it stays empty: the process runs, and only `holdfast down` does not find it.
+        with contextlib.suppress(OSError):
+            os.write(file.fileno(), f"{os.getpid()}\n".encode())
         # Locked before it is renamed, so no other process takes it for a file that was left behind.
         unannounced.replace(path)
         try:

@@ -50,6 +50,7 @@ from holdfast.meta.exchange import Request
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Environment
 from holdfast.runtime.events import Events
+from holdfast.runtime.log_once import LogOnce
 from holdfast.runtime.metrics import Metrics
 
 NAME: Final = "local"
@@ -79,6 +80,7 @@ class ProcessNode:
         self._hidden = (directory.absolute(), *hidden)
         self._places = Directories(root=directory.absolute(), host_paths=host_paths)
         self._workers: dict[str, Worker] = {}
+        self._warned: LogOnce[str] = LogOnce()
         self._waiting: dict[tuple[str, Referred], set[str]] = {}
         """Pods by what they refer to, with its namespace."""
 
@@ -195,9 +197,11 @@ class ProcessNode:
                 status = node_status(self.name, self._machine, environment.now())
                 await client.patch(NODES, Key("", self.name), {"status": status}, subresource="status")
             except (StatusError, Unreachable) as error:
-                _log.warning("node not reported", extra={"fields": {"node": self.name, "error": str(error)}})
+                self._warn("node not reported", str(error))
                 await asyncio.sleep(1)
                 unhealthy.set()
+            else:
+                self._warned.clear("node not reported")
 
     def _is_unwell(self, node: Object | None) -> bool:
         """Whether the API says of this node that it is not ready, which cannot be true."""
@@ -217,8 +221,14 @@ class ProcessNode:
                 except NotFound:
                     await client.create(LEASES, lease)
             except (StatusError, Unreachable) as error:
-                _log.warning("lease not renewed", extra={"fields": {"node": self.name, "error": str(error)}})
+                self._warn("lease not renewed", str(error))
+            else:
+                self._warned.clear("lease not renewed")
             await asyncio.sleep(RENEWAL)
+
+    def _warn(self, what: str, error: str) -> None:
+        if self._warned.is_new(what, error):
+            _log.warning(what, extra={"fields": {"node": self.name, "error": error}})
 
     # --- logs
 
