@@ -309,9 +309,9 @@ def test_surge_is_not_counted_among_the_replicas() -> None:
         ([*pods("web:1", 3), pod("x", going=True)], ["start 1 of web:1"], "StartingUpdated"),
         pytest.param(
             [*pods("web:1", 3), pod("x", labels={})],
-            ["start 1 of web:1"],
+            ["release x", "start 1 of web:1"],
             "StartingUpdated",
-            id="a replica that lost its labels makes way",
+            id="a replica that lost its labels is released",
         ),
     ],
 )

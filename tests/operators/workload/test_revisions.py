@@ -36,7 +36,7 @@ from holdfast.kinds import crds
 from holdfast.kinds.cloudless import KINDS
 from holdfast.operators.workload.decide import decide, explain
 from holdfast.operators.workload.observe import WORKLOADS
-from holdfast.operators.workload.render import controller_revision
+from holdfast.operators.workload.render import REVISION, WORKLOAD, controller_revision
 from holdfast.operators.workload.revisions import choose
 from holdfast.runtime.decisions import Create
 from holdfast.testing.clusters import Cluster
@@ -227,7 +227,7 @@ def test_a_default_that_the_api_learned_later_is_no_new_revision() -> None:
     resource, recorded = record("web:1")
     recorded["data"] = msgspec.to_builtins(early)
     kept = {"currentRevision": early.revision, "updateRevision": early.revision}
-    there = [pod(f"p{n}", labels={"cloudless.io/revision": early.revision}) for n in range(4)]
+    there = [pod(f"p{n}", labels={WORKLOAD: "web", REVISION: early.revision}) for n in range(4)]
     decision = decided(web(status=kept, **spec), (resource, recorded), there)
     assert (deeds(decision), code(decision)) == ([], "Completed")
 

@@ -205,7 +205,7 @@ def test_our_service_follows_the_ports_of_what_it_is_switched_to() -> None:
     }
     new = revision("web:2", **spec)
     kept = {"currentRevision": revision("web:1"), "updateRevision": new, "rollout": {"progressedAt": ago(seconds=1)}}
-    green = [pod(f"g{n}", labels={"cloudless.io/revision": new}) for n in range(2)]
+    green = [pod(f"g{n}", labels={"cloudless.io/workload": "web", "cloudless.io/revision": new}) for n in range(2)]
     recorded = [record("web:1"), record("web:2", 2, **spec)]
     workload = blue_green("web:2", status=kept, **spec)
     decision = decided(workload, recorded, service(serving="web:1"), BLUE, green)

@@ -239,6 +239,8 @@ def _deed(write: Write) -> str:
             return f"evict {key.name}"
         case Delete(resource=resource, key=key):
             return f"stop {key.name}" if resource == PODS else f"forget {image_of(key.name.split('-')[1])}"
+        case Patch(resource=resource, key=key, patch=patch) if resource == PODS:
+            return f"{'adopt' if patch['metadata']['ownerReferences'] else 'release'} {key.name}"
         case Patch(resource=resource, key=key, patch=patch) if resource == SERVICES:
             selected = patch["spec"]["selector"][REVISION]
             return f"switch {key.name} to {image_of(selected) if selected else 'all'}"

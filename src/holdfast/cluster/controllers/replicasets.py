@@ -20,7 +20,6 @@ import msgspec
 from holdfast.client.objects import Meta, Object
 from holdfast.client.pods import Pod, from_template
 from holdfast.client.resources import PODS, REPLICA_SETS
-from holdfast.cluster.controllers.adoption import claim
 from holdfast.cluster.controllers.replica_types import (
     Condition,
     ReplicaSet,
@@ -33,6 +32,7 @@ from holdfast.kernel.outcomes import Failure, Outcome, soonest, until
 from holdfast.meta import names, times
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
+from holdfast.runtime.adoption import claim
 from holdfast.runtime.controllers import Controller, View, Watch
 from holdfast.runtime.decisions import Create, Decision, Delete, Notice, Write
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from holdfast.client.resources import BUDGETS, CONFIG_MAPS, CONTROLLER_REVISIONS, PODS, SECRETS, SERVICES
 from holdfast.operators.workload.decide import decide, explain
-from holdfast.operators.workload.observe import INDEXES, REFERENCES, WORKLOADS, observe
+from holdfast.operators.workload.observe import INDEXES, REFERENCES, WITHOUT_CONTROLLER, WORKLOADS, observe
 from holdfast.operators.workload.status import INVALID
 from holdfast.runtime.controllers import Controller
 from holdfast.runtime.disruption import in_namespace_of_budget, on_changed_node
@@ -17,6 +17,7 @@ CONTROLLERS: Final[tuple[Controller[Any], ...]] = (
         resource=WORKLOADS,
         owns=(PODS, CONTROLLER_REVISIONS, BUDGETS),
         watches=(
+            WITHOUT_CONTROLLER,
             *REFERENCES.watches(CONFIG_MAPS, SECRETS, SERVICES),
             on_changed_node(WORKLOADS),
             in_namespace_of_budget(WORKLOADS),

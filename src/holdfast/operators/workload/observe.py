@@ -21,8 +21,10 @@ from holdfast.kinds.cloudless.rollouts import Rollout as RolloutSpec
 from holdfast.meta import hashing
 from holdfast.meta.objects import Key
 from holdfast.operators.workload.containers import references
-from holdfast.operators.workload.render import SWITCHED_FOR, Template, budget_name, labels
-from holdfast.runtime.controllers import Index, View
+from holdfast.operators.workload.render import SWITCHED_FOR, WORKLOAD, Template, budget_name, labels
+from holdfast.runtime.adoption import Claimed, claim
+from holdfast.runtime.controllers import Index, View, Watch
+from holdfast.runtime.decisions import Write
 from holdfast.runtime.disruption import PODS_BY_NODE, Budget, cordoned, foreign_budgets, own_budget
 from holdfast.runtime.references import References
 
@@ -47,6 +49,7 @@ class World:
     workload  the same, decoded
     pods      its replicas, including those that have ended
     unready   those that are not ready and not terminating, by name, as their problems are read
+    claims    writes that adopt pods with its labels and no controller, and release pods that lost the labels
     records   its ControllerRevisions, by revision
     configs   fingerprints of the ConfigMaps and Secrets that are part of the revision; empty if one is missing
     cordoned  the nodes of its replicas that take no new pods
@@ -60,6 +63,7 @@ class World:
     workload: Workload
     pods: tuple[Pod, ...] = ()
     unready: Mapping[str, ReportedPod]
+    claims: tuple[Write, ...] = ()
     records: Mapping[str, Record]
     configs: Mapping[str, str]
     cordoned: frozenset[str] = frozenset()
@@ -85,7 +89,8 @@ def observe(view: View, key: Key) -> World | None:
     if obj is None or obj.deleting:
         return None
     workload = obj.decode(Workload)
-    found = [pod for pod in view.owned(PODS, obj.uid) if pod.is_controlled_by(obj.uid)]
+    claimed = _claimed(view, obj)
+    found = [pod for pod in _candidates(view, obj) if pod.deleting or pod.uid in claimed.uids]
     pods = tuple(map(Pod.of, found))
     # Budgets that select a replica, or will select the next one.
     worn = [{**obj.meta.labels, **labels(key.name)}, *(pod.metadata.labels for pod in pods)]
@@ -95,6 +100,7 @@ def observe(view: View, key: Key) -> World | None:
         object=obj,
         workload=workload,
         pods=pods,
+        claims=claimed.writes,
         unready={
             each.key.name: pod_problems.decode(each.raw)
             for each, pod in zip(found, pods, strict=True)
@@ -108,6 +114,22 @@ def observe(view: View, key: Key) -> World | None:
         service=service,
         released=tuple(each for each in switched if service is None or each.uid != service.uid),
     )
+
+
+def _candidates(view: View, owner: Object) -> list[Object]:
+    """The pods that the Workload controls, and those without a controller that have its labels."""
+    controlled = [pod for pod in view.owned(PODS, owner.uid) if pod.is_controlled_by(owner.uid)]
+    return [*controlled, *view.indexed(PODS, _ORPHANS, _selected_by(owner.key))]
+
+
+def _claimed(view: View, owner: Object) -> Claimed:
+    """Which pods are replicas: those that have the labels, as a ReplicaSet claims its pods.
+
+    A pod that lost them receives no traffic, so it is released and replaced.
+    """
+    wanted = labels(owner.key.name).items()
+    pods = (pod.meta for pod in _candidates(view, owner) if not pod.deleting)
+    return claim(owner.wire(), pods, resource=PODS, fits=lambda meta: wanted <= meta.labels.items())
 
 
 def switches(workload: Workload) -> bool:
@@ -183,7 +205,32 @@ def _switched_for(service: Object) -> Iterable[str]:
     return (str(Key(service.key.namespace, name)),) if name else ()
 
 
+# --- pods without a controller
+
+_ORPHANS: Final = "orphans"
+_SELECTING: Final = "selecting"
+
+
+def _selected_by(key: Key) -> str:
+    """How the pods of a Workload are found by their label; it may be shorter than the name."""
+    return f"{key.namespace}/{labels(key.name)[WORKLOAD]}"
+
+
+def _orphaned(pod: Object) -> Iterable[str]:
+    name = pod.meta.labels.get(WORKLOAD)
+    return (f"{pod.key.namespace}/{name}",) if name and pod.controller is None and not Pod.of(pod).finished else ()
+
+
+def _adopters(pod: Object, view: View) -> Iterable[Key]:
+    return (each.key for value in _orphaned(pod) for each in view.indexed(WORKLOADS, _SELECTING, value))
+
+
+WITHOUT_CONTROLLER: Final = Watch(resource=PODS, keys=_adopters)
+"""Pods without a controller that have the labels of a Workload."""
+
 INDEXES: Final = (
+    Index(resource=PODS, name=_ORPHANS, values=_orphaned),
+    Index(resource=WORKLOADS, name=_SELECTING, values=lambda obj: (_selected_by(obj.key),)),
     REFERENCES.index,
     PODS_BY_NODE,
     Index(resource=SERVICES, name="switched-for", values=_switched_for),

@@ -36,6 +36,7 @@ HISTORY: Final = 10
 
 def all_of(facts: Facts) -> Iterator[Write]:
     """Every write; those of the step come in a second wave, when what they need exists."""
+    yield from facts.world.claims
     yield from _records(facts.world, facts.revisions)
     yield from _services(facts.world, facts.revisions)
     yield from _budget(facts)

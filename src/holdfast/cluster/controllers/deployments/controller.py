@@ -19,7 +19,6 @@ import msgspec
 from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
 from holdfast.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
-from holdfast.cluster.controllers.adoption import claim
 from holdfast.cluster.controllers.deployments import revisions, scaling
 from holdfast.cluster.controllers.deployments import status as statuses
 from holdfast.cluster.controllers.deployments.scaling import Bounds, Step
@@ -33,6 +32,7 @@ from holdfast.cluster.controllers.replica_types import (
 )
 from holdfast.kernel.outcomes import Failure
 from holdfast.meta.objects import Key
+from holdfast.runtime.adoption import claim
 from holdfast.runtime.controllers import Controller, View, Watch
 from holdfast.runtime.decisions import Create, Decision, Delete, Notice, Patch, Write
 

@@ -15,7 +15,6 @@ from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
 from holdfast.client.protocols import PatchType
 from holdfast.client.resources import JOBS, PODS
-from holdfast.cluster.controllers import adoption
 from holdfast.cluster.controllers.jobs import changes, indexes
 from holdfast.cluster.controllers.jobs import status as statuses
 from holdfast.cluster.controllers.jobs.changes import Change
@@ -25,6 +24,7 @@ from holdfast.cluster.controllers.replica_types import candidates, identity
 from holdfast.kernel.outcomes import soonest, until
 from holdfast.meta import times
 from holdfast.meta.objects import Key
+from holdfast.runtime import adoption
 from holdfast.runtime.controllers import Controller, Index, View, Watch
 from holdfast.runtime.decisions import NOTHING, Decision, Delete, Notice, Patch, Write
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from holdfast.client.objects import Meta, Object
 from holdfast.client.pods import Pod
 from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
-from holdfast.cluster.controllers import adoption, revisions
+from holdfast.cluster.controllers import revisions
 from holdfast.cluster.controllers.replica_types import candidates
 from holdfast.cluster.controllers.revisions import Revision
 from holdfast.cluster.controllers.statefulsets import identities
@@ -26,6 +26,7 @@ from holdfast.cluster.controllers.statefulsets.steps import Scene, revision_of, 
 from holdfast.kernel.outcomes import Outcome, soonest, until
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
+from holdfast.runtime import adoption
 from holdfast.runtime.controllers import Controller, Index, View, Watch
 from holdfast.runtime.decisions import Decision
 

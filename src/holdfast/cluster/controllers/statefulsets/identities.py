@@ -13,8 +13,8 @@ from typing import Any, Final
 from holdfast.client.objects import Meta, OwnerReference
 from holdfast.client.pods import from_template
 from holdfast.client.resources import CLAIMS, PODS, STATEFUL_SETS, Resource
-from holdfast.cluster.controllers.adoption import wired
 from holdfast.meta.objects import owner_reference
+from holdfast.runtime.adoption import wired
 
 REVISION_LABEL: Final = "controller-revision-hash"
 NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
