@@ -1,9 +1,8 @@
-"""A fleet as a picture: replicas as cells, the floor as a line, time as a chart.
+"""View models of a fleet: replicas as cells, the floor as a line, ready replicas over time as a chart.
 
-Pure view models: text and numbers that a terminal, a log and a page can show
-alike.  Every revision has a shape of its own and every state a filling, so that
-a picture is read without colours too.  Nothing here knows where replicas come
-from or how anything is drawn.
+They are text and numbers, which the simulator and the log show in the same way.  Each
+revision has a shape and each state a filling, so colours are not needed to read them.
+This module must not know where replicas come from, nor how anything is drawn.
 
     >>> Row("v2", 1, True, ((State.AVAILABLE, 3), (State.UNREADY, 1))).text
     '●●●○'
@@ -21,23 +20,23 @@ import msgspec
 from holdfast.kernel.fleet import Replica, State
 
 MOST_CELLS = 200
-"""Above so many replicas a cell stands for several."""
+"""The most cells; with more replicas, a cell represents several."""
 
 SHAPES = (
     {State.AVAILABLE: "■", State.SETTLING: "▣", State.UNREADY: "□"},
     {State.AVAILABLE: "●", State.SETTLING: "◉", State.UNREADY: "○"},
     {State.AVAILABLE: "◆", State.SETTLING: "◈", State.UNREADY: "◇"},
 )
-"""Shapes of the first, second and third revision; the fourth looks like the first again."""
+"""The shapes of the first, second and third revision; the fourth has the shapes of the first."""
 
 GOING = {State.TERMINATING: "·", State.DEAD: "✗"}
-"""What no longer counts looks the same in every revision."""
+"""The shapes of replicas that do not count any more; they are the same for every revision."""
 
 TEXTURES = ("▒", "█", "▓")
-"""What fills the chart for each revision."""
+"""The character that fills the chart, for each revision."""
 
 ORDER = (State.AVAILABLE, State.SETTLING, State.UNREADY, State.DEAD, State.TERMINATING)
-"""From left to right, so that what serves is in front."""
+"""The order of states from left to right; available replicas come first."""
 
 WORDS = {
     State.AVAILABLE: "available",
@@ -49,7 +48,7 @@ WORDS = {
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """One replica, or several that are alike."""
+    """One replica, or several of the same revision and state."""
 
     state: State
     glyph: str
@@ -58,9 +57,9 @@ class Cell(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True):
     """The replicas of one revision.
 
-    index   which revision it is, counted from the first; shape and colour follow it
-    wanted  whether it is the revision that is being rolled out
-    scale   how many replicas a cell stands for
+    index   the position of the revision, from the oldest; it determines shape and colour
+    wanted  whether the revision is being rolled out
+    scale   how many replicas a cell represents
     """
 
     revision: str
@@ -71,7 +70,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """Rounded up, so that a single dead replica among thousands is still seen."""
+        """The cells; their number is rounded up, so that a single dead replica among thousands is shown."""
         numbers = ((state, -(-number // self.scale)) for state, number in self.counts)
         return tuple(Cell(state, _glyph(state, self.index)) for state, number in numbers for _ in range(number))
 
@@ -95,23 +94,23 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def tally(self) -> str:
-        """``■812 □3``: the row in so little space that any fleet fits in a line."""
+        """The counts of each state, such as ``■812 □3``, which fit in a line for a fleet of any size."""
         return " ".join(f"{_glyph(state, self.index)}{number}" for state, number in self.counts)
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A fleet at a moment."""
+    """The replicas of a fleet at one moment."""
 
     rows: tuple[Row, ...]
     scale: int = 1
 
     @property
     def ready(self) -> tuple[int, ...]:
-        """Ready replicas of each revision, by its index."""
+        """The number of ready replicas of each revision, in the order of the rows."""
         return tuple(row.ready for row in self.rows)
 
     def line(self, *, most: int = 40) -> str:
-        """All replicas on one line: cells, or numbers when there are more than `most`."""
+        """All replicas on one line: cells, or counts when there are more than `most`."""
         short = sum(row.total for row in self.rows) <= most
         return "  ".join(row.text if short else row.tally for row in self.rows if row.total)
 
@@ -135,7 +134,7 @@ def picture(
 
 
 def scale_of(replicas: int) -> int:
-    """How many replicas a cell must stand for, so that so many can be seen at once."""
+    """How many replicas a cell must represent, so that all of them fit into `MOST_CELLS`."""
     return -(-replicas // MOST_CELLS) or 1
 
 
@@ -144,18 +143,18 @@ def _glyph(state: State, index: int) -> str:
 
 
 def legend(revisions: Sequence[str]) -> str:
-    """What the shapes mean: ``■ v1  ● v2  ◉ settling  ○ not ready  ✗ dead  · terminating``."""
+    """The legend of the shapes: ``■ v1  ● v2  ◉ settling  ○ not ready  ✗ dead  · terminating``."""
     shapes = [f"{_glyph(State.AVAILABLE, index)} {revision}" for index, revision in enumerate(revisions)]
     return "  ".join([*shapes, states(len(revisions) - 1)])
 
 
 def states(index: int) -> str:
-    """What the fillings mean, in the shape of the revision `index`."""
+    """The legend of the fillings, in the shape of the revision `index`."""
     return "  ".join(f"{_glyph(state, index)} {WORDS[state]}" for state in ORDER[1:])
 
 
 class Mark(StrEnum):
-    """What a piece of a gauge or chart means."""
+    """The meaning of a piece of a gauge or chart."""
 
     FULL = "full"
     EMPTY = "empty"
@@ -168,7 +167,7 @@ class Mark(StrEnum):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A run of equal characters; `index` is the revision it belongs to, if any."""
+    """A run of equal characters; `index` is the position of its revision, if it belongs to one."""
 
     text: str
     mark: Mark
@@ -208,8 +207,8 @@ def chart(
 ) -> tuple[tuple[Piece, ...], ...]:
     """Ready replicas over time, newest revision at the bottom, with the floor as a row of its own.
 
-    `until` is now and `end` the right edge; every column shows the worst moment
-    within it, so that no dip is lost.  The rows come from top to bottom.
+    `until` is now and `end` the right edge.  Each column shows the moment of its span with
+    the fewest ready replicas.  The rows are in order from top to bottom.
     """
     columns = _columns(samples, until=until, end=end, width=width)
     floor = samples[-1].floor if samples else 0
@@ -237,7 +236,7 @@ def _columns(samples: Sequence[Sample], *, until: timedelta, end: timedelta, wid
         worst = last
         while position < len(samples) and samples[position].at < ends and samples[position].at <= until:
             last = samples[position]
-            # What lasted no longer than to the column's own beginning does not count in it.
+            # A sample that ended when the span of the column began does not belong to it.
             if worst is None or last.at <= begins or last.total - last.floor < worst.total - worst.floor:
                 worst = last
             position += 1
@@ -250,7 +249,7 @@ def _row(columns: Sequence[Sample | None], *, level: int, height: int, top: int)
 
 
 def _filling(sample: Sample | None, at: float) -> Piece:
-    """What stands at the height `at` of a column: newer revisions below older ones."""
+    """The piece of a column at the height `at`; newer revisions are below older ones."""
     heap = 0
     for index in reversed(range(len(sample.ready) if sample else 0)):
         heap += sample.ready[index] if sample else 0
@@ -279,7 +278,7 @@ def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
 
 
 def sparkline(values: Sequence[int], *, top: int) -> str:
-    """A row of little bars, one for each value."""
+    """A row of bars of one character each, one for each value."""
     bars = " ▁▂▃▄▅▆▇█"
     return "".join(bars[min(len(bars) - 1, -(-value * (len(bars) - 1) // max(1, top)))] for value in values)
 

@@ -207,6 +207,12 @@ def test_the_fewest_servers_that_were_ready_are_shown_with_the_floor() -> None:
     assert (floor.floor, floor.lowest) == (3, 2)
 
 
+def test_the_floor_of_a_pool_is_the_one_that_the_operator_reports_with_the_exception() -> None:
+    reported = pool_status(floor={"required": 3, "available": 3, "most": 4, "lowest": 3, "lowered": 1})
+    (floor,) = standing(tenant(pool=reported), stateful_set()).floors
+    assert floor.words == "media-pool-0 3 ready (floor 3, lowered by 1)"
+
+
 def test_a_floor_that_is_lowered_is_a_warning() -> None:
     wire = tenant()
     lowered = {"type": "FloorLowered", "status": "True", "reason": "FloorLowered", "message": "pool pool-0: one down"}

@@ -30,7 +30,7 @@ from holdfast.meta.fieldpaths import child
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_DEPTH: Final = 100
 MAX_ALIASED: Final = 100_000
-"""Values that all aliases together may repeat; a bomb needs millions, an honest file hundreds."""
+"""The most values that all aliases of a document may repeat."""
 
 STDIN: Final = "-"
 
@@ -41,7 +41,7 @@ _PAIR: Final = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a
 
 @dataclass(frozen=True)
 class Source:
-    """A text that was read, and its name for people."""
+    """A text that was read, and the name that messages use for it."""
 
     name: str
     text: str
@@ -51,13 +51,13 @@ class Source:
         return self.text.splitlines()
 
     def place(self, line: int, column: int) -> Place:
-        """A place by line and column from 0, as YAML marks count."""
+        """The place at a line and a column, both counted from 0 as in YAML marks."""
         return Place(self.name, line + 1, column + 1, self.lines[line] if line < len(self.lines) else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A value and where it and everything in it stands.
+    """A value, with its place and the places of the values in it.
 
     ``inner`` has the same keys or indices as ``value``.  The place of a member
     is that of its key, which is where one looks for it.
@@ -71,7 +71,7 @@ class Marked:
     height: int = 0
 
     def members(self, path: str) -> Iterator[tuple[str, Marked]]:
-        """The members with their paths, as `kinds` writes paths."""
+        """The members with their paths, in the form that `kinds` uses."""
         if isinstance(self.inner, tuple):
             yield from ((f"{path}[{index}]", item) for index, item in enumerate(self.inner))
         else:
@@ -100,7 +100,7 @@ class Document:
         return self.source.place(self.root.line, self.root.column)
 
     def place_of(self, path: str) -> Place:
-        """Where ``path`` of the value stands, or the nearest thing around it that is there."""
+        """The place of the field ``path``, or of its nearest parent that the document has."""
         return self._place(path if self.translation is None else self.translation.origin(path))
 
     def translated(self) -> Document:
@@ -130,7 +130,7 @@ class Document:
 
 
 def read(name: str) -> tuple[Document, ...]:
-    """The objects in the file ``name``, or in standard input for ``-``; those in Lists one by one."""
+    """The objects in the file ``name``, or in standard input for ``-``; a List gives its items."""
     return parse(Source("<stdin>" if name == STDIN else name, _text(name)))
 
 
@@ -190,7 +190,7 @@ def _text(name: str) -> str:
 
 
 def _neighbour(name: str) -> str:
-    """A file that may have been meant."""
+    """A hint with the name of a similar file."""
     import difflib  # only a mistyped name pays for it
 
     path = Path(name)
@@ -278,7 +278,7 @@ class _Frame:
 
 
 class _Builder:
-    """Makes one document out of parser events, without recursion."""
+    """Builds one document from parser events, without recursion."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -370,7 +370,7 @@ class _Builder:
             frame.members[key.value] = _moved(node, key)
 
     def _mappings(self, event: yaml.NodeEvent, node: Marked) -> tuple[Marked, ...]:
-        """What a merge key merges: a mapping, or several."""
+        """The mappings that a merge key merges: one, or several."""
         nodes = node.inner if isinstance(node.value, list) and isinstance(node.inner, tuple) else (node,)
         if not all(isinstance(one.value, dict) for one in nodes):
             raise self._refused(event, "only mappings can be merged", "write <<: *name, of a mapping marked with &name")

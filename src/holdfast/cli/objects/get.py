@@ -1,7 +1,7 @@
-"""``holdfast get``: objects as tables, or as programs read them; now, or as they change.
+"""``holdfast get``: prints objects as tables, or in a form for programs, once or as they change.
 
-Decides what is fetched and in which order it is shown; how it looks is for
-`views.tables` and `printers`.
+This module decides what is fetched and the order in which it is printed; `views.tables` and
+`printers` make the text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is asked for, and how it is to be shown."""
+    """The objects that the command prints, and the form in which it prints them."""
 
     asked: Asked
     look: Look
@@ -152,7 +152,7 @@ async def _show(session: Session, found: Sequence[Target], wanted: Wanted) -> Ex
 
 
 def _look(served: Served, look: Look, *, several: bool = False) -> Look:
-    """How objects of a resource are shown: what is in no namespace needs no column for it."""
+    """The form of a table for a resource; only namespaced objects have a column for the namespace."""
     kind = served.resource.gvk.group_kind.lower() if several else ""
     return replace(look, kind=kind, namespaces=look.namespaces and served.resource.namespaced)
 
@@ -231,7 +231,7 @@ async def _watch(session: Session, target: Target, wanted: Wanted) -> NoReturn:
 
 
 class _Screen:
-    """Rows as they come: the first line once, and columns that keep their places."""
+    """Prints rows as they arrive: the header once, and columns that keep their widths."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted

@@ -1,9 +1,8 @@
-"""Fleets on a terminal: the views of `views.fleets`, painted.
+"""The screen of `holdfast simulate`: the view models of `views.fleets`, drawn with colours.
 
-One screen is a title, a row of cells for each revision, a gauge against the
-floor, a chart over time, and the reason for what is going on.  Colours only
-repeat what the shapes say.  What is painted is given; nothing here runs or
-waits.
+A screen has a title, a row of cells for each revision, a gauge of ready replicas against the
+floor, a chart over time, and the reason for the current decision.  Colours only repeat what
+the shapes say.  This module draws what it is given; it runs nothing and does not wait.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ REVISIONS: Final = ("blue", "green", "magenta")
 """The colour of the first, second and third revision."""
 
 STATES: Final = {State.UNREADY: "yellow", State.TERMINATING: "bright_black", State.DEAD: "bold red"}
-"""States that have a colour whatever the revision."""
+"""The colours of states that look the same in every revision."""
 
 MARKS: Final = {
     Mark.FULL: "green",
@@ -39,21 +38,21 @@ MARKS: Final = {
 
 CHART_HEIGHT: Final = 8
 WIDE: Final = 110
-"""Columns from which on the latest changes stand beside the chart."""
+"""The width of a terminal from which on the latest changes are beside the chart, in columns."""
 
 HISTORY: Final = 44
-"""Columns that they take there."""
+"""The width of the latest changes beside the chart, in columns."""
 
 
 class Screen(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything there is to see at a moment.
+    """The contents of the screen at one moment.
 
-    title, note  left and right of the first line
-    samples      the past, for the chart; `end` is its right edge and `top` its upper one
-    most         how many cells each revision ever has at most, so that nothing jumps
+    title, note  the left and the right part of the first line
+    samples      the ready replicas so far, for the chart; `end` is its right edge and `top` its upper one
+    most         the most cells that each revision has at any time, so that rows keep their places
     since        how long the decision has been the same
-    recent       the latest changes: when, what, and whether it was our doing
-    last         the last frame: the summary below it has the reason and the changes
+    recent       the latest changes: when, what, and whether the engine made them
+    last         whether it is the last frame; the summary below it has the reason and the changes
     """
 
     title: tuple[str, ...]
@@ -78,7 +77,7 @@ def paint(screen: Screen, *, width: int, height: int) -> RenderableType:
     """A screen for a terminal of `width` columns and `height` lines."""
     inner = width - 4
     rows, used = _rows(screen, inner)
-    # What the other parts leave is the chart's, and what the chart leaves is history's.
+    # The chart gets the lines that the other parts leave, and the latest changes get the rest.
     left = height - used - 9
     tall = max(3, min(CHART_HEIGHT, left - 2))
     wide = width >= WIDE and not screen.last
@@ -105,7 +104,7 @@ def _title(screen: Screen, width: int) -> Text:
 
 
 def _rows(screen: Screen, width: int) -> tuple[RenderableType, int]:
-    """A row for each revision, and how many lines they take."""
+    """A row for each revision, and the number of lines that all rows take."""
     columns = max(20, width - max(len(row.revision) for row in screen.picture.rows) - 28)
     airy = 2 * max(screen.most, default=0) <= columns
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -182,7 +181,7 @@ def _history(screen: Screen, lines: int) -> Text:
 
 
 def _why(screen: Screen) -> RenderableType:
-    """The reason, on two lines whether or not the second is needed."""
+    """The reason; always two lines, so that the screen keeps its height."""
     mark, style = sign(screen.decision)
     because = screen.decision.because
     since = f"  {durations.short(screen.since)}" if screen.since else ""

@@ -11,11 +11,11 @@ from holdfast.meta import times
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind
 from holdfast.operators.tenant import names, view
 from holdfast.operators.tenant.observe import TENANTS
+from holdfast.operators.tenant.pool_table import pool_rows
 from holdfast.operators.tenant.pools import UNDER_WAY
 from holdfast.operators.tenant.render import RESTARTED_AT
 from holdfast.operators.tenant.validate import rollout_of
 from holdfast.views.descriptions import StatusTable
-from holdfast.views.pools import pool_rows
 
 
 def _is_paused(obj: Object) -> bool:

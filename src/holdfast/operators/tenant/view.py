@@ -14,6 +14,7 @@ import msgspec
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS, STATEFUL_SETS
 from holdfast.kernel.limits import InvalidLimits
+from holdfast.kinds.model import FloorStatus
 from holdfast.kinds.rustfs.pools import Pool, PoolState, PoolStatus
 from holdfast.kinds.rustfs.tenants import Tenant, TenantStatus
 from holdfast.meta import times
@@ -192,13 +193,11 @@ def _state(store: Store) -> RolloutState:
 def _floors(store: Store) -> Iterator[Floor]:
     for pool in store.tenant.spec.pools:
         found, reported = store.sets.get(pool.name), store.reported(pool.name)
-        yield Floor(
-            name=names.stateful_set(store.name, pool.name),
-            ready=0 if found is None else found.status.ready_replicas,
-            desired=pool.servers,
-            floor=_floor(store, pool),
-            lowest=None if reported is None or reported.floor is None else reported.floor.lowest,
-        )
+        floor = None if reported is None else reported.floor
+        if floor is None:
+            ready = 0 if found is None else found.status.ready_replicas
+            floor = FloorStatus(required=_floor(store, pool), available=ready)
+        yield Floor.reported(floor, desired=pool.servers, name=names.stateful_set(store.name, pool.name))
 
 
 def _floor(store: Store, pool: Pool) -> int:

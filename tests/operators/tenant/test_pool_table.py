@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.operators.tenant.pool_table import pool_rows
 from holdfast.operators.tenant.verbs import ROLLOUT
 from holdfast.views.descriptions import Surroundings, describe
-from holdfast.views.pools import pool_rows
 
 
 def tenant(*pools: dict[str, Any]) -> dict[str, Any]:
