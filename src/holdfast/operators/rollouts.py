@@ -42,11 +42,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A merge patch, the message when it is applied, and notes for the user."""
+    """A merge patch, the message when it is applied, and notes for the user.
+
+    restored  the patch brings back an earlier spec, which the manager that applies the object owns again
+    """
 
     patch: dict[str, Any]
     said: str
     notes: tuple[str, ...] = ()
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

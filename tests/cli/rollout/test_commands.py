@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,7 +49,7 @@ class Shop:
     ready_after = "0s"
 
     def __init__(self, kubeconfig: Path, folder: Path, name: str) -> None:
-        self._kubeconfig = kubeconfig
+        self.kubeconfig = kubeconfig
         self._file = folder / f"{name}.yaml"
         self.name = name
 
@@ -64,7 +65,7 @@ class Shop:
 
     def run(self, *args: str) -> Result:
         return CliRunner().invoke(
-            main, [*args, "--kubeconfig", str(self._kubeconfig)], prog_name="holdfast", env={"COLUMNS": "100"}
+            main, [*args, "--kubeconfig", str(self.kubeconfig)], prog_name="holdfast", env={"COLUMNS": "100"}
         )
 
     def apply(self, image: str, **rollout: Any) -> None:
@@ -111,6 +112,33 @@ def test_a_rollout_is_followed_line_by_line_to_its_end(shop: Shop) -> None:
     assert re.fullmatch(rf"{shop.name}: revision \w+ is rolled out: 3 of 3 replicas ready", last)
     told = json.loads(shop.rollout("status", "--watch=false", "-o", "json"))
     assert (told["state"], told["readyReplicas"], told["floor"]) == ("Completed", 3, 2)
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.parametrize("way", [("--server-side",), ()], ids=["server-side", "client-side"])
+def test_a_corrected_manifest_is_applied_after_an_undo_without_a_conflict(shop: Shop, way: tuple[str, ...]) -> None:
+    def apply(image: str, **spec: Any) -> None:
+        document = yaml.safe_load(Path(shop.manifest(image)).read_text())
+        document["spec"] |= spec
+        given = json.dumps(document)
+        command = ["kubectl", "--kubeconfig", str(shop.kubeconfig), "apply", *way, "-f", "-"]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+
+    apply("shop:1", args=["--quick"])
+    shop.settled()
+    apply("shop:2")
+    shop.settled()
+    shop.rollout("undo")
+    shop.settled()
+    shop.rollout("pause")
+    shop.rollout("resume")
+    apply("shop:3")
+    shop.settled()
+    assert shop.images() == {"shop:3"}
+    if way:
+        # The manager that applies the spec owns what the undo brought back, so it also removes it.
+        assert "args" not in json.loads(shop.run("get", f"workload/{shop.name}", "-o", "json").output)["spec"]
 
 
 def test_what_is_undone_stays_undone_when_a_machine_applies_it_again(shop: Shop) -> None:
@@ -270,13 +298,13 @@ class Subject:
     """An object of the examples, and the commands on it."""
 
     def __init__(self, kubeconfig: Path, folder: Path, example: str, type: str) -> None:
-        self._kubeconfig = kubeconfig
+        self.kubeconfig = kubeconfig
         self._file = folder / f"{example}.yaml"
         self._text = (EXAMPLES / f"{example}.yaml").read_text()
         self.name = f"{type}/{yaml.safe_load(self._text)['metadata']['name']}"
 
     def run(self, *args: str, code: int = ExitCode.OK) -> str:
-        result = CliRunner().invoke(main, [*args, "--kubeconfig", str(self._kubeconfig)], prog_name="holdfast")
+        result = CliRunner().invoke(main, [*args, "--kubeconfig", str(self.kubeconfig)], prog_name="holdfast")
         assert result.exit_code == code, result.output
         return result.output
 

@@ -7,6 +7,7 @@ is in its `RolloutKind`; this module must not know any kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -30,6 +31,7 @@ from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType
 from holdfast.meta.errors import Conflict, StatusError
 from holdfast.meta.exchange import JSON, Request, encode
+from holdfast.meta.managed_fields import handed_back
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
 
 MANAGER: Final = "holdfast-rollout"
@@ -141,13 +143,32 @@ async def _answered(session: Session, target: Target, kind: RolloutKind, wanted:
         if not isinstance(answer, Change):
             return answer
         try:
-            await session.ask(_request(target, obj, answer))
+            await session.ask(_request(target, obj, answer.patch))
         except Conflict:
             if attempt + 1 == ATTEMPTS:
                 raise
         else:
+            if "spec" in answer.patch:
+                await _hand_back(session, target, obj, answer)
             return answer
     raise AssertionError("the last attempt returns or raises")
+
+
+async def _hand_back(session: Session, target: Target, before: Object, change: Change) -> None:
+    """Give the fields of the spec back to their owners: a user who applies them next must not meet a conflict."""
+    owned = _managed(before)
+    for _ in range(ATTEMPTS):
+        with suppress(Conflict):
+            obj = await session.client.get(target.resource, target.key)
+            managed = handed_back(owned, _managed(obj), manager=MANAGER, restored=change.restored)
+            if managed is not None:
+                await session.ask(_request(target, obj, {"metadata": {"managedFields": managed}}))
+            return
+
+
+def _managed(obj: Object) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = obj.wire()["metadata"].get("managedFields") or []
+    return found
 
 
 async def _fresh(session: Session, target: Target, kind: RolloutKind) -> Object:
@@ -163,12 +184,12 @@ async def _fresh(session: Session, target: Target, kind: RolloutKind) -> Object:
     return found or await session.client.get(target.resource, target.key)
 
 
-def _request(target: Target, obj: Object, change: Change) -> Request:
+def _request(target: Target, obj: Object, patch: dict[str, Any]) -> Request:
     """The patch; the server applies it only to the version that was read."""
-    metadata = {**change.patch.get("metadata", {}), "resourceVersion": obj.version, "uid": obj.uid}
+    metadata = {**patch.get("metadata", {}), "resourceVersion": obj.version, "uid": obj.uid}
     headers = {"accept": JSON, "content-type": PatchType.MERGE.value}
     query = {"fieldManager": (MANAGER,)}
-    return Request("PATCH", unquote(target.path), query, headers, encode({**change.patch, "metadata": metadata}))
+    return Request("PATCH", unquote(target.path), query, headers, encode({**patch, "metadata": metadata}))
 
 
 def _said(target: Target, answer: Change | Already) -> str:

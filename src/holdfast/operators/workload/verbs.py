@@ -294,7 +294,7 @@ def undo(case: Case) -> Answer:
         "spec": merge.diff(spec, template.spec),
     }
     said = f"undone: back to {_described(chosen)}; revision {_wanted(workload)} is refused until the spec changes"
-    return Change(patch, said, (*_paused_note(workload), *_left(template, undone)))
+    return Change(patch, said, (*_paused_note(workload), *_left(template, undone)), restored=True)
 
 
 def _chosen(case: Case, asked: Template) -> Record | Refusal:
