@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +33,8 @@ from holdfast.apiserver.openapi import discovery, v3
 from holdfast.apiserver.openapi.documents import page_not_found
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.routes import RequestInfo, parse
-from holdfast.apiserver.storage.store import Store
+from holdfast.apiserver.storage import backups
+from holdfast.apiserver.storage.store import Entry, Store
 from holdfast.apiserver.verbs import subresources
 from holdfast.apiserver.verbs.handlers import Handlers
 from holdfast.apiserver.verbs.subresources import LogSource
@@ -41,6 +44,8 @@ from holdfast.meta.exchange import Request, Response, encode
 
 OPENID_KEYS: Final = "/openid/v1/jwks"
 OPENID: Final = ("/.well-known/openid-configuration", OPENID_KEYS)
+BACKUP: Final = "/backup"
+BACKUP_LINES: Final = 256
 HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
@@ -57,6 +62,13 @@ def defining(registry: Registry) -> ResourceType:
         validate=resource_types.problems,
         on_delete=lambda definition, now: resource_types.begin_deletion(definition, now=now),
     )
+
+
+async def _backup(revision: int, entries: list[Entry]) -> AsyncIterator[bytes]:
+    lines = backups.lines(revision, entries)
+    while chunk := b"".join(islice(lines, BACKUP_LINES)):
+        yield chunk
+        await asyncio.sleep(0)  # other requests go on
 
 
 class Server:
@@ -158,6 +170,8 @@ class Server:
             return self._health(path)
         if path in OPENID:
             return self._openid(path)
+        if path == BACKUP:
+            return Response(200, stream=_backup(*self.store.snapshot()), content_type="application/x-ndjson")
         response = discovery.serve(request, self.registry) or v3.serve(request, self.registry)
         if response is None:
             raise NotFound.of_path()

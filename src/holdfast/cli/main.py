@@ -34,6 +34,8 @@ COMMANDS: Final = {
         "holdfast.cli.local.up:command", "Start a cluster in one process: the API, controllers, nodes and operators."
     ),
     "down": Entry("holdfast.cli.local.down:command", "Stop the cluster that `up` started."),
+    "backup": Entry("holdfast.cli.local.backups:backup", "Write all objects and keys of a cluster to one file."),
+    "restore": Entry("holdfast.cli.local.backups:restore", "Make the data directory of a cluster from a backup."),
     "check": Entry("holdfast.cli.local.check:command", "Check the data of a cluster for damage."),
     "demo": Entry(
         "holdfast.cli.local.demo:command", "Show rollouts that keep their floors, on a cluster of their own."

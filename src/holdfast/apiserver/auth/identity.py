@@ -27,6 +27,10 @@ _TOKEN_KEY: Final = "service-account.key"
 _ADMIN_TOKEN: Final = "admin.token"
 
 
+FILES: Final = ("ca.crt", "ca.key", "serving.crt", "serving.key", _TOKEN_KEY, _ADMIN_TOKEN)
+"""The files of an identity that is kept in a directory."""
+
+
 class IdentityError(Exception):
     """A stored file cannot be used; the message names the file and what to do."""
 

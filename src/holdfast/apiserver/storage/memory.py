@@ -36,6 +36,10 @@ class Shelves:
         """The objects of a resource, in one namespace or in all, sorted by namespace and name."""
         return [shelf.entries[name] for shelf in self._chosen(resource, namespace) for name in shelf.names]
 
+    def every(self) -> list[Entry]:
+        """All objects of all resources."""
+        return [entry for resource in sorted(self._resources) for entry in self.all(resource, None)]
+
     def count(self, resource: str, namespace: str | None) -> int:
         return sum(len(shelf.names) for shelf in self._chosen(resource, namespace))
 

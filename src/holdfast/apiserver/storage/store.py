@@ -169,6 +169,10 @@ class Store:
         """Its objects, sorted by namespace and name."""
         return self._shelves.all(resource, namespace)
 
+    def snapshot(self) -> tuple[int, _Entries]:
+        """The version of the store, and all objects as they are at it."""
+        return self.revision, self._shelves.every()
+
     def count(self, resource: str, namespace: str | None = None) -> int:
         return self._shelves.count(resource, namespace)
 
