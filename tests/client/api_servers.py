@@ -92,7 +92,11 @@ async def listening(
 ) -> AsyncIterator[Listening]:
     """Serve within the running loop until the block ends; `handle` answers in place of the server, if given."""
     server = await Server.open(None, **options)
-    listener = await serve.listen(handle or server.handle, "127.0.0.1", tls=server.identity.tls())
+
+    async def receiving(request: Request) -> Response:
+        return await (handle or server.handle)(await request.received())
+
+    listener = await serve.listen(receiving, "127.0.0.1", tls=server.identity.tls())
     host, port = listener.address
     try:
         yield Listening(

@@ -6,8 +6,8 @@ knows HTTP libraries, sockets, or what a request means.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
@@ -34,7 +34,10 @@ ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request.  Header names are lower-case; `path` is percent-decoded; `query` keeps every value."""
+    """One request.  Header names are lower-case; `path` is percent-decoded; `query` keeps every value.
+
+    A request from a socket may come without its body, which `receive` then reads.
+    """
 
     method: str
     path: str
@@ -42,6 +45,11 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     user: User = ANONYMOUS
+    receive: Callable[[], Awaitable[bytes]] | None = field(default=None, compare=False, repr=False)
+
+    async def received(self) -> Request:
+        """The request with its body."""
+        return self if self.receive is None else replace(self, body=await self.receive(), receive=None)
 
     def param(self, name: str, default: str = "") -> str:
         """The first value of a query parameter."""

@@ -252,3 +252,57 @@ def test_the_access_log_says_who_did_what_and_no_secrets(caplog: pytest.LogCaptu
         "code": 200,
     }
     assert TOKEN not in str(fields)
+
+
+class Sender:
+    """The body of a request, which counts how often it is read."""
+
+    def __init__(self, body: bytes = b"{}") -> None:
+        self.body = body
+        self.reads = 0
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+    async def receive(self) -> bytes:
+        self.reads += 1
+        await self.may_end.wait()
+        return self.body
+
+
+def posting(sender: Sender, *, token: str = TOKEN, length: int | None = 2) -> Request:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    if length is not None:
+        headers["content-length"] = str(length)
+    return Request("POST", "/api/v1/namespaces/default/pods", {}, headers, receive=sender.receive)
+
+
+@pytest.mark.parametrize(("token", "code"), [("", 403), ("wrong", 401)])
+def test_the_body_of_a_refused_request_is_not_read(token: str, code: int) -> None:
+    async def run() -> None:
+        world, sender = World(), Sender()
+        assert (await world.ask(posting(sender, token=token))).status == code
+        assert sender.reads == 0
+        assert (await world.ask(posting(sender))).status == 200
+        assert (sender.reads, world.seen[-1].body) == (1, b"{}")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("length", [None, 1_000_000])
+def test_large_bodies_in_memory_are_few(length: int | None) -> None:
+    async def run() -> None:
+        world = World(Bounds(large_bodies=4, small_body=100))
+        senders = [Sender() for _ in range(10)]
+        for sender in senders:
+            sender.may_end.clear()
+        asked = [asyncio.create_task(world.ask(posting(sender, length=length))) for sender in senders]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert sum(sender.reads for sender in senders) == 2, "one user has half of the places"
+        assert (await world.ask(posting(Sender(), length=10))).status == 200, "small ones do not wait for them"
+        for sender in senders:
+            sender.may_end.set()
+        assert {(await each).status for each in asked} == {200}
+        assert sum(sender.reads for sender in senders) == 10
+
+    asyncio.run(run())

@@ -113,13 +113,22 @@ def client_context() -> ssl.SSLContext:
 Handler = Callable[[Request], Awaitable[Response]]
 
 
+def receiving(handler: Handler) -> Handler:
+    """The handler, with the body of its request."""
+
+    async def handle(request: Request) -> Response:
+        return await handler(await request.received())
+
+    return handle
+
+
 def served(
     handler: Handler, scenario: Callable[[Bench], Coroutine[Any, Any, None]], *, bounds: Bounds = PATIENT
 ) -> None:
     """Run a scenario against a handler on a real socket."""
 
     async def run() -> None:
-        bench = Bench(await listen(handler, "127.0.0.1", tls=TLS, bounds=bounds))
+        bench = Bench(await listen(receiving(handler), "127.0.0.1", tls=TLS, bounds=bounds))
         try:
             async with asyncio.timeout(10):
                 await scenario(bench)
@@ -229,7 +238,7 @@ def test_a_certificate_that_ends_while_its_connection_lasts_is_refused(tmp_path:
 
     async def run() -> None:
         later = datetime.now(UTC) + timedelta(days=400)
-        listener = await listen(echo, "127.0.0.1", tls=TLS, now=lambda: later)
+        listener = await listen(receiving(echo), "127.0.0.1", tls=TLS, now=lambda: later)
         bench = Bench(listener)
         context = client_context()
         context.load_cert_chain(path)
@@ -543,7 +552,7 @@ def test_draining_ends_streams_in_order_and_lets_work_finish() -> None:
                 await release.wait()
             return Response.of({"path": request.path})
 
-        bench = Bench(await listen(handler, "127.0.0.1", tls=TLS))
+        bench = Bench(await listen(receiving(handler), "127.0.0.1", tls=TLS))
         watcher, worker, other = [await bench.connect() for _ in range(3)]
         await other.ask("GET", "/")
         await watcher.send(b"GET /watch HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -577,3 +586,44 @@ def test_draining_does_not_wait_for_ever() -> None:
         assert await client.is_cut()
 
     served(handler, scenario)
+
+
+def test_a_body_is_not_read_before_the_handler_asks_for_it() -> None:
+    async def refuse(request: Request) -> Response:
+        assert request.body == b""
+        return Response.of({"seen": request.headers["content-length"]}, 403)
+
+    async def scenario() -> None:
+        listener = await listen(refuse, "127.0.0.1", tls=TLS)
+        bench = Bench(listener)
+        try:
+            for _ in range(2):
+                client = await bench.connect()
+                await client.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b"x" * 1000)
+                assert (await client.answer()).status == 403
+        finally:
+            for writer in bench.writers:
+                writer.transport.abort()
+            await listener.drain(0.5)
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_goes_on_after_a_body_that_was_not_read() -> None:
+    async def refuse(request: Request) -> Response:
+        return Response.of({"path": request.path}, 403)
+
+    async def scenario() -> None:
+        listener = await listen(refuse, "127.0.0.1", tls=TLS)
+        bench = Bench(listener)
+        try:
+            client = await bench.connect()
+            for path in ("/a", "/b"):
+                answer = await client.ask("POST", path, body=b"x" * 500_000)
+                assert (answer.status, answer.json()) == (403, {"path": path})
+        finally:
+            for writer in bench.writers:
+                writer.transport.abort()
+            await listener.drain(0.5)
+
+    asyncio.run(scenario())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, Generic, TypeVar
@@ -40,9 +40,10 @@ class _Flow(Generic[T]):
 class Seats(Generic[T]):
     """Seats that are shared fairly among flows; a ticket stands for a waiting request."""
 
-    def __init__(self, seats: int, *, queue: int, queues: int) -> None:
-        """`queue` bounds the waiting requests of one flow, `queues` those of all flows."""
+    def __init__(self, seats: int, *, queue: int, queues: int, share: int | None = None) -> None:
+        """`queue` bounds the waiting requests of one flow, `queues` those of all, `share` the seats of one flow."""
         self._free = seats
+        self._share = seats if share is None else share
         self._queue = queue
         self._queues = queues
         self._flows: dict[str, _Flow[T]] = {}
@@ -53,12 +54,12 @@ class Seats(Generic[T]):
 
     def ask(self, flow: str, ticket: Callable[[], T]) -> tuple[Place, T | None]:
         """Take a seat if one is free; else queue with a new ticket, unless the queue is full."""
-        if self._free:
+        own = self._flows.setdefault(flow, _Flow())
+        if self._free and own.seated < self._share:
             # Waiting requests were given the seats that became free, so no request is overtaken.
             self._free -= 1
-            self._sit(self._flows.setdefault(flow, _Flow()))
+            self._sit(own)
             return Place.SEATED, None
-        own = self._flows.setdefault(flow, _Flow())
         if len(own.queue) >= self._queue or self.queued >= self._queues:
             self._forget(flow, own)
             return Place.REFUSED, None
@@ -74,10 +75,10 @@ class Seats(Generic[T]):
         own.seated -= 1
         self.seated -= 1
         self._forget(flow, own)
-        if not self._waiting:
+        chosen = min(self._waiting, key=lambda each: self._flows[each].seated, default=None)
+        if chosen is None or self._flows[chosen].seated >= self._share:
             self._free += 1
             return None
-        chosen = min(self._waiting, key=lambda each: self._flows[each].seated)
         next_flow = self._flows[chosen]
         ticket = next_flow.queue.popleft()
         self.queued -= 1
@@ -110,10 +111,17 @@ class Seats(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The limits.  Administrators have seats of their own, so that users cannot block them, nor they users."""
+    """The limits.  Administrators have seats of their own, so that users cannot block them, nor they users.
+
+    `bodies` and `large_bodies` bound the request bodies that are in memory, of at most and of more than `small_body`
+    bytes; one user may have half of them, since a client may take long to send one.
+    """
 
     seats: int = 256
     admin_seats: int = 256
+    bodies: int = 512
+    large_bodies: int = 16
+    small_body: int = 64 * 1024
     queue: int = 128
     queues: int = 1024
     wait_seconds: float = 15.0
@@ -128,12 +136,17 @@ class Limits:
         self.bounds = bounds or Bounds()
         self._users = self._seats(self.bounds.seats)
         self._admins = self._seats(self.bounds.admin_seats)
+        self._bodies = {
+            (admin, large): self._seats(number, share=(number + 1) // 2)
+            for admin in (False, True)
+            for large, number in ((False, self.bounds.bodies), (True, self.bounds.large_bodies))
+        }
         self._watches: dict[str, int] = {}
         self.watches = 0
         self.rejected = 0
 
-    def _seats(self, number: int) -> Seats[asyncio.Future[None]]:
-        return Seats(number, queue=self.bounds.queue, queues=self.bounds.queues)
+    def _seats(self, number: int, *, share: int | None = None) -> Seats[asyncio.Future[None]]:
+        return Seats(number, queue=self.bounds.queue, queues=self.bounds.queues, share=share)
 
     @property
     def seated(self) -> int:
@@ -143,10 +156,17 @@ class Limits:
     def queued(self) -> int:
         return self._users.queued + self._admins.queued
 
-    @asynccontextmanager
-    async def seat(self, user: str, *, admin: bool = False) -> AsyncIterator[None]:
+    def seat(self, user: str, *, admin: bool = False) -> AbstractAsyncContextManager[None]:
         """Wait for a seat, and hold it while a request is processed."""
-        seats = self._admins if admin else self._users
+        return self._hold(self._admins if admin else self._users, user)
+
+    def body(self, user: str, *, size: int | None, admin: bool = False) -> AbstractAsyncContextManager[None]:
+        """Wait until a body of `size` bytes, or of an unknown size, may be read, and hold its place in memory."""
+        large = size is None or size > self.bounds.small_body
+        return self._hold(self._bodies[admin, large], user)
+
+    @asynccontextmanager
+    async def _hold(self, seats: Seats[asyncio.Future[None]], user: str) -> AsyncIterator[None]:
         place, ticket = seats.ask(user, asyncio.get_running_loop().create_future)
         if place is Place.REFUSED:
             raise self._refused()

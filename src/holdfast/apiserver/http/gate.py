@@ -1,6 +1,7 @@
 """The gate before the verbs: authenticates, impersonates, authorizes, waits for a seat; counts and logs the response.
 
-`guarded` wraps a handler so that untrusted clients can call it.  It does not know what a request does.
+The body of a request is read once its user may send it, and while few others are in memory.  `guarded` wraps a handler
+so that untrusted clients can call it.  It does not know what a request does.
 """
 
 from __future__ import annotations
@@ -107,6 +108,13 @@ class _Gate:
         self._authorizer.check(request.user, info)
         if info.path == "/metrics" and request.method == "GET":
             return Response(200, self._metrics.render(), content_type=CONTENT_TYPE)
+        if request.receive is None:
+            return await self._answered(request, info)
+        admin = MASTERS in request.user.groups
+        async with self._limits.body(request.user.name, size=_announced_size(request), admin=admin):
+            return await self._answered(await request.received(), info)
+
+    async def _answered(self, request: Request, info: RequestInfo) -> Response:
         return await (self._watched(request) if info.verb == "watch" else self._seated(request))
 
     async def _watched(self, request: Request) -> Response:
@@ -163,6 +171,12 @@ async def close(stream: AsyncIterator[bytes]) -> None:
     aclose = getattr(stream, "aclose", None)
     if aclose is not None:
         await aclose()
+
+
+def _announced_size(request: Request) -> int | None:
+    """The length that the headers announce for the body; None if they do not."""
+    given = request.headers.get("content-length", "")
+    return int(given) if given.isdecimal() and len(given) < 20 else None
 
 
 def _audit_id(request: Request) -> str:

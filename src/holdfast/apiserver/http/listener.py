@@ -14,6 +14,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote
 
@@ -36,6 +37,9 @@ _MANY_HEADERS: Final = 1024
 
 _SLICE: Final = 256 * 1024
 """The size of the chunks in which a response is written."""
+
+_UNREAD: Final = 16 * 1024
+"""About how many bytes of a body are taken from the socket before the body is read."""
 
 _CLOSE_SECONDS: Final = 0.1
 """Seconds to wait for the TLS close of a client; many never send one, and their sockets would stay open."""
@@ -124,6 +128,7 @@ class Listener:
             max_field_size=bounds.header,
             max_headers=_MANY_HEADERS,
             auto_decompress=False,
+            read_bufsize=_UNREAD,
         )
 
     async def _answer(self, incoming: web.BaseRequest) -> web.StreamResponse:
@@ -141,14 +146,14 @@ class Listener:
 
     async def _response(self, incoming: web.BaseRequest) -> Response:
         try:
-            return await self._handle(await self._request(incoming))
+            return await self._handle(self._request(incoming))
         except StatusError as error:
             return refusal(error)
         except Exception:
             _log.exception("request failed")
             return refusal(InternalError.of("an unexpected error"))
 
-    async def _request(self, incoming: web.BaseRequest) -> Request:
+    def _request(self, incoming: web.BaseRequest) -> Request:
         if len(incoming.headers) > self._bounds.headers:
             raise BadRequest(f"too many headers: limit is {self._bounds.headers}", code=431)
         path, query = _target(incoming.raw_path, self._bounds.parameters)
@@ -160,8 +165,9 @@ class Listener:
             path,
             query,
             headers,
-            await self._body(incoming) if incoming.body_exists else b"",
-            (certificate_user(certificate, self._now()) if certificate else None) or ANONYMOUS,
+            user=(certificate_user(certificate, self._now()) if certificate else None) or ANONYMOUS,
+            # Read only for a client that may send it: until then its bytes stay in the socket.
+            receive=partial(self._body, incoming) if incoming.body_exists else None,
         )
 
     async def _body(self, incoming: web.BaseRequest) -> bytes:
