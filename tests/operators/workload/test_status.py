@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.operators.workload.worlds import (
     condition,
     config,
     decided,
+    deeds,
     notices,
     pod,
     pods,
@@ -25,14 +27,17 @@ from tests.operators.workload.worlds import (
     web,
 )
 
-from holdfast.kernel.outcomes import Retry
+from holdfast import kinds
+from holdfast.kernel.outcomes import Failure, Permanent, Retry
 from holdfast.kinds import crds
-from holdfast.kinds.cloudless import WorkloadStatus
+from holdfast.kinds.cloudless import Workload, WorkloadStatus
 from holdfast.meta.patches import merge
 from holdfast.meta.schemas import walk
 from holdfast.meta.schemas.hints import problems
+from holdfast.operators.workload import view
 from holdfast.operators.workload.decide import explain
 from holdfast.runtime.decisions import Patch
+from holdfast.views.rollouts import RolloutState
 
 SURGE = {"minAvailable": 3, "maxSurge": 1}
 KNOWN = [record("web:1", 1), record("web:2", 2)]
@@ -298,6 +303,38 @@ def test_a_request_that_is_refused_stands_in_the_way_and_the_rest_is_told_as_it_
     assert condition(says, "Blocked") == "True RequestRefused"
     assert condition(says, "Progressing") == "False RequestRefused"
     assert condition(says, "Available") == "True EnoughAvailable"
+
+
+QUOTA = Retry("Forbidden", "creating Pod default/web-…: exceeded quota")
+
+
+def phase_when_refused(workload: Wire, placed: list[Placed], failure: Failure, *, hours: float = 0) -> Any:
+    """The phase and the state of the rollout when a request is refused, and was refused so long ago too."""
+    says = explain(seen(workload, placed), failure, NOW)
+    later = {**workload, "status": says}
+    if hours:
+        says = explain(seen(later, placed), failure, NOW + timedelta(hours=hours))
+    shown = kinds.decode({**workload, "status": says})
+    assert isinstance(shown, Workload)
+    return says["phase"], view.standing(shown).state
+
+
+@pytest.mark.parametrize("name", ["new", "coming up", "growing", "hurt"])
+def test_a_workload_whose_pods_the_api_refuses_has_failed_when_its_deadline_has_passed(name: str) -> None:
+    workload, placed = SITUATIONS[name]
+    assert phase_when_refused(workload, placed, QUOTA)[1] is RolloutState.UNDER_WAY
+    assert phase_when_refused(workload, placed, QUOTA, hours=1) == ("Failed", RolloutState.FAILED)
+
+
+def test_a_workload_whose_pods_the_api_refuses_for_good_has_failed_at_once() -> None:
+    invalid = Permanent("Invalid", "creating Pod default/web-…: spec.containers[0].image: Required value")
+    assert phase_when_refused(*SITUATIONS["new"], invalid) == ("Failed", RolloutState.FAILED)
+
+
+def test_a_missed_deadline_is_a_failure_also_while_replicas_are_started() -> None:
+    first = said(rolling="web:1", step=1, stepStartedAt=ago(hours=1), progressedAt=ago(hours=1))
+    decision = decided(web(status=first), KNOWN[0], pods("web:1", 2, ready=False))
+    assert (status(decision)["phase"], any("start" in deed for deed in deeds(decision))) == ("Failed", True)
 
 
 def test_secrets_are_nowhere_in_what_is_written_or_said() -> None:

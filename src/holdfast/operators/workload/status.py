@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.kernel.conditions import find
 from holdfast.kernel.decisions import Blocked, Decision, Hold, Start, Stop, Switch
-from holdfast.kernel.outcomes import Failure
+from holdfast.kernel.outcomes import Failure, Permanent
 from holdfast.kernel.preview import Phase, phase_of
-from holdfast.kernel.reasons import Because, count
+from holdfast.kernel.reasons import Because, Code, count
 from holdfast.kinds.cloudless.rollouts import Rejection
 from holdfast.meta import times
 from holdfast.operators.workload.conditions import Facts, verdicts
@@ -50,7 +51,7 @@ def report(facts: Facts, now: datetime, failure: Failure | None = None) -> tuple
     refused = None if failure is None else Because(WorkloadReason.REQUEST_REFUSED, failure.message)
     available = fleet.old.available + fleet.new.available
     fields = {
-        "phase": _phase(facts).value,
+        "phase": (Phase.FAILED if _is_late(facts, failure, now) else _phase(facts)).value,
         "reason": (facts.reason if refused is None else refused.code).value,
         # Surge is not counted, so that an autoscaler's average is over the replicas that the spec asks for.
         "replicas": min(fleet.live, replicas),
@@ -79,6 +80,21 @@ def _rejections(facts: Facts, why: Rejection | None) -> Iterator[Notice]:
         automatic = why.reason not in (WorkloadReason.ABORTED, WorkloadReason.UNDONE)
         message = f"Revision {why.revision} is rejected ({why.reason}): {why.message}"
         yield Notice(type="Warning" if automatic else "Normal", reason=WorkloadReason.REJECTED.value, message=message)
+
+
+def _is_late(facts: Facts, failure: Failure | None, now: datetime) -> bool:
+    """Whether it missed its deadline, also while it starts replicas, or a refused request keeps it from going on.
+
+    A request that is refused for good fails it at once; any other when it has been refused for the whole deadline.
+    """
+    blocked, deadline = facts.step.blocked, facts.step.rollout.deadline
+    if facts.step.complete:
+        return False
+    if isinstance(failure, Permanent) or (blocked and blocked.because.code is Code.PROGRESS_DEADLINE_EXCEEDED):
+        return True
+    before = find(status.prior_conditions(facts.world.object), "Blocked")
+    since = before.last_transition_time if before and before.reason == WorkloadReason.REQUEST_REFUSED else None
+    return failure is not None and since is not None and deadline is not None and now >= since + deadline
 
 
 def _phase(facts: Facts) -> Phase:
