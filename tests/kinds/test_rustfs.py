@@ -261,11 +261,70 @@ def test_a_value_out_of_bounds_is_refused_at_its_path(path: str, value: Any) -> 
 
 
 def test_a_volume_claim_is_kept_whole() -> None:
-    claim = {"storageClassName": "fast", "volumeMode": "Block", "selector": {"matchLabels": {"a": "b"}}, "later": [1]}
+    claim = {"storageClassName": "fast", "volumeMode": "Block", "selector": {"matchLabels": {"a": "b"}}}
     doc = with_value(tenant(), f"{POOL}.persistence.volumeClaimTemplate", claim)
     read = checks.decode(TENANT, doc)
     assert isinstance(read, rustfs.Tenant)
     assert read.spec.pools[0].persistence.volume_claim_template == claim
+
+
+SERVER = "spec.pools[0]"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        (f"{POOL}.resources", {"requests": {"memory": "16 GiB"}}, f"{SERVER}.resources.requests.memory"),
+        (f"{POOL}.resources", {"request": {"memory": "16Gi"}}, f"{SERVER}.resources.request"),
+        (f"{POOL}.resources", {"limits": ["4"]}, f"{SERVER}.resources.limits"),
+        (f"{POOL}.affinity", {"nodeAffinty": {}}, f"{SERVER}.affinity.nodeAffinty"),
+        (
+            f"{POOL}.tolerations",
+            [{"key": "a", "tolerationSeconds": "60"}],
+            f"{SERVER}.tolerations[0].tolerationSeconds",
+        ),
+        (
+            f"{POOL}.topologySpreadConstraints",
+            [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "Never"}],
+            f"{SERVER}.topologySpreadConstraints[0].whenUnsatisfiable",
+        ),
+        (
+            f"{POOL}.containerSecurityContext",
+            {"capabilities": {"drop": "ALL"}},
+            f"{SERVER}.containerSecurityContext.capabilities.drop",
+        ),
+        (
+            f"{POOL}.securityContext",
+            {"seccompProfile": {"type": "none"}},
+            f"{SERVER}.securityContext.seccompProfile.type",
+        ),
+        ("spec.containerSecurityContext", {"runAsUser": "root"}, "spec.containerSecurityContext.runAsUser"),
+        ("spec.containerSecurityContext", {"privilege": True}, "spec.containerSecurityContext.privilege"),
+        ("spec.lifecycle", {"preStop": {"exec": {"command": "sleep 5"}}}, "spec.lifecycle.preStop.exec.command"),
+        ("spec.lifecycle", {"prestop": {}}, "spec.lifecycle.prestop"),
+        (
+            "spec.env",
+            [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s"}}}],
+            "spec.env[0].valueFrom.secretKeyRef",
+        ),
+        ("spec.env", [{"name": "A", "valuefrom": {}}], "spec.env[0].valuefrom"),
+        (
+            f"{POOL}.persistence.volumeClaimTemplate",
+            {"resources": {"requests": {"storage": "100 GB"}}},
+            f"{SERVER}.persistence.volumeClaimTemplate.resources.requests.storage",
+        ),
+        (
+            f"{POOL}.persistence.volumeClaimTemplate",
+            {"storageClass": "fast"},
+            f"{SERVER}.persistence.volumeClaimTemplate.storageClass",
+        ),
+    ],
+)
+def test_what_could_not_be_in_a_pod_is_refused_by_its_path_when_a_tenant_is_applied(
+    path: str, value: Any, where: str
+) -> None:
+    found = checks.problems(TENANT, with_value(tenant(), path, value))
+    assert [problem.path for problem in found if problem.path.startswith(where)], found
 
 
 # --- what only a rule can say --------------------------------------------------

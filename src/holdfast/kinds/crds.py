@@ -159,8 +159,8 @@ def _struct(info: inspect.StructType, trail: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _annotated(schema: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """``schema`` as a field's annotation refines it; rules add up, all else overrides."""
-    merged = {**schema, **msgspec.to_builtins(dict(extra))}
+    """``schema`` as a field's annotation refines it; rules add up, all else overrides, and None takes a key away."""
+    merged = _present(**{**schema, **msgspec.to_builtins(dict(extra))})
     rules = [*schema.get(_VALIDATIONS, ()), *extra.get(_VALIDATIONS, ())]
     if rules:
         merged[_VALIDATIONS] = rules

@@ -189,14 +189,10 @@ OpenObject = Annotated[dict[str, Any], Meta(extra_json_schema={"x-kubernetes-pre
 IntOrPercent = Annotated[int, Meta(ge=0, le=2**31 - 1)] | Annotated[str, Meta(pattern=r"^[0-9]+%$", max_length=6)]
 """A count, or a percentage of the replicas, such as ``25%``; never below nothing."""
 
-Quantity = (
-    Annotated[int, Meta(ge=0)]
-    | float
-    | Annotated[
-        str,
-        Meta(pattern=r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$", max_length=64),
-    ]
-)
+QUANTITY: Final = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+"""The pattern of a `Quantity`."""
+
+Quantity = Annotated[int, Meta(ge=0)] | float | Annotated[str, Meta(pattern=QUANTITY, max_length=64)]
 """A Kubernetes quantity such as ``500m`` or ``1Gi``, never below nothing; int-or-string in schemas."""
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]

@@ -179,3 +179,42 @@ def test_a_server_that_is_being_deleted_on_a_node_that_does_not_report_is_named(
             assert f"and its node {host} does not report; bring the node back, or delete it once" in said
 
     told(story)
+
+
+# --- what the API server refuses
+
+TWO = {"exec": {"command": ["true"]}, "sleep": {"seconds": 1}}
+SOURCES = {"secretKeyRef": {"name": "s", "key": "k"}, "configMapKeyRef": {"name": "c", "key": "k"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"pools": [pool(resources={"requests": {"cpu": "2"}, "limits": {"cpu": "1"}})]}, "resources.requests"),
+        ({"pools": [pool(tolerations=[{"key": "a", "effect": "Never"}])]}, "effect"),
+        ({"pools": [pool(nodeSelector={"disk": "very fast"})]}, "nodeSelector"),
+        ({"env": [{"name": "A", "valueFrom": SOURCES}]}, "valueFrom"),
+        ({"env": [{"name": "A=B", "value": "1"}]}, "env[4].name"),
+        ({"lifecycle": {"preStop": TWO}}, "lifecycle.preStop"),
+        ({"priorityClassName": "Not A Name"}, "priorityClassName"),
+    ],
+)
+def test_a_value_that_no_pod_can_have_is_reported_and_costs_no_server(spec: dict[str, Any], field: str) -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(TENANTS, tenant())
+        await reaches(cluster, "Ready")
+        before = {pod["metadata"]["uid"] for pod in await servers(cluster)}
+        await cluster.patch(TENANTS, "store", {"spec": spec})
+        status = await reaches(cluster, "Degraded")
+        await cluster.advance(120)
+        assert {pod["metadata"]["uid"] for pod in await servers(cluster)} == before
+        assert answer(status, "WorkloadsReady") == ("False", "StatefulSetApplyFailed")
+        said = await message(cluster, "Ready")
+        assert "store-pool-0" in said or "pool pool-0" in said
+        assert field in said
+        assert said.endswith("; correct the spec")
+        undone: dict[str, Any] = dict.fromkeys(spec) | ({"pools": [pool()]} if "pools" in spec else {})
+        await cluster.patch(TENANTS, "store", {"spec": undone})
+        await reaches(cluster, "Ready")
+
+    told(story)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Literal
 
+from holdfast.kinds.core import typed
 from holdfast.kinds.model import (
-    OPEN,
+    QUANTITY,
     Count,
     FloorStatus,
     Label,
     Model,
-    OpenObject,
     Positive,
     PositiveDuration,
     Rule,
@@ -62,20 +62,21 @@ _AMOUNT: Final[dict[str, Any]] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
     "maxLength": 64,
+    "pattern": QUANTITY,
 }
 
 VolumeClaimSpec = Annotated[
-    OpenObject,
-    # Rules see only fields that the schema names, so those that rules are about are named.
-    api(
-        properties={
-            "storageClassName": {"type": "string", "maxLength": 253},
-            "accessModes": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 63}},
-            "resources": {
-                **OPEN,
-                "properties": {
-                    "requests": {"type": "object", "maxProperties": 16, "additionalProperties": _AMOUNT},
-                },
+    dict[str, Any],
+    # Rules are costed by the longest values there may be, so those of their fields are bounded.
+    typed(
+        "PersistentVolumeClaimSpec",
+        storageClassName={"type": "string", "maxLength": 253},
+        accessModes={"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 63}},
+        resources={
+            "type": "object",
+            "properties": {
+                name: {"type": "object", "maxProperties": 16, "additionalProperties": _AMOUNT}
+                for name in ("requests", "limits")
             },
         },
         rules=(
@@ -85,6 +86,13 @@ VolumeClaimSpec = Annotated[
         ),
     ),
 ]
+
+SeccompProfile = Annotated[dict[str, Any], typed("SeccompProfile")]
+ContainerSecurityContext = Annotated[dict[str, Any], typed("SecurityContext")]
+Affinity = Annotated[dict[str, Any], typed("Affinity")]
+Toleration = Annotated[dict[str, Any], typed("Toleration")]
+TopologySpreadConstraint = Annotated[dict[str, Any], typed("TopologySpreadConstraint")]
+ResourceRequirements = Annotated[dict[str, Any], typed("ResourceRequirements")]
 
 UnixId = Annotated[Total, api(le=2**31 - 1)]
 """The number of a user or a group."""
@@ -105,7 +113,7 @@ class SecurityContext(Model):
     run_as_group: Annotated[UnixId, api("The group that the processes run as.")] | None = None
     fs_group: Annotated[UnixId, api("The group that volumes belong to.")] | None = None
     run_as_non_root: Annotated[bool, api("Whether root is refused.")] | None = None
-    seccomp_profile: Annotated[OpenObject, api("The seccomp profile, as in a pod.")] | None = None
+    seccomp_profile: Annotated[SeccompProfile, api("The seccomp profile, as in a pod.")] | None = None
 
 
 class Persistence(Model):
@@ -150,13 +158,15 @@ class Pool(Model):
         Annotated[SecurityContext, api("User and group of its processes; the tenant's if unset.")] | None
     ) = None
     container_security_context: (
-        Annotated[OpenObject, api("What its containers may do; the tenant's if unset.")] | None
+        Annotated[ContainerSecurityContext, api("What its containers may do; the tenant's if unset.")] | None
     ) = None
     node_selector: Annotated[dict[str, str], api("The nodes that it runs on, by their labels.")] = {}
-    affinity: Annotated[OpenObject, api("The affinity of its pods.")] | None = None
-    tolerations: Annotated[tuple[OpenObject, ...], api("The taints that its pods tolerate.")] = ()
-    topology_spread_constraints: Annotated[tuple[OpenObject, ...], api("How its pods are spread over nodes.")] = ()
-    resources: Annotated[OpenObject, api("What each server needs and may use.")] | None = None
+    affinity: Annotated[Affinity, api("The affinity of its pods.")] | None = None
+    tolerations: Annotated[tuple[Toleration, ...], api("The taints that its pods tolerate.")] = ()
+    topology_spread_constraints: Annotated[
+        tuple[TopologySpreadConstraint, ...], api("How its pods are spread over nodes.")
+    ] = ()
+    resources: Annotated[ResourceRequirements, api("What each server needs and may use.")] | None = None
     priority_class_name: Annotated[str, api("The PriorityClass of its pods; the tenant's if unset.")] | None = None
 
 
@@ -294,7 +304,7 @@ class PoolStatus(Model):
     state: Annotated[PoolState, api("The state of the pool.")]
     workload_state: Annotated[PoolState, api("The same as state.")] | None = None
     lifecycle_state: Annotated[PoolLifecycleState, api("Where the pool is in its life.")] | None = None
-    decommission: Annotated[DecommissionStatus, api("Its drain.")] | None = None
+    decommission: Annotated[DecommissionStatus, api("The drain of the pool.")] | None = None
     replicas: Annotated[Count, api("Pods of the pool that exist.")] | None = None
     ready_replicas: Annotated[Count, api("Pods that are ready.")] | None = None
     current_replicas: Annotated[Count, api("Pods of the current revision.")] | None = None

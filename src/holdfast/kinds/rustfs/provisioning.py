@@ -24,7 +24,7 @@ class PolicyDocument(Model):
 class Policy(Model):
     """A policy of the store."""
 
-    name: Annotated[Word, api("Its name.")]
+    name: Annotated[Word, api("The name of the policy.")]
     document: Annotated[PolicyDocument, api("Where the text of the policy is.")]
     deletion_policy: Retain | None = None
 
@@ -68,7 +68,7 @@ class Bucket(Model):
     name: Annotated[
         str,
         api(
-            "Its name.",
+            "The name of the bucket.",
             min_length=3,
             max_length=63,
             pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
@@ -91,8 +91,8 @@ class Bucket(Model):
 class ItemStatus(Model):
     """The state of a policy, user or bucket."""
 
-    name: Annotated[str, api("Its name.")]
-    state: Annotated[Literal["Pending", "Ready", "Failed", "Retained"], api("Its state.")]
+    name: Annotated[str, api("The name of the item.")]
+    state: Annotated[Literal["Pending", "Ready", "Failed", "Retained"], api("The state of the item.")]
     reason: Annotated[str, api("The reason of its state, as one word.")]
     message: Annotated[str, api("The reason of its state, as a sentence.")] | None = None
     last_transition_time: Annotated[Time, api("When its state last changed.")] | None = None
@@ -102,7 +102,7 @@ class ItemStatus(Model):
     observed_secret_resource_version: Annotated[str, api("The version of its Secret that was used.")] | None = None
     observed_secret_name: Annotated[str, api("The Secret that was used.")] | None = None
     last_applied_access_key_hash: Annotated[str, api("A hash of the access key that was used.")] | None = None
-    policies: Annotated[tuple[str, ...], api("Its policies.")] = ()
+    policies: Annotated[tuple[str, ...], api("The policies of the user.")] = ()
     region: Annotated[str, api("The region that the bucket is in.")] | None = None
     object_lock: Annotated[bool, api("Whether its objects can be locked.")] | None = None
 

@@ -7,8 +7,9 @@ not know how a Tenant is operated.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
+from holdfast.kinds.core import typed
 from holdfast.kinds.model import (
     AGE,
     BudgetPolicy,
@@ -17,7 +18,6 @@ from holdfast.kinds.model import (
     IntOrPercent,
     Kind,
     Model,
-    OpenObject,
     Quantity,
     Resource,
     Rule,
@@ -26,10 +26,13 @@ from holdfast.kinds.model import (
     is_zero,
 )
 from holdfast.kinds.rustfs.encryption import Encryption
-from holdfast.kinds.rustfs.pools import Pool, PoolLifecycle, PoolStatus, SecurityContext
+from holdfast.kinds.rustfs.pools import ContainerSecurityContext, Pool, PoolLifecycle, PoolStatus, SecurityContext
 from holdfast.kinds.rustfs.provisioning import Bucket, Policy, ProvisioningStatus, Users
 from holdfast.kinds.rustfs.references import KeyReference, LocalReference
 from holdfast.kinds.rustfs.tls import CertificatesStatus, Tls
+
+EnvVarSource = Annotated[dict[str, Any], typed("EnvVarSource")]
+Lifecycle = Annotated[dict[str, Any], typed("Lifecycle")]
 
 
 class PodDeletionPolicy(StrEnum):
@@ -64,7 +67,7 @@ class EnvVar(Model):
         ),
     ]
     value: Annotated[str, api("The value of the variable.")] | None = None
-    value_from: Annotated[OpenObject, api("Where its value comes from, as in a pod.")] | None = None
+    value_from: Annotated[EnvVarSource, api("Where its value comes from, as in a pod.")] | None = None
 
 
 class Logging(Model):
@@ -141,8 +144,10 @@ class TenantSpec(Model):
     service_account_name: Annotated[str, api("The ServiceAccount of the pods; one is created if unset.")] | None = None
     create_service_account_rbac: Annotated[bool, api("Accepted and not used.")] | None = None
     security_context: Annotated[SecurityContext, api("User and group of the processes, as in a pod.")] | None = None
-    container_security_context: Annotated[OpenObject, api("What the containers may do, as in a pod.")] | None = None
-    lifecycle: Annotated[OpenObject, api("Hooks of the containers, as in a pod.")] | None = None
+    container_security_context: (
+        Annotated[ContainerSecurityContext, api("What the containers may do, as in a pod.")] | None
+    ) = None
+    lifecycle: Annotated[Lifecycle, api("Hooks of the containers, as in a pod.")] | None = None
     env: Annotated[tuple[EnvVar, ...], api("Environment variables of the servers.", max_length=1024)] = ()
     logging: Annotated[Logging, api("Where the servers write their logs.")] | None = None
     creds_secret: (

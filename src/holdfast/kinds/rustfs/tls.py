@@ -96,7 +96,7 @@ class TlsCertificate(Model):
         ),
     )
 
-    name: Annotated[Label, api("Its name.")]
+    name: Annotated[Label, api("The name of the certificate.")]
     default: Annotated[bool, api("Whether clients that ask for no known name get it.", default=False)] | None = None
     hosts: Annotated[
         tuple[Host, ...], api("The names that it is for.", list_type="set", min_length=1, max_length=32)
@@ -171,7 +171,7 @@ class SecretReference(Model):
 class TlsCertificateStatus(Model):
     """What is mounted for one of several certificates."""
 
-    name: Annotated[str, api("Its name.")]
+    name: Annotated[str, api("The name of the certificate.")]
     default: Annotated[bool, api("Whether it is the default one.")] | None = None
     hosts: Annotated[tuple[str, ...], api("The names that it is for.")] = ()
     managed_certificate: Annotated[bool, api("Whether the operator created the Certificate.")] | None = None
