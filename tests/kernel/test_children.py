@@ -180,6 +180,15 @@ def test_ports_and_selectors_that_another_writer_extended_are_replaced(edit: Wir
     )
 
 
+def test_an_update_strategy_that_another_writer_extended_is_replaced() -> None:
+    child = Desired(service(updateStrategy={"type": "OnDelete"}))
+    have = created(child)
+    have["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 4}}
+    step = only(plan([child], [have]))
+    assert isinstance(step, Apply)
+    assert step.replace[-1] == {"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}
+
+
 def test_ports_of_a_container_are_replaced_in_the_place_where_the_container_is() -> None:
     wanted = {"name": "web", "ports": [{"containerPort": 80}]}
     child = Desired(service(template={"spec": {"containers": [wanted]}}))

@@ -385,11 +385,12 @@ _PORT_KEYS: Final = ("port", "containerPort")
 """Fields by which server-side apply tells the items of a list of ports apart, beside the protocol."""
 
 
-_SELECTORS: Final = frozenset({"selector", "matchLabels"})
+_WHOLE_MAPS: Final = frozenset({"selector", "matchLabels", "updateStrategy"})
+"""Maps in which a key of another writer changes what is meant, or contradicts it."""
 
 
 def surplus(observed: Any, wanted: Any, *, at: str = "", pointer: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """The ports and selectors in `observed` with entries that are not in `wanted`.
+    """The ports, selectors and update strategies in `observed` with entries that are not in `wanted`.
 
     Each is a path, and the operation of a JSON patch that sets it to what is wanted.  An apply cannot: it tells
     ports apart by their number, so it adds a second port of the same name, and it leaves the keys of others in a map.
@@ -416,8 +417,8 @@ def surplus(observed: Any, wanted: Any, *, at: str = "", pointer: str = "") -> I
 
 
 def _has_more(name: str, observed: Any, wanted: Any) -> bool:
-    """Whether a list of ports, or a selector, has entries that are not wanted."""
-    if name in _SELECTORS:
+    """Whether a list of ports, a selector or an update strategy has entries that are not wanted."""
+    if name in _WHOLE_MAPS:
         both = isinstance(observed, Mapping) and isinstance(wanted, Mapping)
         return both and not observed.keys() <= wanted.keys()
     if name == "ports" and isinstance(observed, list | tuple) and isinstance(wanted, list | tuple):

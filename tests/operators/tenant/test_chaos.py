@@ -31,7 +31,7 @@ from tests.operators.tenant.stories import (
 )
 
 from holdfast.client.protocols import Bookmark, Deleted, Scope
-from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS
+from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS, STATEFUL_SETS
 from holdfast.cluster.simulation import chaos
 from holdfast.cluster.simulation.chaos import Crash, Fault, Hang, NodeDown, NodeGone
 from holdfast.operators.tenant.controller import CONTROLLERS
@@ -42,6 +42,8 @@ from holdfast.testing import faults
 from holdfast.testing.clusters import Cluster, connected
 
 FLOOR = 3
+HELD = {"type": "RollingUpdate", "rollingUpdate": {"partition": 4}}
+HANGS = {"sim.holdfast.dev/never-ready": "true"}
 
 
 class Witness:
@@ -183,12 +185,13 @@ def test_the_floor_holds_when_revisions_follow_each_other_and_one_is_broken() ->
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_floor_holds_and_the_last_spec_wins_in_whatever_order_a_rollout_is_changed(seed: int) -> None:
-    """Pauses, resumes, other images, broken images and other limits follow each other at any moment."""
+    """Pauses, resumes, images, broken images, single servers that hang and edited strategies follow each other."""
     chance = Random(seed)
 
     async def change(cluster: Cluster) -> None:
         image = chance.choice([IMAGE, NEWER, NEWEST])
-        match chance.randrange(5):
+        server = f"store-{chance.choice('ab')}-{chance.randrange(4)}"
+        match chance.randrange(8):
             case 0:
                 await cluster.patch(TENANTS, "store", {"spec": {"rollout": {"paused": True}}})
             case 1:
@@ -197,6 +200,13 @@ def test_the_floor_holds_and_the_last_spec_wins_in_whatever_order_a_rollout_is_c
                 await to_image(cluster, image, never_ready="true")
             case 3:
                 await to_image(cluster, image, never_ready=None)
+            case 4 if await cluster.find(PODS, server) is not None:
+                await cluster.patch(PODS, server, {"metadata": {"annotations": HANGS}})
+            case 5 if await cluster.find(PODS, server) is not None:
+                await cluster.patch(PODS, server, {"metadata": {"annotations": dict.fromkeys(HANGS)}})
+            case 6:
+                held = chance.choice([{"type": "OnDelete", "rollingUpdate": None}, HELD])
+                await cluster.patch(STATEFUL_SETS, "store-a", {"spec": {"updateStrategy": held}})
             case _:
                 await cluster.restart()
 
@@ -207,6 +217,10 @@ def test_the_floor_holds_and_the_last_spec_wins_in_whatever_order_a_rollout_is_c
             for _ in range(12):
                 await change(cluster)
                 await cluster.advance(chance.choice([0, 0, 0.3, 1, 2, 5, 20]))
+            for server in await servers(cluster):
+                await cluster.patch(
+                    PODS, server["metadata"]["name"], {"metadata": {"annotations": dict.fromkeys(HANGS)}}
+                )
             await to_image(cluster, NEWEST, never_ready=None)
             await cluster.patch(TENANTS, "store", {"spec": {"rollout": None}})
             await cluster.until(lambda: ended(cluster, NEWEST), within=3600, step=5)

@@ -74,7 +74,8 @@ SCENARIO = Scenario(
     deleted=(TENANTS, "store"),
     patience=30,
     # How often a StatefulSet was applied on the way may differ; how it ends may not.
-    ignored=frozenset({"generation", "observedGeneration"}),
+    # So may the addresses of Services, which they get in the order of their creation.
+    ignored=frozenset({"generation", "observedGeneration", "clusterIP", "clusterIPs"}),
 )
 
 

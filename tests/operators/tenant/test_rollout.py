@@ -284,3 +284,25 @@ def test_a_pool_that_fails_holds_the_others() -> None:
             assert sum(map(is_ready, await servers(cluster, pool=name))) == 3
 
     told(story)
+
+
+def test_a_strategy_that_is_edited_in_a_stateful_set_midway_stops_no_rollout() -> None:
+    """An apply cannot take the edited field away, and the API server refuses it beside OnDelete."""
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(TENANTS, tenant(image=IMAGE))
+        await reaches(cluster, "Ready")
+        await to_image(cluster, NEWER)
+        await cluster.until(lambda: replaced(cluster, 1))
+        held = {"type": "RollingUpdate", "rollingUpdate": {"partition": 4}}
+        await cluster.patch(STATEFUL_SETS, "store-pool-0", {"spec": {"updateStrategy": held}})
+        seen = await watched(cluster, lambda: settled(cluster, NEWER), pools=("pool-0",))
+        assert min(ready for (ready,) in seen) == 3
+        assert await strategy(cluster) == COMPLETE
+        assert await stopped_by_stateful_sets(cluster) == []
+
+    told(story)
+
+
+async def replaced(cluster: Cluster, number: int) -> bool:
+    return images(await servers(cluster)).count(NEWER) == number
