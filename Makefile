@@ -43,6 +43,7 @@ torture: $(STAMP) ## Kill, flood and fuzz for about half an hour, and print what
 	@$(BIN)/python -m tests.torture.store --rounds 200
 	@$(BIN)/python -m tests.torture.server --rounds 200
 	@$(BIN)/python -m tests.torture.growth --objects 300000
+	@$(BIN)/python -m tests.fuzz --rounds 20000
 
 golden: $(STAMP) ## Write the golden simulation logs anew, to be read before they are committed
 	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/simulator/test_golden.py

@@ -428,7 +428,9 @@ def _has_more(name: str, observed: Any, wanted: Any) -> bool:
 
 def _port_keys(ports: Sequence[Any]) -> frozenset[tuple[Any, ...]]:
     items = [port for port in ports if isinstance(port, Mapping)]
-    return frozenset((*(str(port.get(key)) for key in _PORT_KEYS), port.get("protocol") or "TCP") for port in items)
+    return frozenset(
+        (*(str(port.get(key)) for key in _PORT_KEYS), str(port.get("protocol") or "TCP")) for port in items
+    )
 
 
 def _list_key(*lists: Sequence[Any]) -> str | None:

@@ -31,6 +31,14 @@ def parse(text: str) -> datetime:
     return parse_micro(text).replace(microsecond=0)
 
 
+def read(text: str | None) -> datetime | None:
+    """A time that a status keeps; None where it has none, or where another client has written something else."""
+    try:
+        return parse(text) if text else None
+    except TimeError:
+        return None
+
+
 def parse_micro(text: str) -> datetime:
     """Read a time to the microsecond, dropping what is finer; for ``MicroTime`` fields such as a Lease's."""
     match = _RFC3339.fullmatch(text)

@@ -17,6 +17,7 @@ This module must not know queues, workers or retries: it ends with an outcome or
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +25,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from holdfast.client.objects import Object, Undecodable
 from holdfast.client.protocols import Writer
-from holdfast.kernel.outcomes import Again, Done, Failure, Outcome, Permanent, soonest
+from holdfast.kernel.outcomes import Again, Done, Failure, Outcome, Permanent, Retry, soonest
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import PAUSED, Controller, View
 from holdfast.runtime.decisions import Decision, Notice, without_deletions
@@ -91,6 +92,9 @@ class Pass(Generic[W]):
             return await self._unreadable(primary, unreadable, executor)
         except Failure as failure:
             return failure
+        except Exception as defect:
+            await self._broken(primary, defect, executor)
+            raise
         if executor.not_evicted:
             return soonest((outcome, Again(_BUDGET_DELAY, f"a disruption budget: {executor.not_evicted[0]}")))
         return outcome
@@ -112,6 +116,15 @@ class Pass(Generic[W]):
         if is_new:
             await self._emit(primary, (Notice(type="Warning", reason=failure.reason, message=failure.message),))
         return failure
+
+    async def _broken(self, primary: Object | None, defect: Exception, executor: Executor) -> None:
+        """Report a defect in the status too, so that an object that is not reconciled says why."""
+        if primary is None:
+            return
+        message = f"the controller {self._controller.name} failed with {type(defect).__name__}; its log says where"
+        with contextlib.suppress(Exception):
+            failure = Retry("InternalError", message)
+            await executor.status(primary, self._controller.invalid.status(primary, failure, self._now()))
 
     async def _finalized(self, primary: Object | None, world: W, executor: Executor) -> Outcome:
         controller, decide = self._controller, self._controller.decide

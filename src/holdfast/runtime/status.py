@@ -31,7 +31,7 @@ class _Reported(msgspec.Struct, frozen=True):
     status: Any = None
 
 
-def _reported(obj: Object) -> dict[str, Any]:
+def stored_status(obj: Object) -> dict[str, Any]:
     """The status of an object as it is stored; empty where it is not an object."""
     # Decoded apart from `Object.decode`, which keeps the result of one type: the one that the controller reads.
     status = decoder(_Reported).decode(obj.raw).status
@@ -39,7 +39,7 @@ def _reported(obj: Object) -> dict[str, Any]:
 
 
 def _entries(obj: Object, field: str) -> Iterable[dict[str, Any]]:
-    found = _reported(obj).get(field)
+    found = stored_status(obj).get(field)
     return (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
 
 
@@ -137,7 +137,7 @@ class Invalid:
             prior_conditions(obj), verdicts, generation=obj.meta.generation, now=now, unnamed="keep"
         )
         return {
-            **_reported(obj),
+            **stored_status(obj),
             "observedGeneration": obj.meta.generation,
             **self.fields,
             "conditions": [each.to_wire() for each in merged],

@@ -29,8 +29,11 @@ class Snapshot:
 
     def put(self, resource: Resource, wire: Mapping[str, Any]) -> Object:
         """Add an object, or replace the one of its name."""
-        obj = Object.of(resource, dict(wire))
-        self._objects[resource, obj.key] = obj
+        return self.insert(Object.of(resource, dict(wire)))
+
+    def insert(self, obj: Object) -> Object:
+        """Add an object as it is, or replace the one of its name."""
+        self._objects[obj.resource, obj.key] = obj
         return obj
 
     def get(self, resource: Resource, key: Key) -> Object | None:

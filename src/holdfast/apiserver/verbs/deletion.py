@@ -53,6 +53,10 @@ def check_preconditions(kind: ResourceType, obj: Object, options: DeleteOptions)
         raise Conflict.of(kind.kind, meta["name"], group=kind.group, why=why)
 
 
+_LONGEST: Final = 2**31 - 1
+"""Seconds of grace at most: the end of a longer one is no date."""
+
+
 def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: datetime) -> Object | None:
     """The object marked for deletion; None if it can be removed now."""
     if "deletionTimestamp" not in obj["metadata"]:
@@ -60,7 +64,7 @@ def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: date
         kind.on_delete(obj, now)
     meta = dict(obj["metadata"])
     finalizers = _finalizers(kind, list(meta.get("finalizers") or []), options.propagation)
-    grace = _grace(kind, obj, options)
+    grace = min(_grace(kind, obj, options), _LONGEST)
     if not (finalizers or grace or waits(kind, obj)):
         return None
     if finalizers:

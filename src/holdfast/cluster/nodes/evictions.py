@@ -133,7 +133,7 @@ def _until(
     if tolerated is None:
         return since
     seconds = tolerated.toleration_seconds
-    while_ = None if seconds is None else timedelta(seconds=max(seconds, 0))
+    while_ = None if seconds is None else timedelta(seconds=min(max(seconds, 0), 2**31))
     if settings.patience is not None and taint.key in (NOT_READY, UNREACHABLE):
         while_ = settings.patience if while_ is None else min(while_, settings.patience)
     return None if while_ is None else since + while_

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
@@ -23,7 +23,7 @@ from holdfast.kinds.grove_scheduler import PodGangPhase
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, View, Watch
 from holdfast.runtime.decisions import NOTHING, Decision
-from holdfast.runtime.status import prior_conditions
+from holdfast.runtime.status import prior_conditions, stored_status
 
 
 class PodGangReason(Reason):
@@ -54,7 +54,7 @@ def observe(view: View, key: Key) -> World | None:
 def decide(world: World, now: datetime) -> Decision:
     if world.object.deleting:
         return NOTHING
-    before: dict[str, Any] = world.object.wire().get("status") or {}
+    before = stored_status(world.object)
     unplaced = _lacking(world, lambda pod: bool(pod.spec.node_name))
     unready = _lacking(world, lambda pod: pod.ready)
     verdicts = {

@@ -174,8 +174,8 @@ def _probability(text: str) -> float:
 
 
 def _code(text: str) -> int:
-    if not text.isdecimal() or int(text) > 255:
-        raise MalformedError(f"{text!r} is not an exit code; write a number from '0' to '255'")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10) or int(text) > 255:
+        raise MalformedError(f"{text!r:.40} is not an exit code; write a number from '0' to '255'")
     return int(text)
 
 

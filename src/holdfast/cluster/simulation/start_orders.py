@@ -30,7 +30,7 @@ def waits_for(pod: Object) -> Iterator[tuple[str, int]]:
     """The PodCliques that a pod starts after, and how many of their pods must be ready; what is no number is none."""
     for part in filter(None, pod.meta.annotations.get(ANNOTATION, "").split(",")):
         clique, _, number = part.rpartition(":")
-        if clique and number.isascii() and number.isdecimal():
+        if clique and number.isascii() and number.isdecimal() and len(number) < 10:
             yield clique, int(number)
 
 

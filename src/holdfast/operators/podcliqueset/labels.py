@@ -65,7 +65,7 @@ def common(set_name: str, name: str, component: Component) -> dict[str, str]:
 def index(labels: Mapping[str, str], label: str) -> int | None:
     """The index in a label; None where there is none."""
     text = labels.get(label, "")
-    return int(text) if text.isascii() and text.isdecimal() else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
 def selector(labels: Mapping[str, str]) -> LabelSelector:

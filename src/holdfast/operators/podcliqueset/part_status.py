@@ -86,7 +86,7 @@ class _Component(msgspec.Struct, frozen=True, rename="camel"):
     def breached_since(self) -> datetime | None:
         """Since when it is below minAvailable, after it was scheduled once."""
         since = self.status.min_available_breached_since
-        return times.parse(since) if self.breached and since and self.status.last_scheduled else None
+        return times.read(since) if self.breached and self.status.last_scheduled else None
 
     @property
     def doing(self) -> Condition | None:
@@ -121,7 +121,7 @@ class Clique(_Component, frozen=True, rename="camel"):
     @property
     def ready_since(self) -> datetime | None:
         found = self.condition(READY)
-        return times.parse(found.last_transition_time) if self.available and found is not None else None
+        return times.read(found.last_transition_time) if self.available and found is not None else None
 
     @property
     def outdated(self) -> bool:

@@ -22,7 +22,8 @@ def patched(have: Object, wanted: Mapping[str, Any]) -> Iterator[Write]:
     observed = have.wire()
     content = {"labels": wanted["metadata"]["labels"], "annotations": wanted["metadata"].get("annotations") or {}}
     metadata = observed["metadata"]
-    fields = {name: observed["spec"].get(name) for name in wanted["spec"]}
+    spec = observed.get("spec")
+    fields = {name: spec.get(name) if isinstance(spec, dict) else None for name in wanted["spec"]}
     another = metadata.get("labels", {}).get(labels.TEMPLATE_HASH) != content["labels"].get(labels.TEMPLATE_HASH)
     if not another and not any(differences(metadata, content)) and not any(differences(fields, wanted["spec"])):
         return

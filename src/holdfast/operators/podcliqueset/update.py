@@ -29,6 +29,9 @@ from holdfast.runtime.status import wire
 UNREADY_AT_A_TIME: Final = 4
 """Of the replicas that run and are not ready, an update replaces one in this many at a time."""
 
+_LONGEST: Final = 2**31
+"""Seconds; a longer time can be written where no schema was checked, and cannot be computed with."""
+
 # --- what the engine is asked for
 
 
@@ -57,7 +60,7 @@ def rollout_of(limits: Limits, bounds: RollingUpdate | None, *, target: str, rep
 
 def min_ready(bounds: RollingUpdate | None) -> timedelta:
     """How long a replica must be ready to be available."""
-    return timedelta(seconds=(bounds.min_ready_seconds or 0) if bounds is not None else 0)
+    return timedelta(seconds=min(bounds.min_ready_seconds or 0, _LONGEST) if bounds is not None else 0)
 
 
 # --- what the status keeps

@@ -7,7 +7,8 @@ rest needs several parts at once, or the syntax of a name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from holdfast.kinds import Problem
 from holdfast.kinds.grove.templates import CliqueTemplate
@@ -46,13 +47,24 @@ def _clique_problems(clique: CliqueTemplate) -> Iterator[Problem]:
         yield from (Problem(f"{at}.annotations", f"{key!r} {problem}") for problem in names.annotation_key(key))
     pod_spec = clique.spec.pod_spec
     for field in ("initContainers", "containers"):
-        for container in pod_spec.get(field) or ():
-            counted = Counter(variable.get("name") for variable in container.get("env") or ())
+        for number, container in enumerate(_items(pod_spec.get(field))):
+            path = f"{at}.spec.podSpec.{field}[{number}]"
+            if not isinstance(container, Mapping):
+                yield Problem(path, f"must be an object, not {container!r:.40}", "write name and image")
+                continue
+            variables = _items(container.get("env"))
+            counted = Counter(str(each.get("name") or "") if isinstance(each, Mapping) else "" for each in variables)
             for name, times in counted.items():
-                path = f"{at}.spec.podSpec.{field}[{container.get('name')}].env"
                 if not name:
-                    yield Problem(path, "a variable has no name", "give it one")
+                    yield Problem(f"{path}.env", "a variable has no name", "give it one")
                 elif times > 1:
-                    yield Problem(path, f"{name} is set {times} times", "keep one of them")
+                    yield Problem(f"{path}.env", f"{name} is set {times} times", "keep one of them")
     if not pod_spec.get("containers"):
         yield Problem(f"{at}.spec.podSpec.containers", "a pod needs a container", "write at least one")
+
+
+def _items(value: Any) -> Sequence[Any]:
+    """The items of a list; anything else counts as one item, so that it is reported."""
+    if value is None:
+        return ()
+    return value if isinstance(value, list | tuple) else (value,)

@@ -283,8 +283,8 @@ class _Pool:
         """The report of the store; it is recorded again only after `POLL`, or when the phase changes."""
         request_id = self.request.request_id if self.request is not None else self.before.request_id
         if self.before.phase is phase and self.before.request_id == request_id and self.before.last_error is None:
-            polled = self.before.last_poll_time
-            if info.over or (polled is not None and self.now < times.parse(polled) + POLL):
+            polled = times.read(self.before.last_poll_time)
+            if info.over or (polled is not None and self.now < polled + POLL):
                 return self.before
         return DecommissionStatus(
             request_id=request_id,

@@ -170,8 +170,7 @@ def _progressed_at(world: World, pool: Pool, situation: Situation | None, now: d
     before = world.before.get(pool.name)
     if rollout_of(world.tenant).paused:
         return None
-    known = before is not None and before.last_progress_time is not None
-    kept = times.parse(before.last_progress_time or "") if before is not None and known else None
+    kept = None if before is None else times.read(before.last_progress_time)
     if situation is None:
         return kept or times.truncate(now)
     status = world.sets[pool.name].status

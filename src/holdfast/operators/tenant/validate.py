@@ -288,11 +288,13 @@ def _claim_differences(volume: str, old: Mapping[str, Any], new: Mapping[str, An
 
 def _size(claim: Mapping[str, Any]) -> Quantity | str:
     """Sizes are compared as quantities, because 1Gi and 1024Mi are the same."""
-    asked = ((claim.get("resources") or {}).get("requests") or {}).get("storage", "")
+    asked: Any = claim
+    for field in ("resources", "requests", "storage"):
+        asked = asked.get(field) if isinstance(asked, Mapping) else None
     try:
-        return Quantity.parse(asked)
+        return Quantity.parse(asked or "")
     except QuantityError:
-        return str(asked)
+        return str(asked or "")
 
 
 def _written(pairs: Mapping[str, str]) -> str:

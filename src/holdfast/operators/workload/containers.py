@@ -144,7 +144,8 @@ def _whole_env(spec: ProcessSpec) -> Iterator[dict[str, Any]]:
 
 def _source(source: EnvSource, *, config_map: str, secret: str) -> tuple[str, dict[str, Any]]:
     field, named = (secret, source.secret_ref) if source.config_map_ref is None else (config_map, source.config_map_ref)
-    assert named is not None, "the API server refuses a source that names neither"
+    if named is None:
+        return field, {}  # the API refuses the pod, and says where
     return field, {"name": named.name} | ({"optional": True} if named.optional else {})
 
 
@@ -283,7 +284,8 @@ def _handler(probe: Probe) -> dict[str, Any]:
     if probe.grpc is not None:
         service = {"service": probe.grpc.service} if probe.grpc.service else {}
         return {"grpc": {"port": probe.grpc.port, **service}}
-    assert probe.exec is not None, "the API server refuses a probe without a handler"
+    if probe.exec is None:
+        return {}  # the API refuses the pod, and says where
     return {"exec": {"command": list(probe.exec.command)}}
 
 

@@ -117,7 +117,7 @@ def _step_at(
         rollout=_rollout(size, world, asked, revisions),
         replicas=found.all,
         now=now,
-        progress=Progress(revisions.target.revision, max((kept.step or 1) - 1, 0), _parsed(kept.reached_at)),
+        progress=Progress(revisions.target.revision, max((kept.step or 1) - 1, 0), times.read(kept.reached_at)),
         min_ready=timedelta(seconds=world.rollout.min_ready_seconds or 0),
         stable=None if revisions.other is None else revisions.other.revision,
         serving=revisions.serving,
@@ -130,8 +130,8 @@ def _step_at(
 def _progressed_at(world: World, kept: RolloutStatus, situation: Situation) -> datetime:
     status = world.workload.status
     # That a step began is progress too.
-    moments = [_parsed(kept.progressed_at), _parsed(kept.step_started_at)]
-    before = None if kept.progressed_at is None else max(moment for moment in moments if moment is not None)
+    moments = [times.read(kept.progressed_at), times.read(kept.step_started_at)]
+    before = None if moments[0] is None else max(moment for moment in moments if moment is not None)
     return progressed(situation, before=before, old_before=None if status is None else status.old_replicas)
 
 
@@ -180,10 +180,6 @@ def _kept(world: World, revisions: Revisions) -> RolloutStatus:
     status = world.workload.status
     same = status is not None and status.update_revision == revisions.target.revision
     return (status.rollout if status is not None and same else None) or RolloutStatus()
-
-
-def _parsed(text: str | None) -> datetime | None:
-    return None if text is None else times.parse(text)
 
 
 # --- drains, and what is announced about the limits

@@ -162,12 +162,12 @@ def _written(moment: datetime | None) -> str | None:
 
 def _estimate(facts: Facts, now: datetime) -> str | None:
     """When the rollout ends if each remaining replica takes as long as those that are done."""
-    done, replicas, started_at = facts.fleet.new.available, facts.limits.replicas, facts.kept.started_at
+    done, replicas, started_at = facts.fleet.new.available, facts.limits.replicas, times.read(facts.kept.started_at)
     if facts.step.complete or facts.revisions.settled or started_at is None or not 0 < done < replicas:
         return None
     if isinstance(facts.step.refusal or facts.step.decision, Hold | Blocked):
         return None
-    return times.format(now + (now - times.parse(started_at)) * (replicas - done) / done)
+    return times.format(now + (now - started_at) * (replicas - done) / done)
 
 
 def _plan(facts: Facts) -> str:

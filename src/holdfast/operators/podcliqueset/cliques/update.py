@@ -40,7 +40,7 @@ def update(world: World, now: datetime) -> Update:
     progress = _begun(world, now) if known is None or began else known
     at = progressed(
         situation,
-        before=None if began else times.parse(progress.last_progress_at or progress.update_started_at),
+        before=None if began else times.read(progress.last_progress_at or progress.update_started_at),
         old_before=(before.replicas or 0) - (before.updated_replicas or 0),
     )
     return _replacing(world, step(situation.since(at)), progress, at=at, began=began)

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.client.objects import Object
+import msgspec
+
+from holdfast.client.objects import Object, Undecodable
 from holdfast.client.protocols import PatchType
 from holdfast.client.resources import PODS
 from holdfast.kernel import conditions
 from holdfast.kernel.conditions import Condition, Verdict
-from holdfast.kinds.grove_scheduler import PodGangPhase
+from holdfast.kinds.grove_scheduler import PodGangPhase, PodGangSpec
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset.cliques.render import GATE
 from holdfast.operators.podcliqueset.gangs.observe import World
@@ -24,7 +26,7 @@ from holdfast.operators.podcliqueset.patching import patched
 from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
 from holdfast.operators.podcliqueset.resources import GANGS
 from holdfast.runtime.decisions import Create, Decision, Delete, Patch, Write
-from holdfast.runtime.status import prior_conditions
+from holdfast.runtime.status import prior_conditions, stored_status
 
 INITIALIZED: Final = "Initialized"
 
@@ -40,7 +42,7 @@ def decide(world: World, now: datetime) -> Decision:
         return Decision(
             writes=(Create(because="PodCliques belong to it", resource=GANGS, manifest={**wanted, "spec": spec}),)
         )
-    have = (obj.wire().get("spec") or {}).get("podgroups") or []
+    have = _listed(obj)
     named = _named(have)
     if groups != have and _is_worth_naming(world, have, named):
         wanted = {**wanted, "spec": {**wanted["spec"], "podgroups": groups}}
@@ -67,6 +69,20 @@ def _is_worth_naming(world: World, have: list[Any], named: frozenset[str]) -> bo
     return fresh or not lost or len(have) != len(world.groups)
 
 
+class _Gang(msgspec.Struct, frozen=True):
+    spec: PodGangSpec
+
+
+def _listed(obj: Object) -> list[Any]:
+    """The groups that a PodGang lists; none where they cannot be read, so that they are written anew."""
+    try:
+        obj.decode(_Gang)
+    except Undecodable:
+        return []
+    groups: list[Any] = obj.wire()["spec"].get("podgroups") or []
+    return groups
+
+
 def _named(groups: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(reference["name"] for group in groups for reference in group.get("podReferences") or ())
 
@@ -90,7 +106,7 @@ def _gates(world: World, named: frozenset[str]) -> Iterator[Write]:
 
 def _status(world: World, obj: Object, named: frozenset[str], now: datetime) -> dict[str, Any]:
     """Our part of the status of a PodGang; the scheduler writes the rest."""
-    before: dict[str, Any] = obj.wire().get("status") or {}
+    before = stored_status(obj)
     old = prior_conditions(obj)
     merged = conditions.merge(
         old,

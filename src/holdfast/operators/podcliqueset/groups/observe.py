@@ -117,6 +117,7 @@ def observe(view: View, key: Key) -> World | None:
                 recorded=(members[name].template_hash for members in cliques.values() if name in members),
             )
             for name in template.clique_names
+            if name in layout.pod_templates
         },
         bounds=layout.rolling_update(template),
     )

@@ -54,7 +54,7 @@ def update(world: World, ending: Termination, now: datetime) -> Update:
         return _resting(world, step(situation), now)
     known, began = world.before.update_progress, not _is_open(world)
     progress = _begun(world, now) if known is None or began else known
-    before = None if began else times.parse(progress.last_progress_at or progress.update_started_at)
+    before = None if began else times.read(progress.last_progress_at or progress.update_started_at)
     at = progressed(situation, before=before, old_before=None)
     return _replacing(world, step(situation.since(at)), progress, at=at, began=began)
 

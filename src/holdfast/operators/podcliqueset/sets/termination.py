@@ -8,7 +8,7 @@ continued, and PodCliques that were created since are left alone.  Pure.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from holdfast.client.objects import Object
 from holdfast.kinds.grove.sets import TerminatingReplica
@@ -68,12 +68,15 @@ def _deadline(world: World, replica: SetReplica) -> datetime | None:
     return min(moments) + world.layout.termination_delay if moments else None
 
 
+_ALWAYS = datetime.min.replace(tzinfo=UTC)
+
+
 def _older(world: World, entry: TerminatingReplica) -> list[Object]:
     """The PodCliques of a replica that existed when its recreation was decided."""
-    started = times.parse(entry.started_at)
+    started = times.read(entry.started_at) or _ALWAYS
     return [
         each
         for each in world.all
         if labels.index(each.meta.labels, labels.SET_INDEX) == entry.replica_index
-        and times.parse(each.meta.creation_timestamp or entry.started_at) < started
+        and (times.read(each.meta.creation_timestamp) or started) < started
     ]
