@@ -30,8 +30,8 @@ FILES: dict[str, tuple[bytes, str, str]] = {
         "did you mean maxSurge?",
     ),
     "field of another case": (
-        HEAD.encode() + b"spec:\n  image: a\n  rollout: {max_surge: 1}\n",
-        "web.yaml:6:13: spec.rollout.max_surge: unknown field",
+        HEAD.encode() + b"spec:\n  image: a\n  rollout: {MaxSurge: 1}\n",
+        "web.yaml:6:13: spec.rollout.MaxSurge: unknown field",
         "did you mean maxSurge?",
     ),
     "wrong type": (
@@ -91,8 +91,8 @@ FILES: dict[str, tuple[bytes, str, str]] = {
         "write Workload",
     ),
     "wrong group": (
-        b"apiVersion: cloudless/v1\nkind: Workload\nmetadata: {name: a}\n",
-        "web.yaml:1:1: apiVersion: 'cloudless/v1': a Kubernetes API group needs a dot",
+        b"apiVersion: cloudles/v1\nkind: Workload\nmetadata: {name: a}\n",
+        "web.yaml:1:1: apiVersion: 'cloudles/v1': a Kubernetes API group needs a dot",
         "write cloudless.io/v1",
     ),
     "no kind": (b"apiVersion: cloudless.io/v1\nspec: {}\n", "web.yaml:1:1: kind: is required", "write one of "),

@@ -72,23 +72,23 @@ WHY = {
     "waiting for its image": (
         unready(state={"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}),
         State.UNREADY,
-        "ImagePullFailed: container app: ImagePullBackOff: no such tag",
+        "ImagePullFailed: ImagePullBackOff: no such tag",
     ),
     "crashing": (
         unready(restartCount=2, state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState=ended(1)),
         State.UNREADY,
-        "CrashLoop: container app crashes: exit code 1, 2 restarts",
+        "CrashLoop: crashes: exit code 1, 2 restarts",
     ),
-    "ended a moment ago": (unready(state=ended(2)), State.UNREADY, "ContainerFailed: container app: exit code 2"),
+    "ended a moment ago": (unready(state=ended(2)), State.UNREADY, "ContainerFailed: exit code 2"),
     "running": (
         unready(state={"running": {"startedAt": ago(12)}}),
         State.UNREADY,
-        "container app runs, and its readiness probe has not succeeded",
+        "runs, and its readiness probe has not succeeded",
     ),
     "starting": (
         unready(started=False, state={"running": {"startedAt": ago(12)}}),
         State.UNREADY,
-        "container app runs, and its startup probe has not succeeded yet",
+        "runs, and its startup probe has not succeeded yet",
     ),
     "in an init container": (
         {
@@ -207,8 +207,8 @@ def test_a_screen_of_80_columns() -> None:
    2 replicas of the new revision not ready yet (1 of 4 are)
 
  ▾ 2  new  target  …/shop:2                               ●○○  1 of 3 available
-   ○ …new-fffff  0/1  node-1   14s  ↻2  CrashLoop: container app crashes: it e…
-   ○ …new-eeeee  0/1  node-1   14s      container app runs, and its readiness …
+   ○ …new-fffff  0/1  node-1   14s  ↻2  CrashLoop: crashes: it ended, 2 restar…
+   ○ …new-eeeee  0/1  node-1   14s      runs, and its readiness probe has not …
    ● …new-ddddd  1/1  node-1   40s
  ▾ 1  old  current  …/shop:1               ■■·  2 of 2 available, 1 terminating
    · …old-ccccc  0/1  node-1  1h6m      terminating, 25s of grace left
@@ -221,8 +221,8 @@ def test_a_screen_of_80_columns() -> None:
 def test_a_screen_of_110_columns_has_room_for_whole_names() -> None:
     assert shown(grown(), width=110).splitlines()[10:13] == [
         " ▾ 2  new  target  registry.example.com/shop:2" + " " * 42 + "●○○  1 of 3 available",
-        "   ○ shop-new-fffff  0/1  node-1   14s  ↻2  CrashLoop: container app crashes: it ended, 2 restarts",
-        "   ○ shop-new-eeeee  0/1  node-1   14s      container app runs, and its readiness probe has not succeeded",
+        "   ○ shop-new-fffff  0/1  node-1   14s  ↻2  CrashLoop: crashes: it ended, 2 restarts",
+        "   ○ shop-new-eeeee  0/1  node-1   14s      runs, and its readiness probe has not succeeded",
     ]
 
 

@@ -285,9 +285,13 @@ def _problem(pod: Pod) -> str:
     found = pod_problems.problem(msgspec.convert(pod, ReportedPod, from_attributes=True))
     if found is None:
         return "ended"
+    message = found.message
+    if len(pod.status.container_statuses) == 1:
+        # The only container needs no name in a row that is short.
+        message = message.removeprefix(f"container {pod.status.container_statuses[0].name}").lstrip(": ")
     # A probe that has not succeeded yet is usual soon after the start.
     usual = found.passes or found.reason is PodReason.PROBE_FAILING
-    return found.message if usual else f"{found.reason}: {found.message}"
+    return message if usual else f"{found.reason}: {message}"
 
 
 _TARDY: Final = timedelta(seconds=2)

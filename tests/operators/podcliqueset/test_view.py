@@ -307,10 +307,10 @@ def test_a_screen_of_80_columns() -> None:
      it lacks llm-1-decode
    ▾ web  updating  floor 1  …/web:1 → :2                  ○■  1 of 2 available
        pod x was taken down and what replaces it is not ready
-     ○ …fffff       0/1  node-1    4s  runs for 4s, not ready yet
+     ○ …fffff       0/1  node-1    4s  runs, and its readiness probe has not s…
      ■ …ggggg       1/1  node-1  1h6m
    ▾ decode 0                                               ○  0 of 1 available
-     ○ …lead-hhhhh  0/1  node-1    5s  runs for 5s, not ready yet
+     ○ …lead-hhhhh  0/1  node-1    5s  runs, and its readiness probe has not s…
 """
     )
 
@@ -319,7 +319,7 @@ def test_on_a_low_screen_the_replica_that_is_updated_is_the_one_that_is_shown() 
     text = shown(80, height=22)
     assert "▸ replica 0  available" in text
     assert "▾ replica 1  updating" in text
-    assert "runs for 4s, not ready yet" in text
+    assert "runs, and its readiness probe has not s…" in text
     assert len(text.strip("\n").splitlines()) < 22
 
 

@@ -120,7 +120,7 @@ def server(ordinal: int, revision: str, *, ready: bool = True, age: int = 60) ->
         "status": {
             "phase": "Running",
             "conditions": [{"type": "Ready", "status": told, "lastTransitionTime": ago(age)}],
-            "containerStatuses": [{"ready": ready, "state": {"running": {"startedAt": ago(age)}}}],
+            "containerStatuses": [{"name": "rustfs", "ready": ready, "state": {"running": {"startedAt": ago(age)}}}],
         },
     }
 
@@ -257,7 +257,7 @@ def test_a_screen_of_80_columns() -> None:
    it says so
 
  ▾ pool-0  Updating  floor 3  …/rustfs:1.0.0-beta.10 →…  ●○■■  3 of 4 available
-   ○ …pool-0-2  0/1  node-2    4s  runs for 4s, not ready yet
+   ○ …pool-0-2  0/1  node-2    4s  runs, and its readiness probe has not succe…
    ■ …pool-0-0  1/1  node-0  1h6m
    ■ …pool-0-1  1/1  node-1  1h6m
    ● …pool-0-3  1/1  node-3   20s
