@@ -68,3 +68,12 @@ def test_several_failures_are_one_that_says_all_and_is_tried_again_if_that_may_h
     assert (type(again), again.message) == (Retry, "a: wrong"), "what changed meanwhile is nothing to report"
     many = combined([Permanent("Invalid", f"{n}: wrong") for n in range(7)])
     assert many.message.endswith("4: wrong; and 2 more")
+
+
+def test_the_name_that_was_generated_for_a_refused_object_is_not_in_the_message() -> None:
+    def said(name: str) -> str:
+        refused = errors.Invalid(f'Pod "{name}" is invalid: spec.containers[1].name: Duplicate value: "main"')
+        return failure_of(refused, "creating Pod default/wl-0-a-…").message
+
+    assert said("wl-0-a-x7k2f") == said("wl-0-a-9zzpq")
+    assert 'Pod "wl-0-a-…" is invalid' in said("wl-0-a-x7k2f")

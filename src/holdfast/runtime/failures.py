@@ -11,6 +11,7 @@ What is not in the table is a defect and is handled as one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
@@ -62,7 +63,7 @@ _REQUEST_TIMEOUT: Final = 408
 
 def failure_of(error: StatusError | Unreachable, doing: str) -> Failure:
     """What a pass makes of an API's answer to what it was doing."""
-    message = f"{doing}: {error}"
+    message = f"{doing}: {_without_generated_name(str(error), doing)}"
     match error:
         case Unreachable():
             return Away("Unreachable", message)
@@ -76,6 +77,18 @@ def failure_of(error: StatusError | Unreachable, doing: str) -> Failure:
             seconds = error.retry_after_seconds
             return Retry(error.reason or "Refused", message, after=timedelta(seconds=seconds) if seconds else None)
 
+
+def _without_generated_name(message: str, doing: str) -> str:
+    """The message without the name that the API generated for an object that it refused.
+
+    The name is another one in every pass; with it, the status would change in every pass and cause the next one.
+    """
+    name = _TO_GENERATE.search(doing)
+    return message if name is None else re.sub(f"{re.escape(name[1])}[a-z0-9]{{5}}(?![a-z0-9])", name[0], message)
+
+
+_TO_GENERATE: Final = re.compile(r"([a-z0-9.-]+)…")
+"""The name of an object whose name the API generates, as it is in messages."""
 
 _SHOWN: Final = 5
 
