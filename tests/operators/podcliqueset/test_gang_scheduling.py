@@ -6,7 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.operators.podcliqueset.gangsets import GANGS, GROUPS, SETS, Cluster, pods, scale, simulated, workload
+from tests.operators.podcliqueset.gangsets import (
+    CLIQUES,
+    GANGS,
+    GROUPS,
+    SETS,
+    Cluster,
+    clique,
+    pcs,
+    pods,
+    scale,
+    simulated,
+    until_available,
+    workload,
+)
 
 from holdfast.client.resources import NODES
 
@@ -90,3 +103,17 @@ def test_scaled_gangs_wait_for_the_base_gang_and_say_so() -> None:
         assert {pod["metadata"]["labels"]["grove.io/podgang"] for pod in held} == {"wl-0-sg-x-0"}
 
     simulated(story, nodes=3, memory="100Mi")
+
+
+def test_a_gang_no_longer_lists_pods_that_are_gone_after_its_clique_was_scaled_down() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(SETS, pcs("wl", clique("a", 6, minimum=1)))
+        await until_available(cluster)
+        await scale(cluster, CLIQUES, "wl-0-a", 2)
+        await cluster.advance(60)
+        (listed,) = (await cluster.get(GANGS, "wl-0"))["spec"]["podgroups"]
+        left = {pod["metadata"]["name"] for pod in await pods(cluster)}
+        assert len(left) == 2
+        assert {each["name"] for each in listed["podReferences"]} == left
+
+    simulated(story)

@@ -17,6 +17,15 @@ from holdfast.runtime.decisions import Patch, Write
 from holdfast.runtime.status import present
 
 
+def _has_more_items(observed: Any, wanted: Any) -> bool:
+    """Whether a list has items that are no longer rendered; a field that is not rendered does not count."""
+    if isinstance(observed, Mapping) and isinstance(wanted, Mapping):
+        return any(_has_more_items(observed.get(name), value) for name, value in wanted.items())
+    if isinstance(observed, list) and isinstance(wanted, list):
+        return len(observed) > len(wanted) or any(map(_has_more_items, observed, wanted))
+    return False
+
+
 def patched(have: Object, wanted: Mapping[str, Any]) -> Iterator[Write]:
     """The patch from an object to what is rendered; none where they are equal."""
     observed = have.wire()
@@ -25,7 +34,8 @@ def patched(have: Object, wanted: Mapping[str, Any]) -> Iterator[Write]:
     spec = observed.get("spec")
     fields = {name: spec.get(name) if isinstance(spec, dict) else None for name in wanted["spec"]}
     another = metadata.get("labels", {}).get(labels.TEMPLATE_HASH) != content["labels"].get(labels.TEMPLATE_HASH)
-    if not another and not any(differences(metadata, content)) and not any(differences(fields, wanted["spec"])):
+    same = not any(differences(metadata, content)) and not any(differences(fields, wanted["spec"]))
+    if not another and same and not _has_more_items(fields, wanted["spec"]):
         return
     before = {"metadata": {name: metadata.get(name) or {} for name in content}, "spec": present(fields)}
     patch = merge.diff(before, {"metadata": content, "spec": wanted["spec"]})
