@@ -12,9 +12,11 @@ from tests.cluster.fleets import cluster, node, pod, pod_wire
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
 from holdfast.cluster.scheduling import gang_status
-from holdfast.cluster.scheduling.gangs import POD_GANGS, Gang, Held, Together, place_gang
+from holdfast.cluster.scheduling.backlog import Backlog, Bind
+from holdfast.cluster.scheduling.gangs import LABEL, POD_GANGS, Gang, Held, Together, place_gang
 from holdfast.cluster.scheduling.needs import Claim
 from holdfast.cluster.scheduling.occupancy import Cluster
+from holdfast.cluster.scheduling.scheduler import SERVED
 from holdfast.meta.objects import Key
 from holdfast.testing.snapshots import Snapshot
 
@@ -218,3 +220,23 @@ def test_placing_a_gang_changes_nothing_by_itself() -> None:
     world: Cluster = cluster([node("n1")])
     bound(place_gang(gang(TRIO), workers("a", "b", "c"), world))
     assert [host.pods for host in world.hosts] == [0]
+
+
+def test_the_minimums_of_all_gangs_are_placed_before_what_any_has_beyond_its_own() -> None:
+    backlog = Backlog(cluster([]), SERVED, gangs_exist=True)
+    for number, name in enumerate(("first", "second")):
+        wire = gang_wire(group("workers", [f"{name}-{each}" for each in "abc"], 1))
+        wire["metadata"] |= {"name": name, "uid": name}
+        backlog.see_gang(Key("default", name), Object.of(POD_GANGS, wire))
+        for each in "abc":
+            made = pod_wire(
+                f"{name}-{each}",
+                labels={LABEL: name},
+                requests={"cpu": "1"},
+                metadata={"creationTimestamp": f"2030-01-01T00:00:0{number}Z"},
+            )
+            backlog.see_pod(Key("default", f"{name}-{each}"), Object.of(PODS, made))
+    backlog.take(NOW, most=100)
+    backlog.cluster.put_node(node("n1", cpu="3"))
+    placed = [step.claim.key.name for step in backlog.take(NOW, most=100) if isinstance(step, Bind)]
+    assert placed == ["first-a", "second-a", "first-b"], "the third place is for a pod beyond the minimum of the older"

@@ -1,7 +1,8 @@
 """The backlog: the pods that are not scheduled, and which of them is next.
 
 A unit of the backlog is one pod, or a gang.  Units are tried in the order of their
-priority and then of their age.  One that is unschedulable waits until the cluster has
+priority, and of one priority by age; pods beyond the minimum of their gang come after the
+minimums of all gangs.  One that is unschedulable waits until the cluster has
 changed in a way that may help, or for a time that grows.  A pod that gets a node has it
 at once, though its binding may take a moment or fail.
 
@@ -20,7 +21,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
-from holdfast.cluster.scheduling.gangs import LABEL, Gang, Held, place_gang
+from holdfast.cluster.scheduling.gangs import LABEL, Gang, Held, is_complete, place_gang
 from holdfast.cluster.scheduling.needs import Claim
 from holdfast.cluster.scheduling.occupancy import Cluster
 from holdfast.cluster.scheduling.placing import Placed, Unschedulable, place
@@ -94,7 +95,7 @@ class Backlog:
     _binding: dict[Key, _Waiting] = field(default_factory=dict)
     _gangs: dict[Key, Gang] = field(default_factory=dict)
     _members: dict[Key, dict[Key, None]] = field(default_factory=dict)
-    _queue: list[tuple[int, str, Unit]] = field(default_factory=list)
+    _queue: list[tuple[int, bool, str, Unit]] = field(default_factory=list)
     _queued: set[Unit] = field(default_factory=set)
     _resting: dict[Unit, _Resting] = field(default_factory=dict)
     _alarms: list[tuple[datetime, int, Unit]] = field(default_factory=list)
@@ -205,7 +206,7 @@ class Backlog:
         self._revive(now)
         steps: list[Step] = []
         while self._queue and len(steps) < most:
-            _, _, unit = heapq.heappop(self._queue)
+            *_, unit = heapq.heappop(self._queue)
             if unit in self._queued:
                 self._queued.discard(unit)
                 steps += self._try_gang(unit, now) if unit.gang else self._try_pod(unit, now)
@@ -234,7 +235,12 @@ class Backlog:
             return
         priority = max(claim.needs.priority for claim in claims)
         self._queued.add(unit)
-        heapq.heappush(self._queue, (-priority, min(claim.created for claim in claims), unit))
+        heapq.heappush(self._queue, (-priority, self._beyond_minimum(unit), min(each.created for each in claims), unit))
+
+    def _beyond_minimum(self, unit: Unit) -> bool:
+        """Whether a unit is a gang that has its minimum: its other pods come after the minimums of all gangs."""
+        gang = self._gangs.get(unit.key) if unit.gang else None
+        return gang is not None and is_complete(gang, self.cluster)
 
     def _revive(self, now: datetime) -> None:
         """Queue what rests, if its time has come or something changed that may help it."""
@@ -290,7 +296,8 @@ class Backlog:
         waiting = {key: self._waiting[key].claim for key in keys if key in listed}
         unlisted = tuple(key for key in keys if key not in listed)
         steps = self._refusals(unlisted, UNSCHEDULABLE, f"PodGang {unit.key} does not name the pod.")
-        found = place_gang(gang, waiting, self.cluster)
+        complete = is_complete(gang, self.cluster)
+        found = place_gang(gang, waiting, self.cluster, beyond_minimum=complete)
         heeds_pods = any(claim.needs.depends_on_pods for claim in waiting.values())
         if isinstance(found, Held):
             self._rest(unit, now, heeds_pods=heeds_pods)
@@ -298,7 +305,9 @@ class Backlog:
         steps += [self._bind(claim, node) for claim, node in found.bindings]
         for key, why in found.waiting.items():
             steps += self._refusals((key,), UNSCHEDULABLE, why)
-        if self._members.get(unit.key):
+        if not complete:
+            self._enqueue(unit)
+        elif self._members.get(unit.key):
             self._rest(unit, now, heeds_pods=heeds_pods)
         return steps
 

@@ -121,8 +121,15 @@ class Held:
     message: str
 
 
-def place_gang(gang: Gang, waiting: Mapping[Key, Claim], cluster: Cluster) -> Together | Held:
-    """Places for the pods of a gang that wait for one."""
+def is_complete(gang: Gang, cluster: Cluster) -> bool:
+    """Whether every group of a gang has its minimum, so that only pods beyond it can wait."""
+    return all(_placed(group, cluster) >= group.minimum for group in gang.whole.groups)
+
+
+def place_gang(
+    gang: Gang, waiting: Mapping[Key, Claim], cluster: Cluster, *, beyond_minimum: bool = True
+) -> Together | Held:
+    """Places for the pods of a gang that wait for one; for those beyond its minimum only if that is wanted."""
     needed = {group.name: _needed(group, waiting, cluster) for group in gang.whole.groups}
     for group in gang.whole.groups:
         missing = group.minimum - _placed(group, cluster) - len(needed[group.name])
@@ -134,7 +141,7 @@ def place_gang(gang: Gang, waiting: Mapping[Key, Claim], cluster: Cluster) -> To
         problem = attempt.fit(gang.whole, None)
         if problem is not None:
             return Held(f"PodGang {gang.key} cannot be placed as a whole: {problem}")
-        left = attempt.fit_rest(gang.whole, None)
+        left = attempt.fit_rest(gang.whole, None) if beyond_minimum else {}
         return Together(tuple(attempt.bindings), left)
 
 
