@@ -40,6 +40,15 @@ class PodReason(Reason):
 
 _GRAVITY: Final = {reason: rank for rank, reason in enumerate(PodReason)}
 
+_REASONS: Final = {reason.value: reason for reason in PodReason}
+
+
+def gravity(reason: str) -> int:
+    """The place of a reason in the order of `PodReason`; any other reason, such as an error of the API, is graver."""
+    found = _REASONS.get(reason)
+    return -1 if found is None else _GRAVITY[found]
+
+
 REMEDIES: Final[Mapping[PodReason, str]] = {
     PodReason.IMAGE_PULL_FAILED: "correct the image or its pull secret",
     PodReason.CONFIGURATION_MISSING: "create what is missing",

@@ -163,6 +163,12 @@ def cordoned(view: View, names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name, node in found if node is not None and _is_cordoned(node))
 
 
+def lost(view: View, names: Iterable[str]) -> frozenset[str]:
+    """Those of the named nodes that do not report."""
+    found = ((name, view.get(NODES, Key("", name))) for name in set(names) - {""})
+    return frozenset(name for name, node in found if node is not None and not node.decode(Node).ready)
+
+
 def _node_of(pod: Object) -> Iterable[str]:
     name = Pod.of(pod).spec.node_name if pod.controller is not None else ""
     return (name,) if name else ()

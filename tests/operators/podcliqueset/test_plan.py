@@ -28,7 +28,7 @@ from tests.operators.podcliqueset.worlds import the_set
 from holdfast.client.resources import BUDGETS, NODES, PODS
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import labels
-from holdfast.operators.podcliqueset.cliques.observe import OTHERS_BUDGETS
+from holdfast.operators.podcliqueset.cliques.observe import ORPHANS, OTHERS_BUDGETS
 from holdfast.operators.podcliqueset.plan import outlook
 from holdfast.operators.rollouts import Refusal
 from holdfast.testing.snapshots import Snapshot
@@ -39,7 +39,7 @@ NOW = datetime(2040, 1, 1, tzinfo=UTC)
 
 async def planned(cluster: Cluster, manifest: Mapping[str, Any]) -> PlanSummary:
     """The plan as if the manifest were applied now."""
-    view = Snapshot(indexes=(OTHERS_BUDGETS,))
+    view = Snapshot(indexes=(OTHERS_BUDGETS, ORPHANS))
     for resource in (SETS, CLIQUES, GROUPS, PODS, BUDGETS, NODES):
         for each in await cluster.list(resource):
             view.put(resource, each)
@@ -134,6 +134,6 @@ def test_with_on_delete_the_plan_replaces_nothing_and_says_who_deletes_the_pods(
 def test_a_set_that_cannot_be_carried_out_has_no_plan_but_a_reason() -> None:
     cycle = clique("a", after=["b"]), clique("b", after=["a"])
     made = the_set(pcs("wl", *cycle, cliqueStartupType="CliqueStartupTypeExplicit"))
-    found = outlook(Snapshot([(SETS, made)], indexes=(OTHERS_BUDGETS,)), Key("default", "wl"), NOW)
+    found = outlook(Snapshot([(SETS, made)], indexes=(OTHERS_BUDGETS, ORPHANS)), Key("default", "wl"), NOW)
     assert isinstance(found, Refusal)
     assert "in a cycle" in found.message

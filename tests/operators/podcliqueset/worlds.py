@@ -13,7 +13,7 @@ from holdfast.meta import times
 from holdfast.meta.objects import Key, owner_reference
 from holdfast.operators.podcliqueset import labels, render
 from holdfast.operators.podcliqueset.cliques.decide import decide as decide_clique
-from holdfast.operators.podcliqueset.cliques.observe import OTHERS_BUDGETS
+from holdfast.operators.podcliqueset.cliques.observe import ORPHANS, OTHERS_BUDGETS
 from holdfast.operators.podcliqueset.cliques.observe import observe as observe_clique
 from holdfast.operators.podcliqueset.groups.observe import World as GroupWorld
 from holdfast.operators.podcliqueset.groups.observe import observe as observe_group
@@ -134,7 +134,9 @@ def decided(
     more: Iterable[tuple[Resource, Mapping[str, Any]]] = (),
 ) -> Decision:
     """What is decided for a PodClique with these pods, and more objects around it."""
-    view = Snapshot([(SETS, made), (CLIQUES, part), *((PODS, pod) for pod in pods), *more], indexes=(OTHERS_BUDGETS,))
+    view = Snapshot(
+        [(SETS, made), (CLIQUES, part), *((PODS, pod) for pod in pods), *more], indexes=(OTHERS_BUDGETS, ORPHANS)
+    )
     world = observe_clique(view, Key.of(part))
     assert world is not None
     return decide_clique(world, NOW, image="holdfast:test")

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Final
 from holdfast.kinds.grove.components import (
     BREACHED,
     GROUP,
+    REASON,
     VERSION,
     AutoScalingConfig,
     ComponentUpdate,
@@ -130,6 +131,7 @@ KIND: Final = Kind(
         number("Updated", ".status.updatedReplicas"),
         number("Gated", ".status.scheduleGatedReplicas", priority=1),
         BREACHED,
+        REASON,
         AGE,
     ),
 )

@@ -121,3 +121,9 @@ def number(name: str, path: str, *, priority: int = 0) -> Column:
 BREACHED: Final = Column(
     name="MinBreached", path='.status.conditions[?(@.type=="MinAvailableBreached")].status', priority=1
 )
+
+REASON: Final = Column(
+    name="Reason",
+    path='.status.conditions[?(@.type=="PodsReady")].reason',
+    description="Why not all pods are ready",
+)

@@ -11,6 +11,7 @@ from holdfast.kinds.grove.components import (
     BREACHED,
     GROUP,
     MAX_CLIQUES,
+    REASON,
     VERSION,
     ComponentUpdate,
     LastError,
@@ -114,6 +115,7 @@ KIND: Final = Kind(
         number("PCLQs-Updated", ".status.updateProgress.updatedPodCliquesCount"),
         number("PCLQs-Total", ".status.updateProgress.totalPodCliquesCount"),
         BREACHED,
+        REASON,
         AGE,
     ),
 )

@@ -16,6 +16,7 @@ from holdfast.kinds.grove.components import (
     MAX_NAMES_LENGTH,
     MAX_SCALING_GROUPS,
     MAX_SHARED_RESOURCES,
+    REASON,
     VERSION,
     LastError,
     RollingUpdate,
@@ -323,9 +324,7 @@ class PodCliqueSetStatus(Status):
 
     replicas: Annotated[Count, api("Replicas that are wanted.")] | None = None
     available_replicas: Annotated[Count, api("Replicas with enough ready pods in every part.", default=0)] | None = None
-    updated_replicas: Annotated[Count, api("Available replicas of which every part is updated.", default=0)] | None = (
-        None
-    )
+    updated_replicas: Annotated[Count, api("Replicas of which every part is updated.", default=0)] | None = None
     min_available: Annotated[
         dict[str, Count], api("minAvailable of each clique, fixed when the set was created: replicas, where unset.")
     ] = {}
@@ -406,6 +405,7 @@ KIND: Final = Kind(
         number("PCLQs-Total", ".status.updateProgress.totalPodCliquesCount"),
         number("PCSGs-Updated", ".status.updateProgress.updatedPodCliqueScalingGroupsCount"),
         number("PCSGs-Total", ".status.updateProgress.totalPodCliqueScalingGroupsCount"),
+        REASON,
         AGE,
     ),
 )

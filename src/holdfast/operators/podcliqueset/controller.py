@@ -26,7 +26,7 @@ from holdfast.client.resources import (
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import render
 from holdfast.operators.podcliqueset.cliques.decide import decide as decide_clique
-from holdfast.operators.podcliqueset.cliques.observe import OTHERS_BUDGETS
+from holdfast.operators.podcliqueset.cliques.observe import ORPHANS, OTHERS_BUDGETS, WITHOUT_CONTROLLER
 from holdfast.operators.podcliqueset.cliques.observe import observe as observe_clique
 from holdfast.operators.podcliqueset.cliques.status import explain as explain_clique
 from holdfast.operators.podcliqueset.gangs.decide import decide as decide_gang
@@ -84,11 +84,12 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
             resource=CLIQUES,
             owns=(PODS, BUDGETS),
             watches=(
+                WITHOUT_CONTROLLER,
                 on_changed_set(CLIQUES),
                 disruption.in_namespace_of_budget(CLIQUES),
                 disruption.on_changed_node(CLIQUES),
             ),
-            indexes=(disruption.PODS_BY_NODE, OTHERS_BUDGETS),
+            indexes=(disruption.PODS_BY_NODE, OTHERS_BUDGETS, ORPHANS),
             observe=observe_clique,
             decide=partial(decide_clique, image=image),
             explain=explain_clique,

@@ -57,6 +57,12 @@ def of_replica(set_name: str, index: int) -> dict[str, str]:
     return of_set(set_name) | {SET_INDEX: str(index)}
 
 
+def of_pods(clique: str, marks: Mapping[str, str]) -> dict[str, str]:
+    """The labels by which Services, gangs and budgets select the pods of a PodClique that has the labels `marks`."""
+    selecting = (MANAGED_BY, PART_OF, SET_INDEX, GANG)
+    return {CLIQUE: clique, **{label: marks[label] for label in selecting if label in marks}}
+
+
 def common(set_name: str, name: str, component: Component) -> dict[str, str]:
     """The labels of any object of a set."""
     return {**of_set(set_name), NAME: name, COMPONENT: component.value}

@@ -1,31 +1,79 @@
 """The parts of a PodCliqueSet as their owners read them: PodCliques and scaling groups, by their statuses.
 
-A status that is not about the current spec counts for nothing.  This module must not
-know pods.
+A status that is not about the current spec says nothing about an update.  This module
+must not know pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 
 from holdfast.client.objects import Meta, Object
+from holdfast.kernel import pod_problems
+from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.pod_problems import PodReason
 from holdfast.kinds.grove.cliques import PodCliqueStatus
 from holdfast.kinds.grove.groups import PodCliqueScalingGroupStatus
 from holdfast.kinds.model import Condition
 from holdfast.meta import times
 from holdfast.operators.podcliqueset import labels
-from holdfast.operators.podcliqueset.status import BREACHED, READY, UPDATE
+from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
+from holdfast.operators.podcliqueset.status import BREACHED, PODS_READY, READY, UPDATE
 
 
 class _Sized(msgspec.Struct, frozen=True, rename="camel"):
     replicas: int = 1
     min_available: int = 1
+
+
+_LASTING: Final = frozenset(
+    {
+        PodReason.IMAGE_PULL_FAILED.value,
+        PodReason.CONFIGURATION_MISSING.value,
+        PodReason.CRASH_LOOP.value,
+        PodReason.UNSCHEDULABLE.value,
+        PodReason.NODE_LOST.value,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with a part: the reason, and the message of the part."""
+
+    part: str
+    reason: str
+    message: str
+
+    @property
+    def gravity(self) -> int:
+        return pod_problems.gravity(self.reason)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it lasts until it is corrected; others are normal while pods start."""
+        return self.reason in _LASTING or self.gravity < 0
+
+    def __str__(self) -> str:
+        # The message of what passes changes with every pod, and is in the status of the part.
+        return f"{self.part}: {self.message}" if self.lasts else f"pods of {self.part} are not ready yet"
+
+
+def gravest(troubles: Iterable[Trouble | None]) -> Trouble | None:
+    return min(filter(None, troubles), key=lambda each: each.gravity, default=None)
+
+
+def pods_ready(parts: Iterable[Part]) -> Verdict:
+    """The condition `PodsReady` of a scaling group or set: the gravest trouble of its parts."""
+    found = gravest(part.trouble for part in parts)
+    if found is None:
+        return Verdict.true(PodCliqueSetReason.ALL_PODS_READY, "all pods are ready")
+    return Verdict.false(found.reason, str(found))
 
 
 class _Component(msgspec.Struct, frozen=True, rename="camel"):
@@ -95,10 +143,24 @@ class _Component(msgspec.Struct, frozen=True, rename="camel"):
         return found if found is not None and found.status == "True" else None
 
     @property
-    def unschedulable(self) -> bool:
-        """It is not ready, because pods of it cannot be scheduled."""
-        found = self.condition(READY)
-        return found is not None and found.status == "False" and found.reason == PodReason.UNSCHEDULABLE.value
+    def trouble(self) -> Trouble | None:
+        """The error of its last pass, or why not all of its pods are ready."""
+        if self.status.last_errors:
+            error = self.status.last_errors[-1]
+            return Trouble(self.name, error.code, error.description or "")
+        found = self.condition(PODS_READY)
+        if found is None or found.status != "False":
+            return None
+        return Trouble(self.name, found.reason, found.message or "")
+
+    @property
+    def obstacle(self) -> Trouble | None:
+        """The trouble that keeps it from minAvailable, or from its update; an error always does."""
+        found = self.trouble
+        if found is None or not found.lasts:
+            return None
+        short = self.doing is not None or self.is_false(READY)
+        return found if short or self.status.last_errors else None
 
 
 class Clique(_Component, frozen=True, rename="camel"):
@@ -116,7 +178,8 @@ class Clique(_Component, frozen=True, rename="camel"):
 
     @property
     def available(self) -> bool:
-        return self.fresh and (self.status.ready_replicas or 0) >= min(self.spec.min_available, self.spec.replicas)
+        # Also while its status is about an earlier spec: a new template changes neither its pods nor minAvailable.
+        return (self.status.ready_replicas or 0) >= min(self.spec.min_available, self.spec.replicas)
 
     @property
     def ready_since(self) -> datetime | None:
@@ -156,7 +219,7 @@ class Group(_Component, frozen=True, rename="camel"):
 
     @property
     def available(self) -> bool:
-        return self.fresh and (self.status.available_replicas or 0) >= min(self.spec.min_available, self.spec.replicas)
+        return (self.status.available_replicas or 0) >= min(self.spec.min_available, self.spec.replicas)
 
     def has(self, generation: str) -> bool:
         return self.fresh and self.status.current_pod_clique_set_generation_hash == generation

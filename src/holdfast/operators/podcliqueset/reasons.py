@@ -16,6 +16,8 @@ class PodCliqueSetReason(Reason):
     ENOUGH_READY = "SufficientReadyPods", "At least minAvailable pods are ready or starting."
     UPDATING = "UpdateInProgress", "An update replaces pods, so missing pods are not a breach of minAvailable."
 
+    ALL_PODS_READY = "AllPodsReady", "All wanted pods exist and are ready."
+
     # PodCliqueScalingGroups.
     TOO_FEW_GROUP_REPLICAS = (
         "InsufficientAvailablePodCliqueScalingGroupReplicas",
@@ -43,7 +45,7 @@ class PodCliqueSetReason(Reason):
     ROLLING = "RollingUpdate", "Replicas are updated, one after the other."
     SETTLED = "Settled", "All replicas exist and are available."
     DEGRADED = "Degraded", "Replicas that were available are not available now."
-    NOT_BLOCKED = "NotBlocked", "Nothing keeps the set from its spec."
+    NOT_BLOCKED = "NotBlocked", "No part is kept from minAvailable, or from its update."
     INVALID = "InvalidSpec", "The spec cannot be carried out; the message says what to change."
     TOPOLOGY_DISABLED = (
         "TopologyAwareSchedulingDisabled",

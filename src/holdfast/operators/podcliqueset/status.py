@@ -13,6 +13,7 @@ from holdfast.runtime.status import Announced
 BREACHED: Final = "MinAvailableBreached"
 UPDATE: Final = "UpdateInProgress"
 READY: Final = "Ready"
+PODS_READY: Final = "PodsReady"
 
 ANNOUNCED: Final[Announced] = {(FLOOR_HELD, "False"): "Warning"}
 """The conditions of a part that become Events."""

@@ -27,7 +27,7 @@ def decide(world: World, now: datetime, *, image: str) -> Decision:
     reported, notices = status.report(world, made, now)
     return Decision(
         rehearse=tuple(_rehearsals(world, made, image=image)),
-        writes=(*_budget(world), *_stops(world, made), *_starts(world, made.step, image=image)),
+        writes=(*world.claims, *_budget(world), *_stops(world, made), *_starts(world, made.step, image=image)),
         status=reported,
         notices=notices,
         outcome=made.step.outcome(),

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
+from holdfast.kernel import pod_problems
 from holdfast.kernel.limits import Limits
+from holdfast.kernel.pod_problems import Diagnosis, PodReason
 from holdfast.kinds.grove.cliques import PodClique, PodCliqueStatus
 from holdfast.kinds.grove.components import RollingUpdate
 from holdfast.meta.objects import Key
@@ -23,7 +26,9 @@ from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.operators.podcliqueset.turns import Turn, layout_of, turn_of
 from holdfast.operators.podcliqueset.update import limits_of
 from holdfast.runtime import disruption
-from holdfast.runtime.controllers import View
+from holdfast.runtime.adoption import Claimed, claim
+from holdfast.runtime.controllers import Index, View, Watch
+from holdfast.runtime.decisions import Write
 
 OTHERS_BUDGETS: Final = disruption.budgets_of_others(CLIQUES)
 
@@ -36,10 +41,12 @@ class World:
     layout      the set that it belongs to
     turn        what the set says to its replica
     objects     its pods as they were read, also those that have ended or are being deleted
+    claims      writes that adopt pods with its labels and no controller, and release pods that lost the labels
     parents     the PodCliques that its pods start after
     standalone  it is updated pod by pod; a PodClique of a scaling group is replaced with its replica
     bounds      the user's bounds of an update, if there are any
     cordoned    nodes of its pods that are cordoned
+    lost        nodes of pods that are not ready, which do not report
     budget      its PodDisruptionBudget, or another object of that name
     selected    another PodDisruptionBudget selects its pods
     """
@@ -49,10 +56,12 @@ class World:
     layout: Layout
     turn: Turn
     objects: tuple[Object, ...] = ()
+    claims: tuple[Write, ...] = ()
     parents: tuple[Parent, ...] = ()
     standalone: bool = True
     bounds: RollingUpdate | None = None
     cordoned: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
     budget: Object | None = None
     selected: bool = False
 
@@ -86,6 +95,18 @@ class World:
         return tuple(pod for pod in self.pods if pod.active)
 
     @cached_property
+    def diagnosis(self) -> Diagnosis | None:
+        """Why pods are not ready; of those that are being deleted, only the ones that a lost node keeps."""
+        reported = (pod_problems.decode(obj.raw) for obj in self.objects)
+        shown = (
+            pod
+            for pod in reported
+            if pod.metadata.deletion_timestamp is None
+            or ((found := pod_problems.problem(pod, lost=self.lost)) and found.reason is PodReason.NODE_LOST)
+        )
+        return pod_problems.diagnose(shown, lost=self.lost)
+
+    @cached_property
     def outdated(self) -> tuple[Pod, ...]:
         return tuple(pod for pod in self.active if pod.template_hash != self.wanted)
 
@@ -102,17 +123,50 @@ def observe(view: View, key: Key) -> World | None:
         return None
     owner = obj.controller
     standalone = owner is not None and owner.kind == SETS.kind
-    pods = tuple(pod for pod in view.owned(PODS, obj.uid) if pod.controller is not None)
+    claimed = _claimed(view, obj)
+    pods = tuple(pod for pod in _candidates(view, obj) if pod.deleting or pod.uid in claimed.uids)
     return World(
         object=obj,
         clique=clique,
         layout=layout,
         turn=turn_of(layout, index),
         objects=pods,
+        claims=claimed.writes,
         parents=starts_after(layout, template, index=index, group_index=labels.index(marks, labels.GROUP_INDEX)),
         standalone=standalone,
         bounds=layout.rolling_update(layout.by_name[template]) if standalone else None,
         cordoned=disruption.cordoned(view, (Pod.of(pod).spec.node_name for pod in pods)),
+        lost=disruption.lost(view, (each.spec.node_name for each in map(Pod.of, pods) if not each.ready)),
         budget=disruption.own_budget(view, obj, key.name),
         selected=bool(disruption.foreign_budgets(view, obj, [marks | {labels.CLIQUE: key.name}], index=OTHERS_BUDGETS)),
     )
+
+
+def _candidates(view: View, owner: Object) -> tuple[Object, ...]:
+    """The pods that the PodClique controls, and those without a controller that have its name as a label."""
+    controlled = (pod for pod in view.owned(PODS, owner.uid) if pod.is_controlled_by(owner.uid))
+    return (*controlled, *view.indexed(PODS, ORPHANS.name, str(owner.key)))
+
+
+def _claimed(view: View, owner: Object) -> Claimed:
+    """Which pods are its own: those that have its labels, as a ReplicaSet claims its pods.
+
+    A pod that lost them is not selected by the Service of its replica, so it is released and replaced.
+    """
+    wanted = labels.of_pods(owner.key.name, owner.meta.labels).items()
+    pods = (pod.meta for pod in _candidates(view, owner) if not pod.deleting)
+    return claim(owner.wire(), pods, resource=PODS, fits=lambda meta: wanted <= meta.labels.items())
+
+
+# --- pods without a controller
+
+
+def _adopter(pod: Object) -> Iterable[Key]:
+    name = pod.meta.labels.get(labels.CLIQUE)
+    adoptable = pod.controller is None and not pod.deleting and not Pod.of(pod).finished
+    return (Key(pod.meta.namespace, name),) if name and adoptable else ()
+
+
+ORPHANS: Final = Index(resource=PODS, name="orphans-of-clique", values=lambda pod: map(str, _adopter(pod)))
+WITHOUT_CONTROLLER: Final = Watch(resource=PODS, keys=lambda pod, view: _adopter(pod))
+"""Pods without a controller that have the name of a PodClique as a label."""

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.kernel import pod_problems
 from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.pod_problems import PodReason
@@ -21,7 +20,7 @@ from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.cliques.observe import World
 from holdfast.operators.podcliqueset.cliques.update import Update, update
 from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
-from holdfast.operators.podcliqueset.status import ANNOUNCED, BREACHED, READY, UPDATE, lost, with_breach
+from holdfast.operators.podcliqueset.status import ANNOUNCED, BREACHED, PODS_READY, READY, UPDATE, lost, with_breach
 from holdfast.operators.podcliqueset.update import floor_of
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Notice
@@ -42,6 +41,7 @@ def report(
         SCHEDULED: _scheduled(world, scheduled),
         BREACHED: _breached(world, made, scheduled),
         READY: _ready(world, ready),
+        PODS_READY: _pods_ready(world, ready, failure),
         UPDATE: made.verdict,
         **about_floor,
     }
@@ -104,8 +104,17 @@ def _ready(world: World, ready: int) -> Verdict:
     message = f"{ready} of {count(world.replicas, 'pod')} ready, minAvailable is {world.minimum}"
     if ready >= world.minimum or not world.replicas:
         return Verdict.true(PodCliqueSetReason.ENOUGH_READY, message)
-    stuck = {pod.name for pod in world.active if pod.unschedulable and not pod.scheduled}
-    shown = [obj for obj in world.objects if not obj.deleting and (not stuck or obj.meta.name in stuck)]
-    diagnosis = pod_problems.diagnose(pod_problems.decode(obj.raw) for obj in shown)
-    reason = PodReason.UNSCHEDULABLE if stuck else PodCliqueSetReason.TOO_FEW_READY
-    return Verdict.false(reason, message if diagnosis is None else f"{message}; {diagnosis}")
+    diagnosis = world.diagnosis
+    return Verdict.false(PodCliqueSetReason.TOO_FEW_READY, message if diagnosis is None else f"{message}; {diagnosis}")
+
+
+def _pods_ready(world: World, ready: int, failure: Failure | None) -> Verdict:
+    """Why not all pods are ready, also those beyond minAvailable."""
+    if ready >= world.replicas:
+        return Verdict.true(PodCliqueSetReason.ALL_PODS_READY, "all pods are ready")
+    if failure is not None:
+        return Verdict.false(failure.reason, failure.message)
+    diagnosis = world.diagnosis
+    if diagnosis is None:
+        return Verdict.false(PodReason.STARTING, f"{len(world.active)} of {count(world.replicas, 'pod')} exist")
+    return Verdict.false(diagnosis.reason, str(diagnosis))

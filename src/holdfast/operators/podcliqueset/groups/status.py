@@ -21,8 +21,9 @@ from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.groups.observe import World
 from holdfast.operators.podcliqueset.groups.termination import Termination
 from holdfast.operators.podcliqueset.groups.update import Update, update
+from holdfast.operators.podcliqueset.part_status import gravest, pods_ready
 from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
-from holdfast.operators.podcliqueset.status import ANNOUNCED, BREACHED, READY, UPDATE, lost, with_breach
+from holdfast.operators.podcliqueset.status import ANNOUNCED, BREACHED, PODS_READY, READY, UPDATE, lost, with_breach
 from holdfast.operators.podcliqueset.update import floor_of
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Notice
@@ -38,7 +39,7 @@ def report(
     scheduled = sum(replica.scheduled for replica in expected)
     once = sum(replica.ever_scheduled for replica in expected) >= world.minimum
     breached = _breached(world, made)
-    verdicts = {BREACHED: breached, READY: _ready(world), UPDATE: made.verdict}
+    verdicts = {BREACHED: breached, READY: _ready(world), UPDATE: made.verdict, PODS_READY: _pods_ready(world)}
     recreated = breached.status is not Status.FALSE and not once and _was_scheduled(world)
     if recreated:
         message = "the replica of the set was incomplete for longer than terminationDelay, and is being recreated"
@@ -114,7 +115,16 @@ def _ready(world: World) -> Verdict:
     if world.available >= world.minimum:
         return Verdict.true(PodCliqueSetReason.ENOUGH_GROUP_REPLICAS, message)
     members = [clique for replica in world.expected for clique in replica.members.values()]
-    stuck = next((clique for clique in members if clique.unschedulable), None)
-    if stuck is not None:
-        return Verdict.false(PodReason.UNSCHEDULABLE, f"{message}; pods of {stuck.name} cannot be scheduled")
+    obstacle = gravest(clique.obstacle for clique in members)
+    if obstacle is not None:
+        message = f"{message}; {obstacle}"
     return Verdict.false(PodCliqueSetReason.TOO_FEW_GROUP_REPLICAS, message)
+
+
+def _pods_ready(world: World) -> Verdict:
+    """The gravest trouble of the PodCliques that should exist, also of those beyond minAvailable."""
+    incomplete = next((replica for replica in world.expected if not replica.whole), None)
+    found = pods_ready(clique for replica in world.expected for clique in replica.members.values())
+    if incomplete is None or found.status is Status.FALSE:
+        return found
+    return Verdict.false(PodReason.STARTING, f"replica {incomplete.index} is being created")

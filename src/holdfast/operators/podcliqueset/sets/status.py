@@ -6,23 +6,24 @@ facts of an update are carried over: when it began, and which replica is selecte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.kernel.conditions import Verdict
+from holdfast.kernel.conditions import Status, Verdict
 from holdfast.kernel.floors import FLOOR_LOWERED
 from holdfast.kernel.outcomes import Failure
 from holdfast.kernel.pod_problems import PodReason
 from holdfast.kernel.reasons import Code, count
 from holdfast.kinds.grove.sets import FinishingReplica, UpdateProgress
 from holdfast.operators.podcliqueset import labels
+from holdfast.operators.podcliqueset.part_status import gravest, pods_ready
 from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
 from holdfast.operators.podcliqueset.sets import floors
 from holdfast.operators.podcliqueset.sets.observe import SetReplica, World
 from holdfast.operators.podcliqueset.sets.termination import Termination
 from holdfast.operators.podcliqueset.sets.update import Update
-from holdfast.operators.podcliqueset.status import READY, UPDATE
+from holdfast.operators.podcliqueset.status import PODS_READY, READY, UPDATE
 from holdfast.operators.podcliqueset.validate import has_topology
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Notice
@@ -49,6 +50,7 @@ def report(
         PROGRESSING: _progressing(replicas, made),
         UPDATE: _updating(replicas, made),
         BLOCKED: _blocked(replicas, failure),
+        PODS_READY: _pods_ready(replicas),
         **floors.verdicts(world, updating=made.running),
     }
     if has_topology(world.layout):
@@ -57,7 +59,7 @@ def report(
     fields = {
         "replicas": world.layout.replicas,
         "availableReplicas": sum(replica.available for replica in replicas),
-        "updatedReplicas": sum(replica.updated for replica in replicas),
+        "updatedReplicas": sum(replica.current for replica in replicas),
         # A spec that failed may be corrected; minAvailable is fixed by the first one that is carried out.
         "minAvailable": dict(world.layout.minimums if failure is None else world.before.min_available),
         "currentGenerationHash": made.generation,
@@ -121,7 +123,7 @@ def _ready(replicas: tuple[SetReplica, ...]) -> Verdict:
     lacking = [replica for replica in replicas if not replica.available]
     if not lacking:
         return Verdict.true(PodCliqueSetReason.ALL_AVAILABLE, f"all {count(len(replicas))} available")
-    message = f"{len(replicas) - len(lacking)} of {count(len(replicas))} available; {_named(lacking)}"
+    message = f"{len(replicas) - len(lacking)} of {count(len(replicas))} available; {_named(lacking)}{_why(lacking)}"
     return Verdict.false(PodCliqueSetReason.NOT_ALL_AVAILABLE, message)
 
 
@@ -133,15 +135,33 @@ def _named(lacking: list[SetReplica]) -> str:
     return "; ".join(shown) + (f"; and {rest} more" if rest > 0 else "")
 
 
+def _why(replicas: Iterable[SetReplica]) -> str:
+    """What keeps these replicas from being available, where it does not pass by itself."""
+    obstacle = gravest(part.obstacle for replica in replicas for part in replica.parts)
+    return "" if obstacle is None else f"; {obstacle}"
+
+
+def _pods_ready(replicas: tuple[SetReplica, ...]) -> Verdict:
+    """The gravest trouble of all parts, also of pods beyond minAvailable."""
+    incomplete = next((replica for replica in replicas if not replica.whole), None)
+    found = pods_ready(part for replica in replicas for part in replica.parts)
+    if incomplete is None or found.status is Status.FALSE:
+        return found
+    return Verdict.false(PodReason.STARTING, f"replica {incomplete.index} is being created")
+
+
 def _progressing(replicas: tuple[SetReplica, ...], made: Update) -> Verdict:
     if made.running:
         return Verdict.true(PodCliqueSetReason.ROLLING, _update_message(replicas, made))
     new = [each for each in replicas if not each.whole or any(not part.status.last_scheduled for part in each.parts)]
     if new:
-        return Verdict.true(PodCliqueSetReason.CREATING, f"{count(len(new))} being created; {_named(new)}")
+        return Verdict.true(PodCliqueSetReason.CREATING, f"{count(len(new))} being created; {_named(new)}{_why(new)}")
     lacking = [replica for replica in replicas if not replica.available]
     if lacking:
-        return Verdict.false(PodCliqueSetReason.DEGRADED, _named(lacking))
+        return Verdict.false(PodCliqueSetReason.DEGRADED, f"{_named(lacking)}{_why(lacking)}")
+    trouble = gravest(part.trouble for replica in replicas for part in replica.parts)
+    if trouble is not None:
+        return Verdict.false(trouble.reason, f"all replicas are available, but not all pods are ready; {trouble}")
     return Verdict.false(PodCliqueSetReason.SETTLED, "all replicas exist and are available")
 
 
@@ -158,7 +178,7 @@ def _updating(replicas: tuple[SetReplica, ...], made: Update) -> Verdict:
 
 def _update_message(replicas: tuple[SetReplica, ...], made: Update) -> str:
     """Which replica is being updated, and which of its parts."""
-    done = f"{sum(replica.updated for replica in replicas)} of {count(len(replicas))} updated"
+    done = f"{sum(replica.current for replica in replicas)} of {count(len(replicas))} updated"
     current = next((replica for replica in replicas if replica.index == made.replica), None)
     if current is None:
         return f"{done}; the next replica is being selected"
@@ -177,11 +197,10 @@ def _blocked(replicas: tuple[SetReplica, ...], failure: Failure | None) -> Verdi
     for part in parts:
         if part.doing is not None and part.doing.reason in _STUCK:
             return Verdict.true(part.doing.reason, f"{part.name}: {part.doing.message}")
-    stuck = [part for part in parts if part.unschedulable]
-    if stuck:
-        message = f"pods cannot be scheduled: {', '.join(part.situation for part in stuck[:_MOST_NAMED])}"
-        return Verdict.true(PodReason.UNSCHEDULABLE, message)
-    return Verdict.false(PodCliqueSetReason.NOT_BLOCKED, "nothing keeps the set from its spec")
+    obstacle = gravest(part.obstacle for part in parts)
+    if obstacle is not None:
+        return Verdict.true(obstacle.reason, str(obstacle))
+    return Verdict.false(PodCliqueSetReason.NOT_BLOCKED, "no part is kept from minAvailable, or from its update")
 
 
 # --- Events
