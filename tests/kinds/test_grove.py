@@ -245,15 +245,15 @@ def test_a_podgang_spells_podgroups_in_lower_case() -> None:
 SERVED = [
     (
         sets.KIND, "podcliquesets.grove.io", "pcs", ".status.hpaPodSelector",
-        "Replicas Available Updated PCLQs-Updated PCLQs-Total PCSGs-Updated PCSGs-Total Age",
+        "Replicas Available Updated PCLQs-Updated PCLQs-Total PCSGs-Updated PCSGs-Total Reason Age",
     ),
     (
         cliques.KIND, "podcliques.grove.io", "pclq", ".status.hpaPodSelector",
-        "MinAvail Replicas Ready Scheduled Updated Gated MinBreached Age",
+        "MinAvail Replicas Ready Scheduled Updated Gated MinBreached Reason Age",
     ),
     (
         groups.KIND, "podcliquescalinggroups.grove.io", "pcsg", ".status.selector",
-        "MinAvail Replicas Available Scheduled Updated PCLQs-Updated PCLQs-Total MinBreached Age",
+        "MinAvail Replicas Available Scheduled Updated PCLQs-Updated PCLQs-Total MinBreached Reason Age",
     ),
     (grove_scheduler.POD_GANG, "podgangs.scheduler.grove.io", "pg", None, "Phase Age"),
 ]  # fmt: skip
