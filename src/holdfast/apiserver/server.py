@@ -25,6 +25,7 @@ from holdfast.apiserver.auth.tokens import Issuer
 from holdfast.apiserver.builtins import BUILTINS
 from holdfast.apiserver.crd import resource_types
 from holdfast.apiserver.crd.registry import DEFINITIONS, Definitions
+from holdfast.apiserver.expiry import DEFAULT_SECONDS, Expiry
 from holdfast.apiserver.http import bodies
 from holdfast.apiserver.http.fairness import Bounds, Limits
 from holdfast.apiserver.http.gate import Handle, guarded
@@ -82,6 +83,7 @@ class Server:
         now: Callable[[], datetime] = utc_now,
         bounds: Bounds | None = None,
         log_source: LogSource | None = None,
+        event_seconds: float = DEFAULT_SECONDS,
     ) -> None:
         self.store = store
         self.identity = identity
@@ -112,6 +114,7 @@ class Server:
             subresources={**subresources.table(log_source), ("create", "token"): self._token},
         )
         self.definitions = Definitions(self.handlers)
+        self.expiry = Expiry(store, seconds=event_seconds, now=now)
         self.handle: Handle = guarded(
             self.answer,
             self.authenticator,
@@ -130,21 +133,24 @@ class Server:
         now: Callable[[], datetime] = utc_now,
         bounds: Bounds | None = None,
         log_source: LogSource | None = None,
+        event_seconds: float = DEFAULT_SECONDS,
     ) -> Server:
-        """Open the server of a data directory, or an ephemeral one."""
+        """Open the server of a data directory, or an ephemeral one; Events expire after `event_seconds`."""
         if data_dir is None:
             identity, store = Identity.ephemeral(bind, now=now()), Store.open(None)
         else:
             # The store first: its lock prevents a second server from changing the files of the first one.
             store = Store.open(str(data_dir))
             identity = Identity.kept(data_dir, bind, now=now())
-        server = cls(store, identity, now=now, bounds=bounds, log_source=log_source)
+        server = cls(store, identity, now=now, bounds=bounds, log_source=log_source, event_seconds=event_seconds)
         await server._bootstrap()
         server.definitions.load()
+        server.expiry.start()
         return server
 
     async def close(self) -> None:
         self.draining = True
+        await self.expiry.stop()
         await self.definitions.close()
         await self.webhooks.close()
         await self.store.close()

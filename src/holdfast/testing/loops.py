@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 EPOCH: Final = datetime(2030, 1, 1, tzinfo=UTC)
 """When every virtual clock begins."""
@@ -24,7 +26,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._elapsed = 0.0
-        super().__init__(_Jumping(self.advance))
+        self._computing = 0
+        super().__init__(_Jumping(self.advance, waits=lambda: self._computing > 0))
 
     def time(self) -> float:
         return self._elapsed
@@ -36,15 +39,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def advance(self, seconds: float) -> None:
         self._elapsed += seconds
 
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        """As in any loop; no time passes while a thread works."""
+        future = super().run_in_executor(executor, func, *args)
+        self._computing += 1
+        future.add_done_callback(self._computed)
+        return future
+
+    def _computed(self, _: asyncio.Future[Any]) -> None:
+        self._computing -= 1
+
 
 class _Jumping(selectors.DefaultSelector):
-    """Rather than wait for a timer, says that its time has come."""
+    """Rather than wait for a timer, says that its time has come; `waits` says when to wait for a thread instead."""
 
-    def __init__(self, advance: Callable[[float], None]) -> None:
+    def __init__(self, advance: Callable[[float], None], *, waits: Callable[[], bool]) -> None:
         super().__init__()
         self._advance = advance
+        self._waits = waits
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout and self._waits():
+            return super().select(None)
         ready = super().select(0 if timeout else timeout)
         if not ready and timeout:
             self._advance(timeout)

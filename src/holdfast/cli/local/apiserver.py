@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from holdfast.apiserver.expiry import DEFAULT_SECONDS
 from holdfast.apiserver.http import listener
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs
@@ -24,10 +25,18 @@ from holdfast.cli.local.serving import Settings
     help="Where objects, keys and the kubeconfig are kept.  [default: ~/.local/share/holdfast]",
 )
 @click.option("--ephemeral", is_flag=True, help="Keep nothing; everything is gone when it stops.")
+@click.option(
+    "--event-seconds",
+    type=click.FloatRange(min=1),
+    default=DEFAULT_SECONDS,
+    show_default=True,
+    help="How long Events are kept after their last write.",
+)
 @serving.options
 def command(
     data_dir: Path | None,
     ephemeral: bool,
+    event_seconds: float,
     bind: str,
     port: int,
     kubeconfig: Path | None,
@@ -53,7 +62,7 @@ def command(
         kept = None if ephemeral else (data_dir or serving.default_directory()).absolute()
         home = kept or stack.enter_context(running.for_now())
         target = (kubeconfig or home / "kubeconfig").absolute()
-        settings = Settings(data_dir=kept, bind=bind, port=port, kubeconfig=target)
+        settings = Settings(data_dir=kept, bind=bind, port=port, kubeconfig=target, event_seconds=event_seconds)
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
             runner.run(_run(settings))
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 import click
 
 from holdfast.apiserver.auth.identity import Identity, IdentityError, load_serving
+from holdfast.apiserver.expiry import DEFAULT_SECONDS
 from holdfast.apiserver.http.listener import Listener, listen
 from holdfast.apiserver.server import Server
 from holdfast.apiserver.storage.store import CannotOpen, InUse
@@ -48,6 +49,8 @@ class Settings:
     bind: str
     port: int
     kubeconfig: Path
+    event_seconds: float = DEFAULT_SECONDS
+    """How long Events are kept after their last write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,9 @@ async def serving(settings: Settings, *, log_source: LogSource | None = None) ->
 @contextlib.asynccontextmanager
 async def _opened(settings: Settings, log_source: LogSource | None) -> AsyncIterator[Server]:
     try:
-        server = await Server.open(settings.data_dir, bind=settings.bind, log_source=log_source)
+        server = await Server.open(
+            settings.data_dir, bind=settings.bind, log_source=log_source, event_seconds=settings.event_seconds
+        )
     except InUse as error:
         raise CannotStart(Complaint(message=str(error), path="--data-dir")) from error
     except (CannotOpen, IdentityError) as error:
