@@ -87,6 +87,8 @@ def _facts(tree: Tree) -> Iterator[Line]:
         facts.append(f"{standing.current} → {standing.target}")
     elif standing.target:
         facts.append(f"revision {standing.target}")
+    if standing.serving:
+        facts.append(f"revision {standing.serving} serves")
     facts += standing.facts
     if standing.expected is not None and standing.expected > tree.now:
         facts.append(f"about {brief(standing.expected - tree.now)} to go")

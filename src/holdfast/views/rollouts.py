@@ -144,6 +144,7 @@ class Standing:
     current    the revision that was last rolled out completely
     target     the revision that is being rolled out
     rejected   the revision of the spec, where it is rejected
+    serving    the revision that receives the traffic, where a Service selects one
     ended      when the rollout was complete
     until      when a timed pause ends
     due        the deadline, if there is no more progress
@@ -171,6 +172,7 @@ class Standing:
     current: str = ""
     target: str = ""
     rejected: str = ""
+    serving: str = ""
     started: datetime | None = None
     ended: datetime | None = None
     expected: datetime | None = None
@@ -296,6 +298,7 @@ def to_json(standing: Standing) -> dict[str, Any]:
         "currentRevision": standing.current or None,
         "updateRevision": standing.target or None,
         "rejectedRevision": standing.rejected or None,
+        "servingRevision": standing.serving or None,
         "startedAt": _written(standing.started),
         "completedAt": _written(standing.ended),
         "estimatedEnd": _written(standing.expected),
@@ -349,10 +352,11 @@ def history(standing: Standing, records: Iterable[Record], *, label: str, refuse
 
 
 def marks(standing: Standing, revision: str, *, refused: str = "") -> tuple[str, ...]:
-    """Whether a revision is current, the target, or rejected."""
+    """Whether a revision is current, the target, serving, or rejected."""
     known = (
         ("current", standing.current == revision),
         ("target", standing.target == revision and standing.current != revision),
+        ("serving", bool(standing.serving) and standing.serving == revision),
         ("rejected", bool(refused or standing.rejected) and revision in (refused, standing.rejected)),
     )
     return tuple(word for word, holds in known if holds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -36,8 +37,8 @@ from holdfast.meta.schemas import walk
 from holdfast.meta.schemas.hints import problems
 from holdfast.operators.workload import view
 from holdfast.operators.workload.decide import explain
-from holdfast.runtime.decisions import Patch
-from holdfast.views.rollouts import RolloutState
+from holdfast.runtime.decisions import Decision, Patch
+from holdfast.views.rollouts import RolloutState, marks
 
 SURGE = {"minAvailable": 3, "maxSurge": 1}
 KNOWN = [record("web:1", 1), record("web:2", 2)]
@@ -238,6 +239,49 @@ def test_a_condition_that_stays_is_reported_once() -> None:
     workload, placed = SITUATIONS["badly hurt"]
     first = status(decided(workload, placed))
     assert list(notices(decided({**workload, "status": first}, placed))) == []
+
+
+def event_messages(decision: Decision) -> str:
+    return "\n".join(each.message for each in decision.notices)
+
+
+def test_events_of_a_rollout_name_the_new_and_the_old_revision() -> None:
+    workload, placed = SITUATIONS["rolling"]
+    assert f"Stopping 1 replica of the old revision {revision('web:1')}: " in event_messages(decided(workload, placed))
+
+
+@pytest.mark.parametrize("image", ["web:2", "web:1"], ids=["rolled back", "undone"])
+def test_events_of_a_rollback_call_neither_the_broken_revision_old_nor_the_restored_one_new(image: str) -> None:
+    back = {"holdfast.dev/rejected-revision": f"{revision('web:2')}:{revision('web:1')}"}
+    workload = web(image, status=said("web:2", rolling="web:1"), annotations=back, rollout=SURGE)
+    starting = decided(workload, KNOWN, pods("web:1", 2), pods("web:2", 2))
+    assert f"Starting 1 replica of the restored revision {revision('web:1')}: " in event_messages(starting)
+    stopping = decided(workload, KNOWN, pods("web:1", 3), pods("web:2", 3, ready=False))
+    assert f"Stopping 3 replicas of the rejected revision {revision('web:2')}: " in event_messages(stopping)
+    waiting = decided(workload, KNOWN, pods("web:1", 2), pods("web:1", 3, ready=False))
+    messages = [event_messages(each) for each in (starting, stopping, waiting)]
+    messages += [status(each)["rollout"]["because"]["message"] for each in (starting, stopping, waiting)]
+    assert not [each for each in messages if re.search(r"\b(old|new)\b", each)]
+
+
+def test_a_switch_of_the_traffic_names_both_revisions() -> None:
+    workload, placed = SITUATIONS["switched"]
+    decision = decided(workload, placed)
+    switch = f"Switching the traffic from revision {revision('web:1')} to the new revision {revision('web:2')}"
+    assert switch in event_messages(decision)
+    assert status(decision)["servingRevision"] == revision("web:1")
+
+
+def test_the_serving_revision_is_told_before_during_and_after_a_switch_and_only_with_blue_green() -> None:
+    there = [*KNOWN, *pods("web:2", 4)]
+    done = web("web:2", status=said("web:2"), rollout=BLUE_GREEN)
+    says = status(decided(done, there, service(serving="web:2")))
+    assert says["servingRevision"] == revision("web:2")
+    shown = kinds.decode({**done, "status": says})
+    assert isinstance(shown, Workload)
+    stands = view.standing(shown)
+    assert (stands.serving, marks(stands, revision("web:2"))) == (revision("web:2"), ("current", "serving"))
+    assert "servingRevision" not in status(decided(web("web:2", status=said("web:2")), there))
 
 
 def test_a_floor_that_cannot_be_guaranteed_is_warned_of() -> None:

@@ -94,6 +94,9 @@ class WorkloadStatus(Status):
     limits: EffectiveLimits | None = None
     current_revision: Annotated[str, api("The last revision that was rolled out completely.")] | None = None
     update_revision: Annotated[str, api("The revision that is rolled out.")] | None = None
+    serving_revision: (
+        Annotated[str, api("The revision that receives the traffic, where a BlueGreen rollout switches it.")] | None
+    ) = None
     rejected_revision: (
         Annotated[
             str, api("The revision of the spec, if it was rejected; it is not rolled out until the spec changes.")

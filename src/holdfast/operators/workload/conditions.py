@@ -10,7 +10,7 @@ import msgspec
 from holdfast.kernel import floors
 from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.decisions import RollBack
-from holdfast.kernel.fleet import Fleet
+from holdfast.kernel.fleet import Fleet, Side
 from holdfast.kernel.floors import Floor
 from holdfast.kernel.limits import Limits
 from holdfast.kernel.outcomes import Failure
@@ -22,8 +22,8 @@ from holdfast.kinds.cloudless.workloads import WorkloadStatus
 from holdfast.operators.workload.observe import World
 from holdfast.operators.workload.problems import Problems
 from holdfast.operators.workload.reasons import WorkloadReason
-from holdfast.operators.workload.replicas import Replicas
-from holdfast.operators.workload.revisions import Revisions, rejection
+from holdfast.operators.workload.replicas import Replicas, revision_of
+from holdfast.operators.workload.revisions import Revisions, rejected_revision, rejection, returned_to
 
 _PAUSES: Final = frozenset({Code.PAUSED, Code.BATCH_PAUSE, Code.STEP_PAUSE, Code.APPROVAL_NEEDED, Code.DELETION_NEEDED})
 
@@ -98,10 +98,43 @@ class Facts:
                 "is kept; change the spec, or retry the rollout",
             )
         because, worst = self.step.because, self.problems.worst
+        if self.restores:
+            because = Because(because.code, self.named(because.message))
         if worst is None or self.step.complete:
             return because
         # What is wrong with a replica explains more than the counts.
         return Because(because.code, f"{because.message}; {worst}")
+
+    @property
+    def restores(self) -> bool:
+        """Whether the target is the revision that an abort, a rollback or an undo returns to."""
+        return self.revisions.rejected or self.target == returned_to(self.world.object)
+
+    def called(self, side: Side) -> str:
+        """A side of the rollout, by role and name: what is restored is not new, and what was rejected is not old."""
+        if side is Side.NEW:
+            return f"the {self._role(side)} revision {self.target}"
+        names = self._others
+        return f"the {self._role(side)} revision {names[0]}" if len(names) == 1 else "other revisions"
+
+    def named(self, message: str) -> str:
+        """A message of the engine, with its two revisions by role and name."""
+        for side in Side:
+            message = message.replace(f"the {side} revision", self.called(side))
+            message = message.replace(f"; {side}: ", f"; {self._role(side)}: ")
+        return message
+
+    def _role(self, side: Side) -> str:
+        if side is Side.NEW:
+            return "restored" if self.restores else "stable" if self.revisions.settled else "new"
+        return "rejected" if self._others == [rejected_revision(self.world.object)] else "old"
+
+    @property
+    def _others(self) -> list[str]:
+        """The revisions of the old side: those of its replicas, or the one that they would be started from."""
+        running = {revision_of(pod) for pod in self.world.pods if not pod.deleting} - {self.target, ""}
+        other = self.revisions.other or self.revisions.stable
+        return sorted(running) or ([] if other is None else [other.revision])
 
     @property
     def _cause(self) -> str:

@@ -93,6 +93,11 @@ def rejected_revision(obj: Object) -> str:
     return obj.meta.annotations.get(REJECTED, "").partition(":")[0]
 
 
+def returned_to(obj: Object) -> str:
+    """The revision that an undo returned to; empty: none."""
+    return obj.meta.annotations.get(REJECTED, "").partition(":")[2]
+
+
 def rejection(obj: Object) -> Rejection | None:
     """Why a revision is refused, as it was recorded with the refusal."""
     try:
@@ -164,7 +169,7 @@ def _alike(one: Template, other: Template) -> bool:
 
 def _before(world: World, rejected: str, complete: Template | None) -> Template | None:
     """The revision to return to: the one that the annotation names, as it was restarted last, or the complete one."""
-    named = world.records.get(world.object.meta.annotations.get(REJECTED, "").partition(":")[2])
+    named = world.records.get(returned_to(world.object))
     others = [record for name, record in world.records.items() if name != rejected]
     same = [record for record in others if named is not None and _alike(named.template, record.template)]
     if same:

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.kernel.conditions import find
 from holdfast.kernel.decisions import Blocked, Decision, Hold, Start, Stop, Switch
+from holdfast.kernel.fleet import Side
 from holdfast.kernel.outcomes import Failure, Permanent
 from holdfast.kernel.preview import Phase, phase_of
 from holdfast.kernel.reasons import Because, Code, count
@@ -64,6 +65,7 @@ def report(facts: Facts, now: datetime, failure: Failure | None = None) -> tuple
         "limits": _limits(facts),
         "currentRevision": _current(facts),
         "updateRevision": facts.target,
+        "servingRevision": facts.revisions.serving,
         "rejectedRevision": facts.revisions.wanted if facts.revisions.rejected else None,
         "rejection": None if why is None else present(msgspec.to_builtins(why)),
         "rollout": _rollout(facts, now, because=refused or facts.because),
@@ -189,11 +191,11 @@ def _actions(facts: Facts) -> tuple[Notice, ...]:
     reason = decision.because.code.value
     match decision:
         case Start(side=side, count=number, because=because):
-            message = f"Starting {count(number)} of the {side} revision: {because.message}"
+            message = f"Starting {count(number)} of {facts.called(side)}: {facts.named(because.message)}"
         case Stop(side=side, count=number, because=because):
-            message = f"Stopping {count(number)} of the {side} revision: {because.message}"
+            message = f"Stopping {count(number)} of {facts.called(side)}: {facts.named(because.message)}"
         case Switch():
-            message = f"Switching the traffic to revision {facts.target}"
+            message = f"Switching the traffic from revision {facts.revisions.serving} to {facts.called(Side.NEW)}"
         case _:
             return ()
     return (Notice(reason=reason, message=message),)

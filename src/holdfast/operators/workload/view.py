@@ -74,6 +74,7 @@ def standing(workload: Workload, *, seen: bool = True) -> Standing:
         current=status.current_revision or "",
         target=status.update_revision or "",
         rejected=status.rejected_revision or "",
+        serving=status.serving_revision or "",
         started=moment(rollout.started_at),
         ended=_ended(status),
         expected=moment(rollout.estimated_end),
