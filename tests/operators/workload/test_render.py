@@ -502,3 +502,17 @@ def test_two_revisions_of_a_long_name_are_told_apart() -> None:
     owner["metadata"]["name"] = "a" * 253
     recorded = [render.controller_revision(owner, template(image), number=1) for image in ("web:1", "web:2")]
     assert recorded[0]["metadata"]["generateName"] != recorded[1]["metadata"]["generateName"]
+
+
+def test_the_service_has_the_ports_of_sidecars_too_each_once_and_with_a_name_of_its_own() -> None:
+    sidecar = {
+        "name": "proxy",
+        "image": "proxy:1",
+        "ports": [{"name": "http", "containerPort": 8443}, {"containerPort": 8080}, {"containerPort": 9000}],
+    }
+    made = template("web:1", ports=[{"name": "http", "containerPort": 8080}], sidecars=[sidecar])
+    assert render.service_ports(made) == [
+        {"name": "http", "port": 8080, "protocol": "TCP"},
+        {"name": "tcp-8443", "port": 8443, "protocol": "TCP"},
+        {"name": "tcp-9000", "port": 9000, "protocol": "TCP"},
+    ]

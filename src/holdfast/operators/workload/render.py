@@ -179,13 +179,16 @@ def service(owner: Mapping[str, Any], template: Template, *, name: str, serving:
 
 
 def service_ports(template: Template) -> list[dict[str, Any]]:
-    """The ports of the container as ports of a Service, each with a name, which several ports need."""
-    made = []
-    for port in msgspec.convert(template.spec, WorkloadSpec).ports:
+    """The ports of the containers as ports of a Service, each with a name, which several ports need."""
+    spec = msgspec.convert(template.spec, WorkloadSpec)
+    made: dict[tuple[int, str], dict[str, Any]] = {}
+    for port in (port for each in (spec, *spec.sidecars) for port in each.ports):
         protocol = port.protocol or "TCP"
-        name = port.name or f"{protocol.lower()}-{port.container_port}"
-        made.append({"name": name, "port": port.container_port, "protocol": protocol})
-    return made
+        taken = {each["name"] for each in made.values()}
+        name = port.name if port.name and port.name not in taken else f"{protocol.lower()}-{port.container_port}"
+        served = {"name": name, "port": port.container_port, "protocol": protocol}
+        made.setdefault((port.container_port, protocol), served)
+    return list(made.values())
 
 
 def pin(name: str, revision: str) -> dict[str, Any]:
