@@ -206,7 +206,7 @@ def test_length_out_of_range_is_refused(function: Any, length: int) -> None:
         function({}, length=length)
 
 
-@pytest.mark.parametrize("old", ["v2-0123456789abcdef", "czzzzzzzzz"])
+@pytest.mark.parametrize("old", ["v3-0123456789abcdef", "dzzzzzzzzz"])
 def test_hash_of_a_newer_release_is_not_compared(old: str) -> None:
     with pytest.raises(UnknownHashVersion, match="newer release"):
         verify({}, old)
@@ -225,3 +225,24 @@ def test_value_outside_json_is_refused(value: Any) -> None:
     with pytest.raises(NotJSON):
         canonical_hash(value)
     assert issubclass(NotJSON, HashError)
+
+
+@pytest.mark.parametrize("field", ["labels", "annotations", "nodeSelector", "matchLabels", "selector", "data"])
+def test_an_empty_value_in_a_map_of_strings_is_no_absent_one(field: str) -> None:
+    with_it, without = {"spec": {field: {"a": "b", "gpu": ""}}}, {"spec": {field: {"a": "b"}}}
+    for made in (canonical_hash, short_hash):
+        assert made(with_it) != made(without)
+        assert verify(with_it, made(with_it))
+        assert verify(without, made(without))
+        assert not verify(with_it, made(without)), "the member was added"
+        assert not verify(without, made(with_it)), "the member was removed"
+
+
+def test_a_value_without_empty_members_keeps_the_hash_that_version_1_gave_it() -> None:
+    template = {"labels": {"app": "web"}, "spec": {"containers": [{"name": "a", "args": [""], "workingDir": ""}]}}
+    assert canonical_hash(template).startswith("v1-")
+    assert short_hash(template)[0] == "b"
+    pinned = {"labels": {"app": "web"}, "spec": {"nodeSelector": {"gpu": ""}}}
+    assert canonical_hash(pinned) == "v2-ef5b00aec6e0a421b9fac2d2d6e388f9"
+    assert canonical_hash(pinned) == canonical_hash({"spec": {"nodeSelector": {"gpu": ""}}, "labels": {"app": "web"}})
+    assert short_hash(pinned) == "cwdb68whv4"

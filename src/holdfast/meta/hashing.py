@@ -9,6 +9,9 @@ hash alike when they differ only in:
 - the order of a list keyed by name: every item is an object with a non-empty string `name`, and no two share one;
 - the spelling of a number: 1 and 1.0 are one JSON number. `true` is not 1, and "1" is not 1.
 
+In maps of strings (labels, annotations, a nodeSelector) "" is a value: `gpu: ""` selects other nodes than no `gpu`.
+Version 1 dropped it. A value with such a member is hashed by version 2, every other one still by version 1.
+
 Two named lists keep their order, because Kubernetes reads it: `initContainers` run one after the other, and an `env`
 in which some value holds a `$(REFERENCE)` sees only the variables above it.
 
@@ -67,22 +70,27 @@ def canonical_hash(value: Any, *, length: int = 32) -> str:
     True
     """
     _check_length(length, _LONG_LENGTHS)
-    return _long(_CURRENT, value, length)
+    return _long(_version(value), value, length)
 
 
 def short_hash(value: Any, *, length: int = 10) -> str:
     """Hash a JSON-like value to `length` letters for names of pods and revisions; the first letter is the version."""
     _check_length(length, _SHORT_LENGTHS)
-    return _short(_CURRENT, value, length)
+    return _short(_version(value), value, length)
 
 
 def verify(value: Any, old_hash: str) -> bool:
-    """Say whether `old_hash`, of either form and any known version, is a hash of `value`."""
+    """Say whether `old_hash`, of either form and any known version, is a hash of `value`.
+
+    A hash of version 1 is none of a value that needs version 2: it does not tell it from one without its empty members.
+    """
     version, dash, digits = old_hash.partition("-")
     if dash and version[:1] == "v" and version[1:].isdecimal() and len(digits) in _LONG_LENGTHS:
-        return _long(_known(int(version[1:]), old_hash), value, len(digits)) == old_hash
+        number = _known(int(version[1:]), old_hash)
+        return number >= _version(value) and _long(number, value, len(digits)) == old_hash
     if len(old_hash) in _SHORT_LENGTHS and all(letter in _SAFE_ALPHABET for letter in old_hash):
-        return _short(_known(_SAFE_ALPHABET.index(old_hash[0]) + 1, old_hash), value, len(old_hash)) == old_hash
+        number = _known(_SAFE_ALPHABET.index(old_hash[0]) + 1, old_hash)
+        return number >= _version(value) and _short(number, value, len(old_hash)) == old_hash
     raise MalformedHash(
         f"{old_hash!r} is not a hash: expected 'v1-' and {_span(_LONG_LENGTHS)} hex digits, "
         f"or {_span(_SHORT_LENGTHS)} letters out of {_SAFE_ALPHABET!r}"
@@ -203,5 +211,41 @@ def _number_v1(value: float) -> int | msgspec.Raw:
     return msgspec.Raw(repr(value).encode())
 
 
-_ALGORITHMS: Final[Mapping[int, Callable[[Any], bytes]]] = {1: _digest_v1}
+# --- Version 2: version 1, with the empty members of maps of strings.  Frozen as well. ---
+
+_STRING_MAPS_V2: Final = frozenset({"labels", "annotations", "nodeSelector", "matchLabels", "selector", "data"})
+_EMPTY_V2: Final = "\0"
+"""What stands for "" in such a map; no label, annotation or key has it."""
+
+
+def _digest_v2(value: Any) -> bytes:
+    return _digest_v1(_marked_v2(value, ""))
+
+
+def _marked_v2(value: Any, field: str) -> Any:
+    """The value with its empty members marked; the very same one if there are none."""
+    kind = type(value)
+    if kind is dict:
+        marked = value
+        for key, member in value.items():
+            if member == "" and field in _STRING_MAPS_V2:
+                new: Any = _EMPTY_V2
+            else:
+                new = _marked_v2(member, key) if type(member) in (dict, list, tuple) else member
+            if new is not member:
+                marked = dict(value) if marked is value else marked
+                marked[key] = new
+        return marked
+    if kind is list or kind is tuple:
+        items = [_marked_v2(item, "") for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
+
+
+def _version(value: Any) -> int:
+    """The version by which a value is hashed: the first that tells it from others."""
+    return 1 if _marked_v2(value, "") is value else 2
+
+
+_ALGORITHMS: Final[Mapping[int, Callable[[Any], bytes]]] = {1: _digest_v1, 2: _digest_v2}
 _CURRENT: Final = max(_ALGORITHMS)
