@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -21,11 +23,17 @@ from tests.operators.tenant.stories import (
     told,
 )
 
-from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS, STATEFUL_SETS
+from holdfast.client.objects import Object
+from holdfast.client.protocols import Client
+from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICES, STATEFUL_SETS, Resource
 from holdfast.cluster.simulation import chaos
+from holdfast.meta.errors import Invalid
+from holdfast.operators.tenant.controller import CONTROLLERS
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.operators.tenant.security import ACKNOWLEDGED
-from holdfast.testing.clusters import Cluster
+from holdfast.runtime.manager import Manager, Settings
+from holdfast.testing.clusters import Cluster, connected
+from holdfast.testing.faults import Fault, Faulty
 
 BROKEN = "rustfs/rustfs:broken"
 RUN = {ACKNOWLEDGED: BROKEN}
@@ -116,7 +124,7 @@ def test_a_rollout_that_goes_on_gives_no_reason_of_a_single_server() -> None:
         async def ends() -> bool:
             status = await status_of(cluster)
             seen.add((condition(status, "Ready") or {"reason": ""})["reason"])
-            return status["currentState"] == "Ready" and status["observedGeneration"] == 2
+            return bool(status["currentState"] == "Ready" and status["observedGeneration"] == 2)
 
         await cluster.until(ends, step=0.05)
         assert seen <= {"ReconcileSucceeded", "RolloutInProgress", "PoolDegraded"}
@@ -148,6 +156,32 @@ def test_a_tenant_that_is_blocked_while_all_servers_are_ready_says_that_they_are
         await cluster.patch(TENANTS, "store", {"spec": {"credsSecret": {"name": "root"}}})
         status = await reaches(cluster, "Blocked")
         assert answer(status, "WorkloadsReady") == ("True", "WorkloadsReady")
+
+    told(story)
+
+
+def test_a_rollout_does_not_fail_while_the_tenant_is_blocked() -> None:
+    async def story(cluster: Cluster) -> None:
+        keys = {"accesskey": "MDEyMzQ1Njc4OQ==", "secretkey": "YWJjZGVmZ2g="}
+        root = {"metadata": {"name": "root"}, "type": "Opaque", "data": keys}
+        await cluster.create(SECRETS, root)
+        made = tenant("store", pool(progressDeadline="2m"), image=IMAGE, credsSecret={"name": "root"})
+        await cluster.create(TENANTS, made)
+        await reaches(cluster, "Ready")
+        await to_image(cluster, NEWER, never_ready="true")
+        await cluster.advance(30)
+        await cluster.delete(SECRETS, "root")
+        await reaches(cluster, "Blocked")
+        await cluster.advance(600)
+        status = await status_of(cluster)
+        assert states(status) == ["PoolUpdating"]
+        assert answer(status, "PoolsReady") == ("True", "PoolsReady")
+        assert answer(status, "WorkloadsReady") == ("False", "CredentialSecretNotFound")
+        await cluster.create(SECRETS, root)
+        await cluster.advance(60)
+        assert states(await status_of(cluster)) == ["PoolUpdating"], "its time begins anew"
+        status = await reaches(cluster, "Degraded", within=120)
+        assert states(status) == ["PoolRolloutFailed"]
 
     told(story)
 
@@ -218,3 +252,55 @@ def test_a_value_that_no_pod_can_have_is_reported_and_costs_no_server(spec: dict
         await reaches(cluster, "Ready")
 
     told(story)
+
+
+class RefusesService(Faulty):
+    """A client whose server refuses one Service."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        super().__init__(client, Fault())
+        self._name = name
+
+    async def apply(self, resource: Resource, manifest: Mapping[str, Any], **options: Any) -> Object:
+        if resource == SERVICES and manifest["metadata"]["name"] == self._name:
+            raise Invalid(f'Service "{self._name}" is invalid: spec.ports: Forbidden')
+        return await super().apply(resource, manifest, **options)
+
+
+def test_a_service_that_the_api_server_refuses_is_named_and_keeps_no_server_from_running() -> None:
+    async def story(cluster: Cluster) -> None:
+        client = RefusesService(connected(cluster.server), "store-console")
+        manager = Manager(client, controllers=CONTROLLERS, now=cluster.now, settings=Settings(), seed=1)
+        working = asyncio.create_task(manager.run())
+        try:
+            await cluster.create(TENANTS, tenant())
+            await cluster.until(lambda: all_ready(cluster))
+            status = await reaches(cluster, "Degraded")
+            assert answer(status, "WorkloadsReady") == ("False", "StatefulSetApplyFailed")
+            assert "Service default/store-console: " in await message(cluster, "Ready")
+            assert "spec.ports: Forbidden" in await message(cluster, "Ready")
+            assert await cluster.find(SERVICES, "store-io") is not None
+            await cluster.delete(STATEFUL_SETS, "store-pool-0")
+            await cluster.until(lambda: all_ready(cluster))
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+    told(story, operated=False)
+
+
+def test_a_service_of_another_owner_is_named_and_keeps_no_server_from_running() -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(SERVICES, {"metadata": {"name": "store-io"}, "spec": {"ports": [{"port": 1}]}})
+        await cluster.create(TENANTS, tenant())
+        await cluster.until(lambda: all_ready(cluster))
+        status = await reaches(cluster, "Blocked")
+        assert answer(status, "Ready") == ("False", "ChildConflict")
+        assert "Service default/store-io exists and no controller owns it" in await message(cluster, "Ready")
+
+    told(story)
+
+
+async def all_ready(cluster: Cluster) -> bool:
+    found = await cluster.find(STATEFUL_SETS, "store-pool-0")
+    return found is not None and (found.get("status") or {}).get("readyReplicas") == 4

@@ -105,7 +105,7 @@ def _facts(world: World, settings: Settings, *, now: datetime) -> Facts:
         world=world,
         findings=found,
         lifecycles=lifecycles,
-        rollings=rolling.roll(world, staying, renewed=renewed, now=now),
+        rollings=rolling.roll(world, staying, renewed=renewed, now=now, blocked=bool(found)),
         floors={
             pool.name: _floor(world, pool, renewed=pool.name in renewed)
             for pool in world.tenant.spec.pools

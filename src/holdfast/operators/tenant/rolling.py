@@ -43,7 +43,7 @@ class Rolling:
     strategy       the update strategy that its StatefulSet is applied with; None: the StatefulSet is not applied
     stops          the servers to stop
     state          the state of the pool
-    progressed_at  when its rollout last made progress; None: none is under way, or it is paused
+    progressed_at  when its rollout last made progress; None: none is under way, or it is paused or blocked
     step           what the engine decided, if a rollout is under way
     """
 
@@ -55,10 +55,13 @@ class Rolling:
     outcome: Outcome = field(default_factory=Done)
 
 
-def roll(world: World, pools: Mapping[str, Pool], *, renewed: frozenset[str], now: datetime) -> dict[str, Rolling]:
+def roll(
+    world: World, pools: Mapping[str, Pool], *, renewed: frozenset[str], now: datetime, blocked: bool = False
+) -> dict[str, Rolling]:
     """What is done about each of the pools, which are those that do not leave the store.
 
     renewed  the pools whose StatefulSet has another template than the spec asks for
+    blocked  whether nothing is done until a user has corrected something; then no rollout is late
     """
     found = {name: world.sets.get(name) for name in pools}
     situations = {
@@ -66,7 +69,10 @@ def roll(world: World, pools: Mapping[str, Pool], *, renewed: frozenset[str], no
         for name, pool in pools.items()
         if (each := found[name]) is not None and each.observed
     }
-    progress = {name: _progressed_at(world, pool, situations.get(name), now) for name, pool in pools.items()}
+    held = blocked or bool(rollout_of(world.tenant).paused)
+    progress = {
+        name: None if held else _progressed_at(world, pool, situations.get(name), now) for name, pool in pools.items()
+    }
     updating = [name for name in pools if state_of(found[name]) is PoolState.UPDATING]
     # A pool that waits for another one is not late.
     latest = max((moment for name in updating if (moment := progress[name]) is not None), default=None)
@@ -165,11 +171,9 @@ def _steps(situations: Mapping[str, Situation], *, now: datetime) -> dict[str, S
     return stepping.step_together(serving, now=now) | alone
 
 
-def _progressed_at(world: World, pool: Pool, situation: Situation | None, now: datetime) -> datetime | None:
+def _progressed_at(world: World, pool: Pool, situation: Situation | None, now: datetime) -> datetime:
     """When the rollout of a pool last made progress: it began, a server was replaced, a new one became ready."""
     before = world.before.get(pool.name)
-    if rollout_of(world.tenant).paused:
-        return None
     kept = None if before is None else times.read(before.last_progress_time)
     if situation is None:
         return kept or times.truncate(now)
