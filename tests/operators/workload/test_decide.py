@@ -356,6 +356,29 @@ def test_the_wait_before_that_can_be_chosen() -> None:
     )
 
 
+# --- a minimum of 0
+
+
+@pytest.mark.parametrize(
+    ("replicas", "rollout", "floor"),
+    [
+        (5, {"minAvailable": 0}, 4),
+        (5, {"minAvailable": 0, "maxUnavailable": 2}, 3),
+        (5, {"minAvailable": 0, "maxUnavailable": "40%"}, 3),
+        (1, {"minAvailable": 0}, 1),
+        (5, {"minAvailable": "0%"}, 0),
+    ],
+    ids=["all but one", "what maxUnavailable leaves", "or its percentage", "one of one", "none, where that is meant"],
+)
+def test_a_minimum_of_0_is_derived_so_no_update_stops_all_replicas_unasked(
+    replicas: int, rollout: dict[str, Any], floor: int
+) -> None:
+    there = [record("web:1"), record("web:2", 2), *pods("web:1", replicas)]
+    decision = decided(web("web:2", replicas=replicas, status=said("web:1"), rollout=rollout), there)
+    assert status(decision)["limits"]["floor"] == floor
+    assert sum(deed.startswith("stop ") for deed in deeds(decision)) <= replicas - floor
+
+
 # --- nodes that are drained
 
 

@@ -60,7 +60,8 @@ NO_SURGE = {"minAvailable": 4, "maxSurge": 0}
         pytest.param({"minAvailable": 4}, [], "create web-floor 4", id="all replicas, where surge replaces them first"),
         pytest.param(NO_SURGE, [], "create web-floor 3", id="all but one, where a drain could not end"),
         pytest.param({"strategy": "Recreate"}, [], "create web-floor 3", id="also for Recreate"),
-        pytest.param({"minAvailable": 0}, [], "", id="none without a floor"),
+        pytest.param({"minAvailable": "0%"}, [], "", id="none without a floor"),
+        pytest.param({"minAvailable": 0}, [], "create web-floor 3", id="the derived floor where the minimum is 0"),
         pytest.param({"disruptionBudget": "Unmanaged"}, [], "", id="none where it is switched off"),
         pytest.param({}, [budget(minAvailable=1)], "", id="none where another budget selects the replicas"),
         pytest.param(
