@@ -477,3 +477,29 @@ def test_processes_end_with_the_node_and_are_started_again_by_the_next_one(tmp_p
             assert state(finished)["restartCount"] == 0
 
     asyncio.run(story())
+
+
+def test_a_pod_that_starts_after_others_waits_for_them_and_then_starts_without_any_executable(tmp_path: Path) -> None:
+    def of(clique: str, **annotations: str) -> Wire:
+        return {"labels": {"grove.io/podclique": clique}, "annotations": annotations}
+
+    waiter = container("holdfast", "operator", "wait-for", "--podcliques=first:1", name="grove-initc")
+    probe = {"exec": {"command": ["test", "-e", str(tmp_path / "go")]}, "periodSeconds": 1}
+
+    async def story(cluster: Local) -> None:
+        after = of("second", **{"holdfast.dev/starts-after": "first:1"})
+        await cluster.create(pod("second", container(*FOREVER), metadata=after, initContainers=[waiter]))
+        held = await cluster.until("second", lambda pod: "waiting" in state(pod, "grove-initc")["state"])
+        await cluster.create(pod("first", container(*FOREVER, readinessProbe=probe), metadata=of("first")))
+        await cluster.until("first", is_running)
+        held = await cluster.until("second", lambda pod: "waiting" in state(pod, "grove-initc")["state"])
+        waiting = state(held, "grove-initc")["state"]["waiting"]
+        assert waiting == {"reason": "PodInitializing", "message": "waiting for 1 ready pods of first"}
+        assert not is_running(held)
+        (tmp_path / "go").touch()
+        started = await cluster.until("second", is_running)
+        assert terminated(started, "grove-initc")["exitCode"] == 0
+        first = await cluster.until("first", is_ready)
+        assert condition(first)["lastTransitionTime"] <= state(started)["state"]["running"]["startedAt"]
+
+    play(tmp_path / "node", story)

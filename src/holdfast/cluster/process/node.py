@@ -27,6 +27,7 @@ import aiohttp
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, SECRETS, Resource
+from holdfast.cluster import start_orders
 from holdfast.cluster.process.directories import Directories
 from holdfast.cluster.process.env import Surroundings
 from holdfast.cluster.process.facts import Container, Ended, Gone
@@ -95,6 +96,7 @@ class ProcessNode:
             site = Site(
                 directories=self._places,
                 lookup=environment.stores.get,
+                view=environment.stores,
                 client=environment.client,
                 events=Events(environment.client, "holdfast-node", now=environment.now, metrics=Metrics()),
                 http=http,
@@ -127,6 +129,7 @@ class ProcessNode:
     def _pod_changed(self, old: Object | None, new: Object | None, site: Site, group: asyncio.TaskGroup) -> None:
         if old is not None and (new is None or new.uid != old.uid) and old.uid in self._workers:
             self._workers[old.uid].tell(Gone())
+        self._start_those_after(new or old)
         if new is None:
             return
         worker = self._workers.get(new.uid)
@@ -134,6 +137,16 @@ class ProcessNode:
             worker.update(new)
         elif Pod.of(new).spec.node_name == self.name:
             group.create_task(self._run(self._worker(new, site)), name=f"pod {new.key}")
+
+    def _start_those_after(self, changed: Object | None) -> None:
+        """Try pods again that start after the PodClique of a pod that changed."""
+        clique = None if changed is None else changed.meta.labels.get(start_orders.LABEL)
+        if changed is None or clique is None:
+            return
+        for worker in self._workers.values():
+            waits = not worker.facts.initialized and clique in worker.starts_after
+            if waits and worker.pod.metadata.namespace == changed.meta.namespace:
+                worker.reconsider()
 
     def _worker(self, obj: Object, site: Site) -> Worker:
         pod = Pod.of(obj)

@@ -25,6 +25,7 @@ from holdfast.client.objects import Object
 from holdfast.client.pods import FINISHED
 from holdfast.client.protocols import Client, PatchType, Unreachable
 from holdfast.client.resources import PODS
+from holdfast.cluster import start_orders
 from holdfast.cluster.process import events, facts, state
 from holdfast.cluster.process import status as statuses
 from holdfast.cluster.process.checks import Asker
@@ -38,7 +39,7 @@ from holdfast.cluster.process.probes import Kind
 from holdfast.cluster.process.specs import Launch, launch
 from holdfast.cluster.process.volumes import contents, located
 from holdfast.meta.errors import Conflict, NotFound, StatusError
-from holdfast.runtime.controllers import BACKOFF
+from holdfast.runtime.controllers import BACKOFF, View
 from holdfast.runtime.decisions import Notice
 from holdfast.runtime.events import Events
 
@@ -63,6 +64,7 @@ class Site:
 
     directories: Directories
     lookup: Lookup
+    view: View
     client: Client
     events: Events
     http: aiohttp.ClientSession
@@ -118,6 +120,11 @@ class Worker:
         """Something that the pod refers to has changed."""
         self._refresh()
         self.tell(facts.SourcesChanged())
+
+    @property
+    def starts_after(self) -> frozenset[str]:
+        """The PodCliques of its namespace that the pod starts after."""
+        return frozenset(clique for clique, _ in start_orders.waits_for(self._object))
 
     @property
     def ip(self) -> str:
@@ -205,6 +212,10 @@ class Worker:
         name, directories, now = container.name, self._site.directories, self._site.now
         log = directories.log(self.pod.uid, name, number)
         try:
+            if self._waits_for_others(container):
+                ended = facts.Ended(exit_code=0, reason="Completed", started_at=now(), finished_at=now())
+                self.tell(facts.Exited(name, ended))
+                return
             prepared = self._prepare(container)
             make_private(log.parent)
             _drop_old_logs(log.parent, number)
@@ -240,6 +251,19 @@ class Worker:
             pid=run.pid,
         )
         self.tell(facts.Exited(name, ended))
+
+    def _waits_for_others(self, container: Container) -> bool:
+        """Whether a container only waits for other pods, which the node does; raises `Refused` while some are missing.
+
+        The node tries it again when one of those pods changes.
+        """
+        if container.command[: len(start_orders.WAITER)] != start_orders.WAITER or not self.starts_after:
+            return False
+        short = start_orders.lacking(self._site.view, self._object)
+        if short:
+            waiting = ", ".join(f"{number} ready pods of {clique}" for clique, number in short.items())
+            raise Refused(f"waiting for {waiting}", reason="PodInitializing")
+        return True
 
     def _prepare(self, container: Container) -> Launch:
         """Everything that a container needs before it is started."""

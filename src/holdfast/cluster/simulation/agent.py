@@ -22,8 +22,9 @@ import msgspec
 from holdfast.client.objects import Object
 from holdfast.client.pods import FINISHED
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS
+from holdfast.cluster import start_orders
 from holdfast.cluster.nodes.evictions import BY_NODE
-from holdfast.cluster.simulation import chaos, start_orders
+from holdfast.cluster.simulation import chaos
 from holdfast.cluster.simulation.behaviours import Behaviour, Defaults, behaviour
 from holdfast.cluster.simulation.chaos import NodeFault, PodFault, Slow
 from holdfast.cluster.simulation.lifetimes import Life, live

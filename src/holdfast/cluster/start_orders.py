@@ -4,8 +4,8 @@
 
 says of which PodCliques (by the label ``grove.io/podclique`` of their pods, in the
 same namespace) how many pods must be ready.  On other clusters an init container
-waits; here the node does, by ending that container no earlier.  What has started is
-not stopped again.
+waits (``holdfast operator wait-for``); here the node does, by ending that container no
+earlier.  What has started is not stopped again.
 
 Pure but for the view.  This module must not know what a node does with a pod.
 """
@@ -24,6 +24,8 @@ from holdfast.runtime.controllers import Index, View
 
 ANNOTATION: Final = "holdfast.dev/starts-after"
 LABEL: Final = "grove.io/podclique"
+WAITER: Final = ("holdfast", "operator", "wait-for")
+"""The command of the init container that waits."""
 
 
 def waits_for(pod: Object) -> Iterator[tuple[str, int]]:
@@ -36,7 +38,13 @@ def waits_for(pod: Object) -> Iterator[tuple[str, int]]:
 
 def is_held(view: View, pod: Object) -> bool:
     """Whether a pod has to wait for others."""
-    return any(_ready(view, pod.meta.namespace, clique) < number for clique, number in waits_for(pod))
+    return bool(lacking(view, pod))
+
+
+def lacking(view: View, pod: Object) -> dict[str, int]:
+    """The PodCliques that a pod still waits for, and how many of their pods are not ready yet."""
+    short = {clique: number - _ready(view, pod.meta.namespace, clique) for clique, number in waits_for(pod)}
+    return {clique: number for clique, number in short.items() if number > 0}
 
 
 def _ready(view: View, namespace: str, clique: str) -> int:
