@@ -122,7 +122,7 @@ REFUSED_CREATES: dict[str, tuple[str, Any, tuple[int, str], str]] = {
         CONFIGMAPS,
         configmap("a", metadata={"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]}),
         (422, "Invalid"),
-        'metadata.ownerReferences.uid: Invalid value: "": must not be empty',
+        "metadata.ownerReferences[0].uid: Required value: must not be empty",
     ),
     "an owner of no version": (
         CONFIGMAPS,

@@ -627,3 +627,24 @@ def test_a_connection_goes_on_after_a_body_that_was_not_read() -> None:
             await listener.drain(0.5)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        (["x" * 4000], [4000]),
+        (["x" * 5000], [256]),
+        (["x" * 100] * 40, [100] * 40),
+        (["x" * 300] * 100, [256] * 16),
+    ],
+)
+def test_warnings_are_cut_where_they_are_too_long_together(given: list[str], sent: list[int]) -> None:
+    async def warn(request: Request) -> Response:
+        return Response.of({}, warnings=tuple(given))
+
+    async def scenario(bench: Bench) -> None:
+        answer = await (await bench.connect()).ask("GET", "/")
+        found = [value for name, value in answer.headers if name.lower() == "warning"]
+        assert [len(value) - len('299 - ""') for value in found] == sent
+
+    served(warn, scenario)

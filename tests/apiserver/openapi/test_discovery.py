@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.apiserver.openapi import discovery
 from holdfast.apiserver.resources import Registry, ResourceType, Scale
-from holdfast.meta.errors import MethodNotAllowed, NotAcceptable
+from holdfast.meta.errors import MethodNotAllowed, NotAcceptable, NotFound
 from holdfast.meta.exchange import Request, Response
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
@@ -215,7 +215,7 @@ def test_the_old_form_is_given_as_yaml_to_who_asks_for_it() -> None:
     assert b"kind: APIGroup\n" in response.body
 
 
-@pytest.mark.parametrize("path", ["/apis/nope", "/apis/nope/v1", "/apis/apps/v2", "/api/v2"])
+@pytest.mark.parametrize("path", ["/apis/nope", "/apis/nope/v1", "/apis/apps/v2"])
 def test_what_is_not_served_is_a_page_that_is_not_found(path: str) -> None:
     response = get(path)
     assert (response.status, response.body) == (404, b"404 page not found\n")
@@ -322,3 +322,8 @@ def test_the_version_is_that_of_the_kubernetes_it_speaks() -> None:
     assert (shown["major"], shown["minor"]) == ("1", "36")
     assert shown["gitVersion"].startswith("v1.36.")
     assert "/" in shown["platform"]
+
+
+def test_a_version_of_the_core_group_that_is_not_served_is_refused() -> None:
+    with pytest.raises(NotFound, match="could not find the requested resource"):
+        get("/api/v2")

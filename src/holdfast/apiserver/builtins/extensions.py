@@ -85,13 +85,35 @@ def _client(client: Object, path: str) -> Problems:
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         yield FieldError.required(path, "exactly one of url or service is required")
-    if url is not None and urlsplit(url).scheme != "https":
-        detail = '"https" is the only allowed URL scheme; desired format: https://host[/path]'
-        yield FieldError.invalid(f"{path}.url", url, detail=detail)
+    if url is not None:
+        yield from _url(url, f"{path}.url")
     if service is not None:
         yield from checks.required(service.get("name"), f"{path}.service.name", detail="service name is required")
         detail = "service namespace is required"
         yield from checks.required(service.get("namespace"), f"{path}.service.namespace", detail=detail)
+
+
+_FORM: Final = "; desired format: https://host[/path]"
+
+
+def _url(url: str, path: str) -> Problems:
+    """A webhook is called at a host and a path; other parts of a URL could carry credentials or be lost."""
+    try:
+        parts = urlsplit(url)
+        user, _, _ = parts.netloc.rpartition("@")
+    except ValueError as error:
+        yield FieldError.required(path, f"url must be a valid URL: {error}{_FORM}")
+        return
+    if parts.scheme != "https":
+        yield FieldError.invalid(path, url, detail=f'"https" is the only allowed URL scheme{_FORM}')
+    if not parts.netloc:
+        yield FieldError.invalid(path, parts.netloc, detail=f"host must be specified{_FORM}")
+    if "@" in parts.netloc:
+        yield FieldError.invalid(path, user, detail=f"user information is not permitted in the URL{_FORM}")
+    if parts.fragment:
+        yield FieldError.invalid(path, parts.fragment, detail=f"fragments are not permitted in the URL{_FORM}")
+    if parts.query:
+        yield FieldError.invalid(path, parts.query, detail=f"query parameters are not permitted in the URL{_FORM}")
 
 
 def _available(obj: Object) -> str:

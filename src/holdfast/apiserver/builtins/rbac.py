@@ -48,6 +48,9 @@ def _validate_role(obj: Object, old: Object | None) -> list[FieldError]:
 
 def _validate_cluster_role(obj: Object, old: Object | None) -> list[FieldError]:
     problems = list(_rules(obj, cluster=True))
+    if obj.get("aggregationRule") is not None and not obj["aggregationRule"].get("clusterRoleSelectors"):
+        detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        problems.append(FieldError.required("aggregationRule.clusterRoleSelectors", detail))
     for place, selector in each(
         get(obj, "aggregationRule", "clusterRoleSelectors"), "aggregationRule.clusterRoleSelectors"
     ):

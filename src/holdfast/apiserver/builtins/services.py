@@ -28,7 +28,8 @@ def _default_service(obj: Object) -> None:
     spec = obj["spec"]
     kind, external = spec.get("type"), spec.get("type") == "ExternalName"
     for port in spec.get("ports") or ():
-        port.setdefault("targetPort", port.get("port", 0))
+        if port.get("targetPort") in (None, 0, ""):
+            port["targetPort"] = port.get("port", 0)
     if spec.get("sessionAffinity") == "ClientIP":
         spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": 10800}})
     if not external:

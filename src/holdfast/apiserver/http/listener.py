@@ -11,7 +11,7 @@ import contextlib
 import logging
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -195,7 +195,7 @@ class Listener:
         headers["Content-Type"] = response.content_type
         headers["Cache-Control"] = "no-cache, private"
         headers["Server"] = "holdfast"
-        for warning in response.warnings:
+        for warning in _shortened(response.warnings):
             headers.add("Warning", _warning(warning))
         answer: web.StreamResponse
         if response.stream is not None:
@@ -401,6 +401,25 @@ def _takes_gzip(incoming: web.BaseRequest) -> bool:
 def _gzip(body: bytes) -> bytes:
     compressor = zlib.compressobj(level=1, wbits=31)
     return compressor.compress(body) + compressor.flush()
+
+
+_MOST_WARNING: Final = 4096
+_SHORT_WARNING: Final = 256
+"""The characters of all warnings together; where they have more, each has at most as many as the second says."""
+
+
+def _shortened(warnings: Sequence[str]) -> Iterator[str]:
+    """The warnings as far as clients read headers, cut as Kubernetes cuts them."""
+    if sum(map(len, warnings)) <= _MOST_WARNING:
+        yield from warnings
+        return
+    left = _MOST_WARNING
+    for warning in warnings:
+        text = warning[:_SHORT_WARNING]
+        left -= len(text)
+        if left < 0:
+            return
+        yield text
 
 
 def _warning(text: str) -> str:

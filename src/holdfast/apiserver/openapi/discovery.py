@@ -16,6 +16,7 @@ from typing import Any, Final
 from holdfast.apiserver.http.negotiation import form_of, respond
 from holdfast.apiserver.openapi.documents import Document, accepted, must_read, page_not_found, per_revision
 from holdfast.apiserver.resources import Registry, ResourceType
+from holdfast.meta.errors import NotFound
 from holdfast.meta.exchange import JSON, Request, Response, encode
 from holdfast.meta.objects import GVK
 
@@ -313,4 +314,6 @@ def serve(request: Request, registry: Registry) -> Response | None:
     if path == "/api":
         return _api_versions(request, registry)
     body = _legacy(registry).get(path)
+    if body is None and prefix == "api":
+        raise NotFound.of_path()
     return page_not_found() if body is None else respond(form_of(request), body)

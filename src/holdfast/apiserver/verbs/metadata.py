@@ -186,13 +186,15 @@ def _late_finalizer_problems(finalizers: list[str], before: list[str]) -> Iterab
 
 def _owner_problems(owners: list[dict[str, Any]]) -> Iterable[FieldError]:
     path, controller = "metadata.ownerReferences", ""
-    for owner in owners:
+    for index, owner in enumerate(owners):
         version, kind = str(owner.get("apiVersion") or ""), str(owner.get("kind") or "")
         if not version or version.count("/") > 1 or version.endswith("/"):
             yield FieldError.invalid(f"{path}.apiVersion", version, detail="version must not be empty")
-        for name in ("kind", "name", "uid"):
+        for name in ("kind", "name"):
             if not owner.get(name):
                 yield FieldError.invalid(f"{path}.{name}", "", detail="must not be empty")
+        if not owner.get("uid"):
+            yield FieldError.required(f"{path}[{index}].uid", "must not be empty")
         if (version, kind) == ("v1", "Event"):
             yield FieldError.invalid(path, owner, detail="/v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):

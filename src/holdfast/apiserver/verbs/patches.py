@@ -33,7 +33,7 @@ def media_type(request: Request, kind: ResourceType) -> str:
     accepted.append(APPLY_YAML)
     given = bodies.media_type(request)
     if given not in accepted:
-        raise UnsupportedMediaType.of(accepted)
+        raise UnsupportedMediaType(UnsupportedMediaType.of(accepted).message, details=Details())
     return given
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.apiserver.http import bodies
-from holdfast.apiserver.http.options import WriteOptions, delete_options
+from holdfast.apiserver.http.options import WriteOptions, delete_options, write_options
 from holdfast.apiserver.resources import Object, ResourceType, Scale
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.verbs import metadata, patches
@@ -236,7 +236,8 @@ async def bind(handlers: Handlers, request: Request, info: RequestInfo, kind: Re
     if not node or not isinstance(node, str):
         problem = FieldError.required("target.name")
         raise Invalid.of("Binding", info.name, problems=[problem])
-    writing = handlers.writing_by_server(kind, info.namespace, subresource="binding")
+    dry_run = write_options(request, "CreateOptions").dry_run
+    writing = handlers.writing_by_server(kind, info.namespace, subresource="binding", dry_run=dry_run)
 
     meant = binding["metadata"].get("uid")
 
@@ -299,7 +300,8 @@ def logs_from(source: LogSource | None) -> Subresource:
 async def finalize(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
     """Set the finalizers of a Namespace; without finalizers, a deleted one is removed."""
     obj = await bodies.read_object(request, kind)
-    writing = handlers.writing_by_server(kind, "", subresource="finalize")
+    dry_run = write_options(request, "UpdateOptions").dry_run
+    writing = handlers.writing_by_server(kind, "", subresource="finalize", dry_run=dry_run)
 
     def finalized(old: Object) -> Object:
         spec = {**(old.get("spec") or {}), "finalizers": (obj.get("spec") or {}).get("finalizers") or []}

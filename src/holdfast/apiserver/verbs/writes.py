@@ -110,7 +110,7 @@ class Writer:
             raise MethodNotAllowed(
                 "create not allowed while custom resource definition is terminating", details=error.details
             )
-        if obj["metadata"].get("resourceVersion"):
+        if obj["metadata"].get("resourceVersion") and not writing.options.dry_run:
             # As Kubernetes answers, without a reason.
             raise StatusError("resourceVersion should not be set on objects to be created", code=500, reason="")
         metadata.check_namespace(obj, writing.namespace)

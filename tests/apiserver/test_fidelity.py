@@ -1,0 +1,93 @@
+"""Details of answers that clients of Kubernetes rely on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.apiserver.servers import CONFIGMAPS, NAMESPACES, PODS, Api, configmap, pod
+
+SERVICES = "/api/v1/namespaces/default/services"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+def test_a_dry_run_binds_no_pod(api: Api) -> None:
+    api.post(PODS, pod("p")).done()
+    binding = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": "p"}, "target": {"name": "n"}}
+    api.post(f"{PODS}/p/binding?dryRun=All", binding).done()
+    assert "nodeName" not in api.get(f"{PODS}/p").ok["spec"]
+    api.post(f"{PODS}/p/binding", binding).done()
+    assert api.get(f"{PODS}/p").ok["spec"]["nodeName"] == "n"
+    assert api.post(f"{PODS}/p/binding?dryRun=Some", binding).refusal[0] in (400, 422)
+
+
+def test_a_dry_run_finalizes_no_namespace(api: Api) -> None:
+    api.post(NAMESPACES, {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "n"}}).done()
+    api.delete(f"{NAMESPACES}/n").done()
+    found = api.get(f"{NAMESPACES}/n").ok
+    api.put(f"{NAMESPACES}/n/finalize?dryRun=All", found | {"spec": {}}).done()
+    assert api.get(f"{NAMESPACES}/n").ok["spec"]["finalizers"] == ["kubernetes"]
+    api.put(f"{NAMESPACES}/n/finalize", found | {"spec": {}}).done()
+    assert api.get(f"{NAMESPACES}/n").status == 404
+
+
+def test_a_dry_run_create_accepts_a_resource_version(api: Api) -> None:
+    given = configmap("a", metadata={"resourceVersion": "7"})
+    api.post(f"{CONFIGMAPS}?dryRun=All", given).done()
+    assert api.post(CONFIGMAPS, given).status == 500
+
+
+@pytest.mark.parametrize("target", [0, "", None])
+def test_a_target_port_of_zero_is_the_port(api: Api, target: Any) -> None:
+    port = {"port": 80, "targetPort": target}
+    service = {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}, "spec": {"ports": [port]}}
+    assert api.post(SERVICES, service).ok["spec"]["ports"][0]["targetPort"] == 80
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("https://user:secret@example.com/x", "user information is not permitted"),
+        ("https://example.com/x?y=z", "query parameters are not permitted"),
+        ("https://example.com/x#y", "fragments are not permitted"),
+        ("https:///x", "host must be specified"),
+        ("http://example.com", "only allowed URL scheme"),
+        ("https://[::1", "must be a valid URL"),
+    ],
+)
+def test_the_url_of_a_webhook_is_a_host_and_a_path(api: Api, url: str, what: str) -> None:
+    rule = {"operations": ["CREATE"], "apiGroups": ["x"], "apiVersions": ["v1"], "resources": ["y"]}
+    hook = {"name": "w.example.com", "clientConfig": {"url": url}, "rules": [rule], "sideEffects": "None"}
+    configuration = {
+        "kind": "ValidatingWebhookConfiguration",
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "metadata": {"name": "w"},
+        "webhooks": [hook | {"admissionReviewVersions": ["v1"]}],
+    }
+    answer = api.post(WEBHOOKS, configuration)
+    assert answer.status == 422
+    assert what in answer.message
+
+
+def test_an_aggregation_rule_needs_a_selector(api: Api) -> None:
+    role = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"}}
+    answer = api.post(f"{RBAC}/clusterroles", role | {"aggregationRule": {"clusterRoleSelectors": []}})
+    assert answer.causes == [("aggregationRule.clusterRoleSelectors", "FieldValueRequired")]
+
+
+def test_a_version_of_the_core_group_that_is_not_served_is_a_status(api: Api) -> None:
+    assert api.get("/api/v9").refusal == (404, "NotFound")
+
+
+def test_an_unsupported_patch_has_empty_details(api: Api) -> None:
+    api.post(CONFIGMAPS, configmap("a")).done()
+    answer = api.ask("PATCH", f"{CONFIGMAPS}/a", b"{}", headers={"content-type": "application/json"})
+    assert answer.refusal == (415, "UnsupportedMediaType")
+    assert answer.body["details"] == {}
+
+
+def test_a_missing_uid_of_an_owner_is_required(api: Api) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
+    answer = api.post(CONFIGMAPS, configmap("a", metadata={"ownerReferences": [owner]}))
+    assert answer.causes == [("metadata.ownerReferences[0].uid", "FieldValueRequired")]
