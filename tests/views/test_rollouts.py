@@ -218,6 +218,7 @@ def test_a_history_is_in_the_order_of_its_numbers_and_marks_what_matters() -> No
         "createdAt": NOON,
         "marks": ["current"],
         "change": "first known",
+        "rejection": None,
     }
 
 

@@ -318,7 +318,11 @@ def _written(moment: datetime | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """One revision of the history; `change` says how it differs from the one before."""
+    """One revision of the history.
+
+    change  how it differs from the one before
+    why     why and when it was rejected; empty where it is not, or where that is not known
+    """
 
     number: int
     revision: str
@@ -326,14 +330,18 @@ class Past:
     made: str | None
     marks: tuple[str, ...]
     change: str
+    why: str = ""
     record: Record
 
 
-def history(standing: Standing, records: Iterable[Record], *, label: str, refused: str = "") -> tuple[Past, ...]:
+def history(
+    standing: Standing, records: Iterable[Record], *, label: str, refused: str = "", why: str = ""
+) -> tuple[Past, ...]:
     """The revisions, oldest first.
 
     label    the label of a record that names its revision
     refused  the revision that is rejected, if any
+    why      why and when it was rejected
     """
     ordered = sorted(records, key=lambda record: record.revision)
     before: Sequence[Record | None] = (None, *ordered)
@@ -345,6 +353,7 @@ def history(standing: Standing, records: Iterable[Record], *, label: str, refuse
             made=record.metadata.creation_timestamp,
             marks=marks(standing, name, refused=refused),
             change=record.metadata.annotations.get(CAUSE) or change(earlier, record),
+            why=why if refused and name == refused else "",
             record=record,
         )
         for record, earlier in zip(ordered, before, strict=False)
@@ -406,6 +415,7 @@ def history_json(past: Iterable[Past]) -> list[dict[str, Any]]:
             "createdAt": each.made,
             "marks": list(each.marks),
             "change": each.change,
+            "rejection": each.why or None,
         }
         for each in past
     ]

@@ -154,6 +154,9 @@ def test_what_is_undone_stays_undone_when_a_machine_applies_it_again(shop: Shop)
     assert shop.images() == {"shop:1"}
     history = json.loads(shop.rollout("history", "-o", "json"))
     assert {each["image"]: each["marks"] for each in history} == {"shop:1": ["current"], "shop:2": ["rejected"]}
+    why = {each["image"]: each["rejection"] for each in history}
+    assert (why["shop:1"], "(Undone): A user returned to an earlier revision." in why["shop:2"]) == (None, True)
+    assert why["shop:2"] in shop.rollout("history").splitlines()
     shop.apply("shop:3")
     shop.settled()
     assert shop.images() == {"shop:3"}

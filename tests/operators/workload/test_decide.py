@@ -435,7 +435,7 @@ def test_a_budget_is_kept_although_the_spec_would_stop_more() -> None:
 
 
 def test_a_budget_that_recreate_cannot_keep_is_warned_of() -> None:
-    workload = web("web:2", status=V1, rollout={"strategy": "Recreate", "minAvailable": 0})
+    workload = web("web:2", status=V1, rollout={"strategy": "Recreate", "minAvailable": "0%"})
     decision = decided(workload, record("web:1"), budget(minAvailable=3), pods("web:1", 4))
     assert condition(decision, "FloorNotGuaranteed") == "True FloorNotGuaranteed"
 

@@ -29,8 +29,8 @@ async def show_history(
         raise Refused(*kind.unsupported["history"].lines(f"{target.type}/{target.name}"))
     observed = await following.look(session, target, kind)
     records = records_of(observed.view.owned(CONTROLLER_REVISIONS, observed.object.uid), observed.object)
-    refused = kept.refused(observed.object)
-    past = rollouts.history(kind.standing(observed), records, label=kept.label, refused=refused)
+    refused, why = kept.refused(observed.object), kept.why(observed.object)
+    past = rollouts.history(kind.standing(observed), records, label=kept.label, refused=refused, why=why)
     if number is not None:
         click.echo(printable(_one(past, number, output)), nl=False)
     elif output:
@@ -39,7 +39,6 @@ async def show_history(
     else:
         rows = rollouts.history_rows(past, age=partial(age, now=time.time()))
         click.echo(printable("\n".join(aligned(rows))))
-        why = kept.why(observed.object)
         if why:
             click.echo(printable(why))
         if refused and not any("rejected" in each.marks for each in past):
