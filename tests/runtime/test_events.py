@@ -150,6 +150,15 @@ def test_too_much_about_one_object_is_not_told_until_some_time_has_passed() -> N
     assert story.record() is None
 
 
+def test_routine_notices_swallow_no_warning() -> None:
+    story = Story()
+    while story.record() is not None:
+        pass
+    below = Notice(type="Warning", reason="BelowFloor", message="2 of 3 are available.")
+    assert story.record(below) is not None
+    assert [story.record(below) is not None for _ in range(25)] == [True] * 24 + [False], "they have a budget too"
+
+
 def test_after_a_long_silence_as_much_can_be_told_as_at_first() -> None:
     story = Story()
     for _ in range(40):

@@ -43,7 +43,10 @@ VARIANTS: Final = 10
 
 BURST: Final = 25
 REFILL: Final = timedelta(minutes=5)
-"""How many Events of one object are written at once, and after how long one more is."""
+"""How many Events of one object and type are written at once, and after how long one more is.
+
+Warnings have a budget of their own, so that no number of routine notices keeps one from being written.
+"""
 
 REMEMBERED: Final = 4096
 """How many objects, and how many of their Events, are remembered."""
@@ -169,7 +172,7 @@ class Recorder:
                 last=now,
             )
         self._recorded.put(what, state)
-        return state if self._has_room(subject, now) else None
+        return state if self._has_room((*subject.identity, notice.type), now) else None
 
     def _has_many_variants(self, kind: tuple[str, ...], digest: bytes, now: datetime) -> bool:
         known = self._variants.get(kind) or {}
@@ -180,16 +183,16 @@ class Recorder:
         self._variants.put(kind, recent)
         return len(recent) > VARIANTS
 
-    def _has_room(self, subject: Subject, now: datetime) -> bool:
-        bucket = (self._buckets.get(subject.identity) or _Bucket(BURST, now)).at(now)
+    def _has_room(self, of: tuple[str, ...], now: datetime) -> bool:
+        bucket = (self._buckets.get(of) or _Bucket(BURST, now)).at(now)
         has_room = bucket.tokens >= 1
-        self._buckets.put(subject.identity, replace(bucket, tokens=bucket.tokens - 1) if has_room else bucket)
+        self._buckets.put(of, replace(bucket, tokens=bucket.tokens - 1) if has_room else bucket)
         return has_room
 
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """How many Events of an object may still be written."""
+    """How many Events of an object and of one type may still be written."""
 
     tokens: float
     since: datetime
