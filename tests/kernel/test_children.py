@@ -563,3 +563,20 @@ def test_every_wanted_child_has_one_step_and_the_order_of_the_inputs_does_not_ma
     assert {child.ref for child in desired} <= {step.ref for step in steps}
     assert all(step.message.startswith(str(step.ref)) and step.message.endswith(".") for step in steps)
     assert plan(random.sample(desired, len(desired)), random.sample(world, len(world))) == steps
+
+
+@pytest.mark.parametrize(
+    ("observed", "where"),
+    [
+        ({"pods": [{"name": "a"}, {"name": "b"}]}, ["pods"]),
+        ({"pods": [{"name": "b"}]}, ["pods[name=a]"]),
+        ({"pods": [{"name": "a", "added": 1}], "more": []}, []),
+    ],
+    ids=["one more", "another", "the same"],
+)
+def test_whole_lists_have_no_item_that_is_not_wanted(observed: Wire, where: list[str]) -> None:
+    wanted = {"pods": [{"name": "a"}]}
+    assert list(differences(observed, wanted, whole_lists=True)) == where
+    nested = {"groups": [{"name": "g", **observed}]}
+    found = list(differences(nested, {"groups": [{"name": "g", **wanted}]}, whole_lists=True))
+    assert found == [f"groups[name=g].{each}" for each in where]

@@ -342,9 +342,10 @@ _OPEN_LISTS: Final = frozenset({"finalizers", "tolerations"})
 """Lists without a key to which the server and other writers add items."""
 
 
-def differences(observed: Any, wanted: Any, *, at: str = "") -> Iterator[str]:
+def differences(observed: Any, wanted: Any, *, at: str = "", whole_lists: bool = False) -> Iterator[str]:
     """The paths at which `observed` does not contain `wanted`; what else it contains does not count.
 
+    With `whole_lists`, lists have exactly the wanted items: for fields that no other client adds to.
     A null wants nothing.  An absent field contains the zero value of its type,
     because the API leaves zero values out.  Two spellings of one quantity are
     the same, because the API rewrites them.
@@ -355,14 +356,19 @@ def differences(observed: Any, wanted: Any, *, at: str = "") -> Iterator[str]:
     if isinstance(wanted, Mapping):
         fields = observed if isinstance(observed, Mapping) else {}
         for name, value in wanted.items():
-            yield from differences(fields.get(name), value, at=f"{at}.{name}" if at else name)
+            path = f"{at}.{name}" if at else name
+            yield from differences(fields.get(name), value, at=path, whole_lists=whole_lists)
     elif isinstance(wanted, list | tuple):
-        yield from _list_differences(observed if isinstance(observed, list | tuple) else (), wanted, at=at)
+        items = observed if isinstance(observed, list | tuple) else ()
+        if whole_lists and len(items) > len(wanted):
+            yield at
+        else:
+            yield from _list_differences(items, wanted, at=at, whole_lists=whole_lists)
     elif not _same(observed, wanted):
         yield at
 
 
-def _list_differences(observed: Sequence[Any], wanted: Sequence[Any], *, at: str) -> Iterator[str]:
+def _list_differences(observed: Sequence[Any], wanted: Sequence[Any], *, at: str, whole_lists: bool) -> Iterator[str]:
     if at.rpartition(".")[2] in _OPEN_LISTS:
         if not all(any(not _differs(item, value) for item in observed) for value in wanted):
             yield at
@@ -371,14 +377,14 @@ def _list_differences(observed: Sequence[Any], wanted: Sequence[Any], *, at: str
         for value in wanted:
             path = f"{at}[{key}={value[key]}]"
             if value[key] in items:
-                yield from differences(items[value[key]], value, at=path)
+                yield from differences(items[value[key]], value, at=path, whole_lists=whole_lists)
             else:
                 yield path
     elif len(observed) != len(wanted):
         yield at
     else:
         for position, (item, value) in enumerate(zip(observed, wanted, strict=True)):
-            yield from differences(item, value, at=f"{at}[{position}]")
+            yield from differences(item, value, at=f"{at}[{position}]", whole_lists=whole_lists)
 
 
 _PORT_KEYS: Final = ("port", "containerPort")
