@@ -91,3 +91,36 @@ def test_a_missing_uid_of_an_owner_is_required(api: Api) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
     answer = api.post(CONFIGMAPS, configmap("a", metadata={"ownerReferences": [owner]}))
     assert answer.causes == [("metadata.ownerReferences[0].uid", "FieldValueRequired")]
+
+
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates"
+
+
+def claim(**request: Any) -> dict[str, Any]:
+    spec = {"devices": {"requests": [{"name": "gpu", **request}]}}
+    return {"kind": "ResourceClaim", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "c"}, "spec": spec}
+
+
+def test_a_resource_claim_is_stored_with_its_defaults(api: Api) -> None:
+    made = api.post(CLAIMS, claim(exactly={"deviceClassName": "gpu.example.com"})).ok
+    exactly = made["spec"]["devices"]["requests"][0]["exactly"]
+    assert exactly == {"deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 1}
+    reserved = [{"resource": "pods", "name": "p", "uid": "u"}]
+    api.patch(f"{CLAIMS}/c/status", {"status": {"reservedFor": reserved}}).done()
+    assert api.get(f"{CLAIMS}/c").ok["status"]["reservedFor"] == reserved
+    changed = made | {"spec": {"devices": {}}}
+    assert api.put(f"{CLAIMS}/c", changed | {"metadata": {"name": "c"}}).refusal == (422, "Invalid")
+
+
+def test_a_resource_claim_without_a_class_is_refused(api: Api) -> None:
+    assert api.post(CLAIMS, claim()).status == 422
+    answer = api.post(CLAIMS, claim(exactly={}, firstAvailable=[{"name": "a"}]))
+    assert ("spec.devices.requests[0].firstAvailable[0].deviceClassName", "FieldValueRequired") in answer.causes
+
+
+def test_a_template_of_resource_claims_is_stored(api: Api) -> None:
+    template = claim() | {"kind": "ResourceClaimTemplate"}
+    template["spec"] = {"spec": claim(exactly={"deviceClassName": "gpu.example.com"})["spec"]}
+    made = api.post(TEMPLATES, template).ok
+    assert made["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1

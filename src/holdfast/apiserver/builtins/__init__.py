@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from holdfast.apiserver.builtins import (
     autoscaling,
     batch,
+    devices,
     events,
     extensions,
     namespaces,
@@ -46,6 +47,7 @@ _DECLARED: Final[tuple[ResourceType, ...]] = (
     *batch.RESOURCES,
     *autoscaling.RESOURCES,
     *storage.RESOURCES,
+    *devices.RESOURCES,
     *rbac.RESOURCES,
     *extensions.RESOURCES,
     *reviews.RESOURCES,
