@@ -463,6 +463,26 @@ REQUESTS: tuple[Costly, ...] = (
         code=(403,),
     ),
     Costly(
+        "values of a rule",
+        "POST",
+        ROLES,
+        10_000,
+        lambda n: named(
+            "Role",
+            "rbac.authorization.k8s.io/v1",
+            rules=[
+                {
+                    "verbs": [f"v{k}" for k in range(n)],
+                    "apiGroups": [f"g{k}" for k in range(n)],
+                    "resources": [f"r{k}" for k in range(n)],
+                }
+            ],
+        ),
+        before=grants_of_a_user,
+        user="jane",
+        code=(403,),
+    ),
+    Costly(
         "rules",
         "POST",
         ROLES,

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.apiserver.auth.escalation import check_escalation
+from holdfast.apiserver.auth.escalation import prepared
 from holdfast.apiserver.auth.rbac import Authorizer
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.storage.store import Entry, Store
 from holdfast.apiserver.verbs.writes import Admit, Writing
+from holdfast.apiserver.workers import compute
 from holdfast.meta.errors import Cause, Details, Forbidden, NotFound
 
 NAMESPACES: Final = "/namespaces"
@@ -79,7 +80,9 @@ def no_escalation(authorizer: Authorizer) -> Admit:
     async def admit(
         writing: Writing, obj: Object, old: Object | None, operation: str
     ) -> tuple[Object, tuple[str, ...]]:
-        check_escalation(authorizer, writing.user, obj, old=old)
+        check = prepared(authorizer, writing.user, obj, old=old)
+        if check is not None:
+            await compute(writing.size, check)
         return obj, ()
 
     return admit

@@ -14,6 +14,7 @@ from holdfast.apiserver.auth.rbac import Authorizer
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.verbs.writes import Admit, Writing
+from holdfast.apiserver.workers import compute
 from holdfast.meta.errors import Forbidden
 from holdfast.meta.fieldpaths import child
 
@@ -44,7 +45,7 @@ def host_pods(authorizer: Authorizer) -> Admit:
             return obj, ()
         needed = [name for name in sorted(HOST_CLASSES) if not authorizer.allowed(writing.user, _use(name)).allowed]
         if needed and (old is None or _read(obj) != _read(old)):
-            found = _found(obj, needed)
+            found = await compute(writing.size, lambda: _found(obj, needed))
             if found is not None:
                 name = obj["metadata"].get("name") or obj["metadata"].get("generateName", "")
                 raise Forbidden.of(kind.plural, name, group=kind.group, why=_why(writing, *found))

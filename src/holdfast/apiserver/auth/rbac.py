@@ -158,13 +158,6 @@ class Policy:
             rules = self._resolved[key] = tuple(map(Rule.read, merged))
         return rules
 
-    def missing(self, user: User, rules: Iterable[Rule], *, namespace: str) -> tuple[Rule, ...]:
-        """The rules that the user does not have; of very many, the first."""
-        if MASTERS in user.groups:
-            return ()
-        held = Held(self.rules_of(user, namespace))
-        return _compact(islice((left for rule in rules for left in held.uncovered(rule)), MOST_PROBLEMS))
-
     def _given(self, user: User, namespace: str) -> Iterator[_Grant]:
         subjects = (("User", user.name), *(("Group", group) for group in user.groups))
         for scope in dict.fromkeys(("", namespace)):
@@ -241,6 +234,12 @@ class Held:
                 break
             found |= self._paths.get(path[:length] + ALL, 0)
         return found
+
+
+def missing(held: Sequence[Rule], rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The part of `rules` that `held` does not allow; of very much, the first."""
+    index = Held(held)
+    return _compact(islice((left for rule in rules for left in index.uncovered(rule)), MOST_PROBLEMS))
 
 
 _MOST_COMBINATIONS: Final = 100_000
