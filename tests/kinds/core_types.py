@@ -13,7 +13,7 @@ from tests.places import ROOT
 
 from holdfast.apiserver.builtins.types.library import TYPES
 from holdfast.kinds.crds import schema_of
-from holdfast.kinds.model import Model, Quantity
+from holdfast.kinds.model import OPEN, Model, Quantity
 
 PATH: Final = ROOT / "src" / "holdfast" / "kinds" / "data" / "core.json"
 
@@ -22,6 +22,7 @@ NAMES: Final = (
     "EnvVarSource",
     "Lifecycle",
     "PersistentVolumeClaimSpec",
+    "PodSpec",
     "ResourceRequirements",
     "SeccompProfile",
     "SecurityContext",
@@ -70,8 +71,11 @@ def _of(type_: Any) -> dict[str, Any]:
     if type_.item is not None and type_.container == "{}":
         return {"type": "object", "additionalProperties": _of(type_.item)}
     if type_.item is not None:
-        keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(type_.keys)} if type_.keys else {}
-        return {"type": "array", "items": _of(type_.item), **keys}
+        items = _of(type_.item)
+        # A key without a default must be required; a default would change templates that are stored.
+        keyed = type_.keys and set(type_.keys) <= set(items.get("required", ()))
+        keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(type_.keys)} if keyed else {}
+        return {"type": "array", "items": items, **keys}
     match type_.of:
         case "quantity":
             return dict(_QUANTITY)
@@ -83,6 +87,8 @@ def _of(type_: Any) -> dict[str, Any]:
             return {"type": "boolean"}
         case "int32" | "int64":
             return {"type": "integer", "format": type_.of}
+        case "ObjectMeta":
+            return dict(OPEN)  # of a template inside a pod; it has no schema in custom kinds
         case name:
             return schema(name)
 

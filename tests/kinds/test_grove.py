@@ -363,12 +363,42 @@ def test_a_podclique_may_wait_for_more_podcliques_than_a_template_has_cliques() 
     assert msgspec.convert(spec, cliques.PodCliqueSpec).starts_after == tuple(waits)
 
 
-def test_a_pod_spec_is_kept_whole() -> None:
-    pod = {"containers": [{"name": "c", "futureField": {"x": [1]}}], "schedulerName": "kai-scheduler", "unheardOf": 1}
+def test_a_pod_spec_is_kept_as_it_was_written() -> None:
+    claim = {"metadata": {"labels": {"a": "b"}}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+    pod = {
+        "containers": [
+            {
+                "name": "c",
+                "ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}],
+                "env": [{"name": "A", "value": ""}],
+                "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "16Gi", "cpu": "0.5"}},
+                "livenessProbe": {"httpGet": {"port": "http", "path": "/"}},
+            }
+        ],
+        "nodeSelector": {"node-role.kubernetes.io/gpu": ""},
+        "schedulerName": "kai-scheduler",
+        "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": claim}}],
+    }
     doc = with_value(podcliqueset(), f"{CLIQUE}.spec.podSpec", pod)
     read = checks.decode(sets.KIND, doc)
     assert isinstance(read, grove.PodCliqueSet)
     assert read.spec.template.cliques[0].spec.pod_spec == pod
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("nodeSelecter", {"a": "b"}, "did you mean nodeSelector"),
+        ("containers", [{"name": "c", "imagePullpolicy": "Always"}], "did you mean imagePullPolicy"),
+        ("containers", [{"name": "c", "resources": {"requests": {"memory": "16 GiB"}}}], "16 GiB"),
+        ("initContainers", ["busybox"], "initContainers[0]"),
+        ("containers", [{"name": "c"}, {"name": "c"}], "containers[1]"),
+        ("terminationGracePeriodSeconds", "30s", "terminationGracePeriodSeconds"),
+    ],
+)
+def test_a_pod_spec_that_no_pod_can_have_is_refused_when_it_is_applied(path: str, value: Any, says: str) -> None:
+    doc = with_value(podcliqueset(), f"{CLIQUE}.spec.podSpec.{path}", value)
+    assert says in "; ".join(map(str, checks.problems(sets.KIND, doc)))
 
 
 # --- what only a rule can say --------------------------------------------------

@@ -25,14 +25,19 @@ def _schemas() -> dict[str, dict[str, Any]]:
     return schemas
 
 
-def typed(name: str, *, rules: tuple[Rule, ...] = (), **properties: dict[str, Any]) -> Meta:
+def typed(
+    name: str, *, rules: tuple[Rule, ...] = (), required: tuple[str, ...] | None = None, **properties: dict[str, Any]
+) -> Meta:
     """The annotation of a ``dict[str, Any]`` that has the schema of a built-in type.
 
     rules       the rules of the field
+    required    the properties that it must have; None: those that the type requires
     properties  schemas of properties that are narrower than those of the type
     """
     schema = dict(_schemas()[name])
     schema["properties"] = {**schema["properties"], **properties}
+    if required is not None:
+        schema["required"] = list(required) or None
     # Without this, what is not described would be kept.
     schema["x-kubernetes-preserve-unknown-fields"] = None
     return api(rules=rules, **schema)

@@ -21,11 +21,21 @@ from tests.operators.podcliqueset.gangsets import (
     scale,
     simulated,
     until_available,
+    update,
 )
 from tests.operators.podcliqueset.worlds import layout_of, stored
 from tests.places import ROOT
 
-from holdfast.client.resources import AUTOSCALERS, NODES, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS, SERVICES
+from holdfast.client.resources import (
+    AUTOSCALERS,
+    NODES,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
 from holdfast.meta import hashing
 from holdfast.meta.errors import Invalid
 from holdfast.operators.podcliqueset import hashes, labels, startup
@@ -335,3 +345,32 @@ def test_manifests_of_others_become_available(name: str) -> None:
             assert status["availableReplicas"] == status["replicas"] == status["updatedReplicas"] > 0
 
     simulated(story)
+
+
+def test_a_pod_spec_with_an_impossible_amount_is_refused_before_anything_is_replaced() -> None:
+    manifest = pcs("wl", clique("a", 2))
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(SETS, manifest)
+        await until_available(cluster)
+        before = {pod["metadata"]["uid"] for pod in await cluster.list(PODS)}
+        with pytest.raises(Invalid, match=r"podSpec\.containers"):
+            await update(cluster, pcs("wl", clique("a", 2, memory="16 GiB")))
+        await cluster.advance(60)
+        assert {pod["metadata"]["uid"] for pod in await cluster.list(PODS)} == before
+
+    simulated(story)
+
+
+@pytest.mark.parametrize(
+    ("pod_spec", "path"),
+    [
+        ({"containers": [{"name": "c"}], "initContainers": ["busybox"]}, "initContainers"),
+        ({"containers": "nginx"}, "containers"),
+        ({"containers": [{"name": "c", "env": ["A=1"]}]}, "containers[c].env"),
+        ({"containers": [{"name": "c", "env": "A=1"}]}, "containers[c].env"),
+    ],
+)
+def test_a_list_of_the_wrong_shape_in_a_pod_spec_is_a_problem_with_a_path(pod_spec: Any, path: str) -> None:
+    found = problems(layout(pcs("wl", clique("a", spec={"podSpec": pod_spec}))))
+    assert [each.path for each in found] == [f"spec.template.cliques[a].spec.podSpec.{path}"]

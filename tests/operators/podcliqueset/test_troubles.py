@@ -23,6 +23,7 @@ from tests.operators.podcliqueset.gangsets import (
     update,
 )
 from tests.operators.podcliqueset.test_floors import by_hand, made_ready
+from tests.operators.podcliqueset.test_unreadable import open_schema
 
 from holdfast.client.resources import NODES, PODS
 from holdfast.meta.objects import Key
@@ -126,6 +127,8 @@ def test_a_part_whose_pods_the_api_refuses_blocks_the_set_and_says_why() -> None
     manifest = pcs("wl", clique("b"), bad)
 
     async def story(cluster: Cluster) -> None:
+        for resource in (SETS, CLIQUES):
+            await open_schema(cluster, resource)
         await cluster.create(SETS, manifest)
         await made_ready(cluster)
         found = await cluster.get(SETS, "wl")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
+from holdfast.kinds.core import typed
 from holdfast.kinds.grove.components import (
     BREACHED,
     GROUP,
@@ -19,7 +20,6 @@ from holdfast.kinds.grove.components import (
 )
 from holdfast.kinds.model import (
     AGE,
-    OPEN,
     Count,
     FloorStatus,
     Kind,
@@ -37,13 +37,12 @@ from holdfast.kinds.model import (
 
 PodSpec = Annotated[
     OpenObject,
-    # Rules see only fields that the schema names, so those that rules are about are named.
-    api(
-        properties={
-            "schedulerName": {"type": "string", "maxLength": 253},
-            "nodeName": {"type": "string", "maxLength": 253},
-            "topologySpreadConstraints": {"type": "array", "items": OPEN},
-        }
+    # A pod without containers is refused by the operator, which names the clique.
+    typed(
+        "PodSpec",
+        required=(),
+        schedulerName={"type": "string", "maxLength": 253},
+        nodeName={"type": "string", "maxLength": 253},
     ),
 ]
 

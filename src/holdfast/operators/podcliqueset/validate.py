@@ -47,18 +47,12 @@ def _clique_problems(clique: CliqueTemplate) -> Iterator[Problem]:
         yield from (Problem(f"{at}.annotations", f"{key!r} {problem}") for problem in names.annotation_key(key))
     pod_spec = clique.spec.pod_spec
     for field in ("initContainers", "containers"):
-        for number, container in enumerate(_items(pod_spec.get(field))):
-            path = f"{at}.spec.podSpec.{field}[{number}]"
-            if not isinstance(container, Mapping):
-                yield Problem(path, f"must be an object, not {container!r:.40}", "write name and image")
-                continue
-            variables = _items(container.get("env"))
-            counted = Counter(str(each.get("name") or "") if isinstance(each, Mapping) else "" for each in variables)
-            for name, times in counted.items():
-                if not name:
-                    yield Problem(f"{path}.env", "a variable has no name", "give it one")
-                elif times > 1:
-                    yield Problem(f"{path}.env", f"{name} is set {times} times", "keep one of them")
+        path = f"{at}.spec.podSpec.{field}"
+        if _is_list_of_objects(pod_spec.get(field)):
+            for container in pod_spec.get(field) or ():
+                yield from _variable_problems(container, f"{path}[{container.get('name')}].env")
+        else:
+            yield Problem(path, "it must be a list of containers", "write each as an object with name and image")
     if not pod_spec.get("containers"):
         yield Problem(f"{at}.spec.podSpec.containers", "a pod needs a container", "write at least one")
 
@@ -68,3 +62,20 @@ def _items(value: Any) -> Sequence[Any]:
     if value is None:
         return ()
     return value if isinstance(value, list | tuple) else (value,)
+
+
+def _variable_problems(container: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    if not _is_list_of_objects(container.get("env")):
+        yield Problem(path, "it must be a list of variables", "write each as an object with name and value")
+        return
+    counted = Counter(variable.get("name") for variable in container.get("env") or ())
+    for name, times in counted.items():
+        if not name:
+            yield Problem(path, "a variable has no name", "give it one")
+        elif times > 1:
+            yield Problem(path, f"{name} is set {times} times", "keep one of them")
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    """Whether a field is absent or a list of objects; a set may have been stored without the schema of the CRD."""
+    return value is None or (isinstance(value, list) and all(isinstance(each, Mapping) for each in value))
