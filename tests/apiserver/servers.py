@@ -402,7 +402,7 @@ def loopback(directory: Path, **options: Any) -> Iterator[Loopback]:
     identity = held["server"].identity
     served = Loopback(held["url"], identity.admin_token, directory / "ca.crt", directory / "kubeconfig")
     served.authority.write_bytes(identity.authority.certificate_pem)
-    served.kubeconfig.write_text(identity.kubeconfig(served.url))
+    served.kubeconfig.write_text(json.dumps(identity.kubeconfig(served.url)))
     try:
         yield served
     finally:

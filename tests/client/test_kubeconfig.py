@@ -211,7 +211,7 @@ def test_a_kubeconfig_of_the_embedded_server_leads_to_it(tmp_path: Path) -> None
     async def test() -> None:
         async with listening() as api:
             path = tmp_path / "kubeconfig"
-            path.write_text(api.server.identity.kubeconfig(api.endpoint.url))
+            path.write_text(json.dumps(api.server.identity.kubeconfig(api.endpoint.url)))
             seen = []
             found = connect(path, observed=lambda *call: seen.append(call[:3]))
             await found.client.create(CONFIG_MAPS, configmap("one"))
