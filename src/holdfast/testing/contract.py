@@ -244,7 +244,7 @@ async def _played(loop: VirtualLoop, scenario: Scenario, fault: Fault) -> tuple[
     async with opened(loop, employ=_employer(loop, scenario, fault), kinds=scenario.kinds) as cluster:
         undertaker = asyncio.create_task(_revive(cluster, fault))
         try:
-            async with _bounded(cluster, scenario.bounds) as breaches:
+            async with bounded(cluster, scenario.bounds) as breaches:
                 await scenario.story(cluster)
                 await cluster.advance(scenario.patience)
         finally:
@@ -253,7 +253,7 @@ async def _played(loop: VirtualLoop, scenario: Scenario, fault: Fault) -> tuple[
 
 
 @contextlib.asynccontextmanager
-async def _bounded(cluster: Cluster, bounds: Bounds | None) -> AsyncIterator[list[str]]:
+async def bounded(cluster: Cluster, bounds: Bounds | None) -> AsyncIterator[list[str]]:
     """Check bounds at every committed change of a pod; gives the list of breaches."""
     breaches: list[str] = []
     if bounds is None:
