@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -124,3 +125,78 @@ def test_a_template_of_resource_claims_is_stored(api: Api) -> None:
     template["spec"] = {"spec": claim(exactly={"deviceClassName": "gpu.example.com"})["spec"]}
     made = api.post(TEMPLATES, template).ok
     assert made["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
+
+
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+
+def signing_request(**spec: Any) -> dict[str, Any]:
+    pem = b"-----BEGIN CERTIFICATE REQUEST-----\nMA==\n-----END CERTIFICATE REQUEST-----\n"
+    fields = {"request": base64.b64encode(pem).decode(), "signerName": "example.com/s", "usages": ["client auth"]}
+    return {
+        "kind": "CertificateSigningRequest",
+        "apiVersion": "certificates.k8s.io/v1",
+        "metadata": {"name": "r"},
+        "spec": fields | spec,
+    }
+
+
+def permit(api: Api, verb: str, resource: str, *names: str) -> None:
+    """Let jane use a verb on a resource of certificates.k8s.io."""
+    version, name = "rbac.authorization.k8s.io/v1", f"{verb}-{resource.replace('/', '-')}"
+    rule = {"verbs": [verb], "apiGroups": ["certificates.k8s.io"], "resources": [resource]}
+    rules = [rule | ({"resourceNames": list(names)} if names else {})]
+    role = {"kind": "ClusterRole", "apiVersion": version, "metadata": {"name": name}, "rules": rules}
+    api.post(f"{RBAC}/clusterroles", role).done()
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "kind": "ClusterRoleBinding",
+        "apiVersion": version,
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "jane"}],
+    }
+    api.post(f"{RBAC}/clusterrolebindings", binding).done()
+
+
+def decision(kind: str) -> dict[str, Any]:
+    return {"type": kind, "status": "True", "reason": "R"}
+
+
+def test_a_signing_request_names_the_user_who_made_it(api: Api) -> None:
+    permit(api, "create", "certificatesigningrequests")
+    jane = {"impersonate-user": "jane"}
+    made = api.post(REQUESTS, signing_request(username="root", groups=["system:masters"]), headers=jane).ok
+    assert (made["spec"]["username"], made["spec"]["groups"]) == ("jane", ["system:authenticated"])
+
+
+def test_a_signing_request_is_approved_and_signed_by_those_who_may(api: Api) -> None:
+    made = api.post(REQUESTS, signing_request()).ok
+    approved = made | {"status": {"conditions": [decision("Approved")]}}
+    jane = {"impersonate-user": "jane"}
+    permit(api, "update", "certificatesigningrequests/approval")
+    assert api.put(f"{REQUESTS}/r/approval", approved, headers=jane).refusal == (403, "Forbidden")
+    permit(api, "approve", "signers", "example.com/*")
+    found = api.put(f"{REQUESTS}/r/approval", approved | {"spec": {}}, headers=jane).ok
+    assert (found["status"]["conditions"][0]["type"], found["spec"]) == ("Approved", made["spec"])
+
+    permit(api, "patch", "certificatesigningrequests/status")
+    signed = {"status": {"certificate": base64.b64encode(b"x").decode(), "conditions": []}}
+    assert api.patch(f"{REQUESTS}/r/status", signed, headers=jane).refusal == (403, "Forbidden")
+    permit(api, "sign", "signers", "example.com/s")
+    status = api.patch(f"{REQUESTS}/r/status", signed, headers=jane).ok["status"]
+    assert status["certificate"] == signed["status"]["certificate"]
+    assert [each["type"] for each in status["conditions"]] == ["Approved"], "a decision is not part of the status"
+
+
+def test_a_write_of_the_status_approves_nothing(api: Api) -> None:
+    api.post(REQUESTS, signing_request()).done()
+    answer = api.patch(f"{REQUESTS}/r/status", {"status": {"conditions": [decision("Approved")]}})
+    assert "conditions" not in answer.ok.get("status", {})
+
+
+def test_a_signing_request_without_a_request_is_refused(api: Api) -> None:
+    assert api.post(REQUESTS, signing_request(request="bm8=")).causes == [("spec.request", "FieldValueInvalid")]
+    both = {"status": {"conditions": [decision("Approved"), decision("Denied")]}}
+    api.post(REQUESTS, signing_request()).done()
+    assert api.patch(f"{REQUESTS}/r/approval", both).refusal == (422, "Invalid")

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from holdfast.apiserver.admission import checks, runtime_classes, service_addresses
+from holdfast.apiserver.admission import certificates, checks, runtime_classes, service_addresses
 from holdfast.apiserver.admission.webhooks.dispatch import Webhooks
 from holdfast.apiserver.auth import default_roles, reviews
 from holdfast.apiserver.auth.authentication import Authenticator
@@ -103,6 +103,7 @@ class Server:
             self.webhooks.mutate,
             checks.no_escalation(self.authorizer),
             runtime_classes.host_pods(self.authorizer),
+            certificates.signing_requests(self.authorizer),
         )
         self.handlers = Handlers(
             store,

@@ -98,6 +98,7 @@ policy/v1: PodDisruptionBudget
 discovery.k8s.io/v1: EndpointSlice
 events.k8s.io/v1: Event
 networking.k8s.io/v1: Ingress IngressClass NetworkPolicy
+certificates.k8s.io/v1: CertificateSigningRequest
 resource.k8s.io/v1: ResourceClaim ResourceClaimTemplate
 storage.k8s.io/v1: StorageClass CSIDriver CSINode VolumeAttachment
 scheduling.k8s.io/v1: PriorityClass

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from holdfast.apiserver.builtins import (
     autoscaling,
     batch,
+    certificates,
     devices,
     events,
     extensions,
@@ -48,6 +49,7 @@ _DECLARED: Final[tuple[ResourceType, ...]] = (
     *autoscaling.RESOURCES,
     *storage.RESOURCES,
     *devices.RESOURCES,
+    *certificates.RESOURCES,
     *rbac.RESOURCES,
     *extensions.RESOURCES,
     *reviews.RESOURCES,

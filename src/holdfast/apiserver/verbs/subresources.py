@@ -313,6 +313,39 @@ async def finalize(handlers: Handlers, request: Request, info: RequestInfo, kind
     return Response(200, written.value)
 
 
+# Certificate signing requests.
+
+
+async def get_approval(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    return Response.of(shown(handlers.entry(info, kind), kind))
+
+
+async def write_approval(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+    """Approve or deny a request: of what is sent, only the conditions are taken."""
+    patching = info.verb == "patch"
+    writing = handlers.writing(request, info, kind, "PatchOptions" if patching else "UpdateOptions")
+    change = await (_approval_patch if patching else _approval_update)(request, info, kind)
+
+    def decided(old: Object) -> Object:
+        new = change(old)
+        status = {**(old.get("status") or {}), "conditions": (new.get("status") or {}).get("conditions") or []}
+        version = {"resourceVersion": new["metadata"].get("resourceVersion", "")}
+        return {**old, "metadata": {**old["metadata"], **version}, "status": status}
+
+    written = await handlers.writer.update(writing, info.name, decided)
+    return Response(200, written.value, warnings=written.warnings)
+
+
+async def _approval_patch(request: Request, info: RequestInfo, kind: ResourceType) -> Change:
+    return patches.change_of(patches.media_type(request, kind), request.body, kind)
+
+
+async def _approval_update(request: Request, info: RequestInfo, kind: ResourceType) -> Change:
+    sent = await bodies.read_object(request, kind)
+    metadata.check_target(sent, info.name, "")
+    return lambda old: sent
+
+
 def table(log_source: LogSource | None = None) -> dict[tuple[str, str], Subresource]:
     """The handlers by verb and subresource."""
     return {
@@ -323,4 +356,7 @@ def table(log_source: LogSource | None = None) -> dict[tuple[str, str], Subresou
         ("create", "binding"): bind,
         ("get", "log"): logs_from(log_source),
         ("update", "finalize"): finalize,
+        ("get", "approval"): get_approval,
+        ("update", "approval"): write_approval,
+        ("patch", "approval"): write_approval,
     }

@@ -1,0 +1,65 @@
+"""Admission of certificate signing requests: who asks, who may approve, and who may sign.
+
+The author of a request is set from the user who creates it.  A decision needs the verb ``approve``, a certificate the
+verb ``sign`` on the signer, as in Kubernetes; a signer is named itself or by its domain (``example.com/*``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from holdfast.apiserver.auth.rbac import Authorizer
+from holdfast.apiserver.auth.reviews import user_info
+from holdfast.apiserver.builtins.certificates import DECISIONS, GROUP
+from holdfast.apiserver.resources import Object
+from holdfast.apiserver.routes import RequestInfo
+from holdfast.apiserver.verbs.writes import Admit, Writing
+from holdfast.meta.errors import Forbidden
+from holdfast.meta.exchange import User
+
+KEY: Final = f"{GROUP}/certificatesigningrequests"
+_AUTHOR: Final = ("username", "uid", "groups", "extra")
+
+
+def signing_requests(authorizer: Authorizer) -> Admit:
+    """Set the author of a new request, and check the permissions for decisions and certificates."""
+
+    async def admit(
+        writing: Writing, obj: Object, old: Object | None, operation: str
+    ) -> tuple[Object, tuple[str, ...]]:
+        if writing.kind.key != KEY:
+            return obj, ()
+        spec = obj.get("spec") or {}
+        if old is None:
+            for name in _AUTHOR:
+                spec.pop(name, None)
+            spec.update(user_info(writing.user))
+        elif writing.subresource == "approval":
+            _check(authorizer, writing.user, obj, verb="approve")
+        elif writing.subresource == "status":
+            status = obj.setdefault("status", {})
+            status["conditions"] = [*_conditions(old, decisions=True), *_conditions(obj, decisions=False)]
+            if not status["conditions"]:
+                del status["conditions"]
+            if status.get("certificate") != (old.get("status") or {}).get("certificate"):
+                _check(authorizer, writing.user, obj, verb="sign")
+        return obj, ()
+
+    return admit
+
+
+def _conditions(obj: Object, *, decisions: bool) -> list[Any]:
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    return [each for each in conditions if (each.get("type") in DECISIONS) == decisions]
+
+
+def _check(authorizer: Authorizer, user: User, obj: Object, *, verb: str) -> None:
+    signer = str((obj.get("spec") or {}).get("signerName", ""))
+    domain = f"{signer.partition('/')[0]}/*"
+    if not any(authorizer.allowed(user, _on(verb, name)).allowed for name in (signer, domain)):
+        why = f'user not permitted to {verb} requests with signerName "{signer}"'
+        raise Forbidden.of("certificatesigningrequests", obj["metadata"]["name"], why=why, group=GROUP)
+
+
+def _on(verb: str, signer: str) -> RequestInfo:
+    return RequestInfo(verb=verb, path="", is_resource=True, group=GROUP, resource="signers", name=signer)
