@@ -92,13 +92,14 @@ def running(told: Callable[[str], None]) -> Iterator[str]:
         server = await Server.open()
 
         async def handle(request: Request) -> Response:
-            if request.body:
+            whole = await request.received()
+            if whole.body:
                 told(request.headers.get("content-type", ""))
-            return await server.handle(request)
+            return await server.handle(whole)
 
         listener = await listen(handle, "127.0.0.1", tls=server.identity.tls())
         host, port = listener.address
-        kubeconfigs.append(server.identity.kubeconfig(f"https://{host}:{port}"))
+        kubeconfigs.append(json.dumps(server.identity.kubeconfig(f"https://{host}:{port}")))
         ready.set()
         await ended.wait()
         await listener.drain(1.0)
