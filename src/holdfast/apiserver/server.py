@@ -32,6 +32,7 @@ from holdfast.apiserver.http.gate import Handle, guarded
 from holdfast.apiserver.http.metrics import Metrics
 from holdfast.apiserver.openapi import discovery, v3
 from holdfast.apiserver.openapi.documents import page_not_found
+from holdfast.apiserver.own_service import OwnService
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.routes import RequestInfo, parse
 from holdfast.apiserver.storage import backups
@@ -115,6 +116,7 @@ class Server:
             subresources={**subresources.table(log_source), ("create", "token"): self._token},
         )
         self.definitions = Definitions(self.handlers)
+        self.own_service = OwnService(self.handlers)
         self.expiry = Expiry(store, seconds=event_seconds, now=now)
         self.handle: Handle = guarded(
             self.answer,
@@ -151,6 +153,7 @@ class Server:
 
     async def close(self) -> None:
         self.draining = True
+        await self.own_service.stop()
         await self.expiry.stop()
         await self.definitions.close()
         await self.webhooks.close()

@@ -97,6 +97,7 @@ async def serving(settings: Settings, *, log_source: LogSource | None = None) ->
         renewal = asyncio.ensure_future(_renew(tls, server.identity, settings.bind))
         # What is there now stays for good; the collector need not look at it again and again.
         gc.freeze()
+        await server.own_service.start(*listener.address)
         try:
             yield Serving(server, url)
         finally:
