@@ -22,7 +22,7 @@ from holdfast.client import waiting
 from holdfast.client.api import ApiClient
 from holdfast.client.kubeconfig import connect
 from holdfast.client.objects import Object
-from holdfast.client.resources import DEPLOYMENTS, NAMESPACES, NODES, PODS, Resource
+from holdfast.client.resources import DEFINITIONS, DEPLOYMENTS, NAMESPACES, NODES, PODS, Resource
 from holdfast.cluster.process.containers import can_hide
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.exchange import Request
@@ -76,6 +76,58 @@ def completed(obj: Object | None) -> bool:
 
 
 SHOP = Key("default", "shop")
+
+
+DEPLOYMENT = {
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": "web:1"}]},
+        },
+    },
+}
+
+
+def available(obj: Object | None) -> bool:
+    return obj is not None and obj.wire().get("status", {}).get("availableReplicas") == 1
+
+
+@pytest.mark.parametrize(("operators", "groups"), [("none", set()), ("workload", {"cloudless.io"})])
+def test_a_cluster_runs_the_operators_that_are_named(operators: str, groups: set[str]) -> None:
+    async def story(client: ApiClient) -> set[str]:
+        await client.create(DEPLOYMENTS, DEPLOYMENT)
+        await waiting.until(client, DEPLOYMENTS, Key("default", "web"), available, timeout=PATIENCE)
+        if groups:
+            await client.create(WORKLOADS, workload())
+            await waiting.until(client, WORKLOADS, SHOP, completed, timeout=PATIENCE)
+        defined = {each.wire()["spec"]["group"] for each in (await client.list(DEFINITIONS)).objects}
+        return defined - {"scheduler.grove.io"}  # the scheduler of the cluster reads PodGangs
+
+    with up("--ephemeral", "--nodes", "1", "--operators", operators) as (process, kubeconfig):
+        assert asked(kubeconfig, story) == groups
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == ExitCode.OK
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        ("tenants", "error: --operators: there is no operator 'tenants'\nhint: did you mean tenant?\n"),
+        ("none,tenant", "error: --operators: none stands alone\n"),
+        (
+            ",",
+            "error: --operators: it names no operator\nhint: write none, or names of workload, podcliqueset, tenant\n",
+        ),
+    ],
+)
+def test_names_of_no_operators_are_refused(names: str, complaint: str) -> None:
+    ended = subprocess.run([*HOLDFAST, "up", "--ephemeral", "--operators", names], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (ExitCode.BAD_INPUT, complaint)
 
 
 def test_a_pod_that_is_a_process_cannot_read_the_files_of_its_cluster(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from holdfast.cluster.nodes.suspension import Suspension
 from holdfast.cluster.process.node import ProcessNode
 from holdfast.meta.errors import AlreadyExists
 from holdfast.meta.exchange import Request
+from holdfast.operators.operator import Operator
 from holdfast.runtime.manager import Manager
 from holdfast.runtime.metrics import Metrics
 
@@ -34,14 +35,16 @@ class ClusterOptions:
     settings   where the server stores its state, and its address
     nodes      the number of simulated nodes
     seed       the seed of the random behaviour of simulated pods
-    operators  the settings of operators that are not the defaults
+    operators  the operators to run
+    values     the settings of operators that are not the defaults
     home       the directory of the cluster; pods that run as processes reach only their own part of it
     """
 
     settings: Settings
     nodes: int
     seed: int
-    operators: Mapping[str, str] = field(default_factory=dict)
+    operators: tuple[Operator, ...] = field(default_factory=selection.operators)
+    values: Mapping[str, str] = field(default_factory=dict)
     home: Path
 
 
@@ -72,20 +75,24 @@ async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
 async def _managed(served: Serving, options: ClusterOptions, processes: ProcessNode | None) -> AsyncIterator[Embedded]:
     metrics = Metrics()
     client = ApiClient(InProcess(served.server.handle, served.server.identity.admin_token), observed=metrics.called)
-    await installing.install(client, kinds.ALL)
+    controllers = tuple(controller for each in options.operators for controller in each.configured(options.values))
+    # A kind without an operator here may be defined by the operator of another project.
+    own = kinds.ALL if options.operators == selection.operators() else selection.kinds_of(controllers)
     cluster = Cluster(
         nodes=options.nodes,
         processes=processes,
         seed=options.seed,
-        scalable=kinds.ALL,
+        scalable=own,
         suspension=Suspension(datetime.now(UTC)),
     )
+    read = selection.kinds_of(cluster.controllers())
+    await installing.install(client, (*own, *(kind for kind in read if kind not in own)))
     for resource, manifest in cluster.default_objects():
         with contextlib.suppress(AlreadyExists):
             await client.create(resource, manifest)
     manager = Manager(
         client,
-        controllers=(*cluster.controllers(), *selection.every_controller(options.operators)),
+        controllers=(*cluster.controllers(), *controllers),
         components=cluster.components(),
         now=lambda: datetime.now(UTC),
         metrics=metrics,

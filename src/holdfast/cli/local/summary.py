@@ -11,7 +11,6 @@ from typing import Final
 import click
 import msgspec
 
-from holdfast.cli.operator.selection import rollout_kinds
 from holdfast.client.objects import Object, decoder
 from holdfast.client.pods import FINISHED, Condition
 from holdfast.client.resources import NODES, PODS
@@ -23,10 +22,10 @@ _PACE: Final = {True: 0.5, False: 5.0}
 """The least time between two summaries, on a terminal and elsewhere, in seconds."""
 
 
-async def watch_summary(stores: Stores) -> None:
+async def watch_summary(stores: Stores, kinds: Iterable[RolloutKind]) -> None:
     """Print the summary whenever it has changed, until cancelled."""
     board, changed = Board(), asyncio.Event()
-    stops = followed(stores, board, rollout_kinds(), changed.set)
+    stops = followed(stores, board, kinds, changed.set)
     live = sys.stdout.isatty()
     shown: tuple[str, ...] = ()
     try:

@@ -20,8 +20,9 @@ from holdfast.cli.local import running, serving
 from holdfast.cli.local.embedded import ClusterOptions, embedded
 from holdfast.cli.local.serving import Settings
 from holdfast.cli.local.summary import watch_summary
-from holdfast.cli.operator import health
+from holdfast.cli.operator import health, selection
 from holdfast.cli.operator import settings as operator_settings
+from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.health import LOOPBACK
 
 DIRECTORY: Final = Path(".holdfast")
@@ -50,6 +51,12 @@ DIRECTORY: Final = Path(".holdfast")
     type=click.IntRange(0, 65535),
     help="Serve health and metrics of what runs in it on this port of the loopback; 0 is any free one.",
 )
+@click.option(
+    "--operators",
+    "names",
+    metavar="NAME,...|none",
+    help="The operators to run, such as workload,tenant; none leaves the cluster to other operators.  [default: all]",
+)
 @operator_settings.OPTION
 @serving.options
 def command(
@@ -58,6 +65,7 @@ def command(
     nodes: int,
     seed: int,
     health_port: int | None,
+    names: str | None,
     given: tuple[str, ...],
     bind: str,
     port: int,
@@ -75,10 +83,12 @@ def command(
     Try it:        holdfast up --ephemeral
     Keep it:       holdfast up --data-dir ./state --port 6443
     Use it:        holdfast kubectl get nodes
+    Other operators in it:  holdfast up --operators none
     """
     if ephemeral and data_dir is not None:
         raise click.UsageError("--ephemeral keeps nothing, so it has no --data-dir; leave one of them out")
-    operators = operator_settings.values(given, os.environ)
+    operators = selection.operators() if names is None else selection.named(names)
+    values = operator_settings.values(given, os.environ)
     bind = serving.checked_bind(bind, allow_others=allow_non_loopback)
     logs.configure(log_format, level=logging.WARNING)
     access_log.setLevel(logging.INFO if logs_access else logging.WARNING)
@@ -88,7 +98,9 @@ def command(
         settings = Settings(
             data_dir=kept, bind=bind, port=port, kubeconfig=(kubeconfig or home / "kubeconfig").absolute()
         )
-        options = ClusterOptions(settings=settings, nodes=nodes, seed=seed, operators=operators, home=home)
+        options = ClusterOptions(
+            settings=settings, nodes=nodes, seed=seed, operators=operators, values=values, home=home
+        )
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
             runner.run(_run(options, health_port))
 
@@ -105,7 +117,12 @@ async def _run(options: ClusterOptions, health_port: int | None) -> None:
         click.echo("\n".join(lines))
         sys.stdout.flush()
         stopped = asyncio.create_task(stop.wait())
-        summary = asyncio.create_task(watch_summary(cluster.manager.caches))
+        summary = asyncio.create_task(watch_summary(cluster.manager.caches, _rollouts(options)))
         await asyncio.wait({stopped, cluster.ended}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         summary.cancel()
+
+
+def _rollouts(options: ClusterOptions) -> tuple[RolloutKind, ...]:
+    """The kinds that roll out, of the operators that run."""
+    return tuple(kind for each in options.operators for kind in each.rollouts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from holdfast import kinds
 from holdfast.cli.errors import Complaint, InputError
@@ -18,10 +18,31 @@ from holdfast.operators.operator import Operator, load
 from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller
 
+NONE: Final = "none"
+"""Stands for no operator."""
+
 
 def operators() -> tuple[Operator, ...]:
     """All operators."""
     return load()
+
+
+def named(text: str) -> tuple[Operator, ...]:
+    """The operators of these names, separated by commas; ``none`` is no operator."""
+    known = {each.name: each for each in operators()}
+    wanted = dict.fromkeys(each.strip() for each in text.split(",") if each.strip())
+    if list(wanted) == [NONE]:
+        return ()
+    for name in wanted:
+        if name not in known:
+            suggestion = nearest(name, [*known, NONE])
+            hint = f"the operators are {', '.join(known)}" if suggestion is None else f"did you mean {suggestion}?"
+            message = f"{NONE} stands alone" if name == NONE else f"there is no operator {name!r}"
+            raise InputError(Complaint(message=message, hint=None if name == NONE else hint, path="--operators"))
+    if not wanted:
+        hint = f"write {NONE}, or names of {', '.join(known)}"
+        raise InputError(Complaint(message="it names no operator", hint=hint, path="--operators"))
+    return tuple(known[name] for name in wanted)
 
 
 def every_controller(settings: Mapping[str, str] = MappingProxyType({})) -> tuple[Controller[Any], ...]:
