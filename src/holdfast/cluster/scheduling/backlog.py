@@ -79,7 +79,8 @@ class _Resting:
 
     attempts: int
     again: datetime
-    freed: int
+    freed: int | None
+    """None, if room cannot help."""
     changed: int | None
     """None, if other pods cannot help by coming."""
 
@@ -155,7 +156,8 @@ class Backlog:
         self._wait(bound.pod, claim)
         unit = self._unit(claim)
         self._queued.discard(unit)
-        self._rest(unit, now, heeds_pods=False)
+        # It was no lack of room: the room that other failed bindings leave must not have it tried again at once.
+        self._rest(unit, now, heeds_pods=False, heeds_room=False)
 
     def not_reported(self, refusal: Refuse, now: datetime) -> None:
         """The condition of a pod was not written; it is to be written again."""
@@ -253,7 +255,8 @@ class Backlog:
             self._refused.clear()
         self._looked = (freed, changed)
         for unit, resting in self._resting.items():
-            if resting.freed < freed or (resting.changed is not None and resting.changed < changed):
+            roomier = resting.freed is not None and resting.freed < freed
+            if roomier or (resting.changed is not None and resting.changed < changed):
                 self._enqueue(unit)
 
     def _keys(self, unit: Unit) -> tuple[Key, ...]:
@@ -318,12 +321,13 @@ class Backlog:
         self.cluster.put(claim, node)
         return Bind(claim, node)
 
-    def _rest(self, unit: Unit, now: datetime, *, heeds_pods: bool) -> None:
+    def _rest(self, unit: Unit, now: datetime, *, heeds_pods: bool, heeds_room: bool = True) -> None:
         before = self._resting.get(unit)
         attempts = before.attempts + 1 if before else 1
         again = now + PATIENCE.delay(attempts)
         cluster = self.cluster
-        self._resting[unit] = _Resting(attempts, again, cluster.freed, cluster.changed if heeds_pods else None)
+        freed = cluster.freed if heeds_room else None
+        self._resting[unit] = _Resting(attempts, again, freed, cluster.changed if heeds_pods else None)
         heapq.heappush(self._alarms, (again, next(self._ticket), unit))
 
     def _refusals(self, keys: tuple[Key, ...], reason: str, message: str) -> list[Step]:
