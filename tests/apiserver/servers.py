@@ -12,6 +12,7 @@ import copy
 import json
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -285,6 +286,9 @@ METRIC: Object = {
 }
 TARGET: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
 ROLE_REF: Object = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+DEVICES = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
+SIGNING_REQUEST = b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\nMA==\n-----END CERTIFICATE REQUEST-----\n").decode()
+
 VALID: dict[str, Object] = {
     "v1 Namespace": {},
     "v1 Node": {},
@@ -338,6 +342,11 @@ VALID: dict[str, Object] = {
     },
     "scheduling.k8s.io/v1 PriorityClass": {"value": 5},
     "node.k8s.io/v1 RuntimeClass": {"handler": "h"},
+    "resource.k8s.io/v1 ResourceClaim": {"spec": DEVICES},
+    "resource.k8s.io/v1 ResourceClaimTemplate": {"spec": {"spec": DEVICES}},
+    "certificates.k8s.io/v1 CertificateSigningRequest": {
+        "spec": {"request": SIGNING_REQUEST, "signerName": "example.com/s", "usages": ["client auth"]}
+    },
     "coordination.k8s.io/v1 Lease": {"spec": {"holderIdentity": "me"}},
     "rbac.authorization.k8s.io/v1 Role": {"rules": []},
     "rbac.authorization.k8s.io/v1 RoleBinding": {"roleRef": ROLE_REF, "subjects": []},

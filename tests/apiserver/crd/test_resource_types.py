@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.places import ROOT
@@ -20,6 +19,7 @@ from holdfast.apiserver.builtins.extensions import DEFINITION
 from holdfast.apiserver.crd import resource_types
 from holdfast.apiserver.http.refusals import Undecodable
 from holdfast.apiserver.resources import Column, ResourceType, Scale
+from holdfast.cli.manifests.documents import read
 from holdfast.kinds.crds import crd_of
 from holdfast.meta.errors import Invalid
 from holdfast.meta.patches.json import apply as json_patched
@@ -420,10 +420,10 @@ def test_the_definitions_of_our_kinds_are_accepted(kind: Any) -> None:
 
 
 EXAMPLES = [
-    (path, document)
+    (path, document.translated().value)
     for path in sorted((ROOT / "examples").rglob("*.yaml"))
-    for document in yaml.safe_load_all(path.read_text())
-    if document and kinds.by_name(document["kind"]) is not None
+    for document in read(str(path))
+    if kinds.by_name(document.value["kind"]) is not None
 ]
 
 

@@ -783,8 +783,6 @@ def test_a_webhook_that_cannot_be_reached_or_trusted_has_failed() -> None:
             ({"url": url}, "tls: failed to verify certificate: "),
             ({"url": "https://127.0.0.1:1/"}, "dial tcp 127.0.0.1:1: connect: connection refused"),
             ({"url": url, "caBundle": "AAAA"}, "clientConfig.caBundle has no certificate in PEM"),
-            ({"url": f"{url}?x=y"}, "clientConfig.url must have the form https://host[:port]/path"),
-            ({"url": "https://me:secret@127.0.0.1/"}, "clientConfig.url must have the form https://host[:port]/path"),
             ({"url": "https://127.0.0.1:99999/"}, "failed to call webhook: Post"),
             ({"service": {"namespace": "default", "name": "none"}}, 'service "none" not found'),
         ]
