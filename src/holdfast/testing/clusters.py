@@ -43,6 +43,11 @@ Wire = dict[str, Any]
 _QUIET = 60
 """Turns of the loop without a write after which no task writes any more before time passes."""
 
+_STARTUP = 60.0
+"""Virtual seconds in which a manager reads all that it needs."""
+
+_BUSY = 100_000
+"""Turns of the loop in a row with something to do and no time that passes, after which it is a loop without end."""
 
 Employ = Callable[[Server], Manager]
 """Makes a manager with a client of its own, as a new process would."""
@@ -63,9 +68,13 @@ class Cluster:
         """Start the manager, and wait until it runs."""
         self._working = asyncio.create_task(self.manager.run())
         begun = asyncio.create_task(_waited(self.manager.working))
-        await asyncio.wait({begun, self._working}, return_when=asyncio.FIRST_COMPLETED)
-        if not begun.done():
+        done, _ = await asyncio.wait({begun, self._working}, timeout=_STARTUP, return_when=asyncio.FIRST_COMPLETED)
+        if begun not in done:
             begun.cancel()
+            assert self._working in done, (
+                f"the manager does not work after {_STARTUP:g} virtual seconds: {self.manager.ready['stores']()}; "
+                "install the kinds that its controllers and components read"
+            )
             self._working.result()
 
     async def stop(self) -> None:
@@ -144,9 +153,14 @@ class Cluster:
 
     async def settle(self) -> None:
         """Run until no task has anything to do before time passes."""
-        quiet, revision = 0, -1
+        quiet, revision, turns, began, first = 0, -1, 0, self.loop.time(), self.server.store.revision
         while quiet < _QUIET:
             await asyncio.sleep(0)
+            turns = turns + 1 if self.loop.time() == began else 0
+            began = self.loop.time()
+            assert turns < _BUSY, (
+                f"a loop without end: {self.server.store.revision - first} writes in {_BUSY} turns, and no time passes"
+            )
             moved = self.server.store.revision != revision or not self.manager.quiet
             quiet = 0 if moved else quiet + 1
             revision = self.server.store.revision
