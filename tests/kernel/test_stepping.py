@@ -211,7 +211,8 @@ def test_an_old_replica_that_went_is_progress() -> None:
 
 
 NEW: dict[str, tuple[dict[str, Any], timedelta]] = {
-    "became available": ({"ready_since": NOW - 5 * MINUTE}, 4 * MINUTE),
+    "became available, and is seen now": ({"ready_since": NOW - 5 * MINUTE}, timedelta()),
+    "becomes ready after now, by the clock of its node": ({"ready_since": NOW + HOUR}, HOUR),
     "is available at this very moment": ({"ready_since": NOW - MINUTE}, timedelta()),
     "is ready and not yet available": ({"ready_since": NOW - MINUTE / 2}, HOUR),
     "was available before": ({"ready_since": NOW - 2 * HOUR}, HOUR),
@@ -225,6 +226,31 @@ NEW: dict[str, tuple[dict[str, Any], timedelta]] = {
 def test_progress_of_a_replica_that(name: str) -> None:
     fields, ago = NEW[name]
     assert last_progress(*fleet_of("v1", "v1"), replica("new", **fields), old=None) == NOW - ago
+
+
+def test_progress_that_is_still_to_come_counts_as_now() -> None:
+    assert last_progress(*fleet_of("v1", "v1"), before=NOW + HOUR) == NOW
+
+
+def test_progress_is_seen_once() -> None:
+    new = replica("new", ready_since=NOW - 5 * MINUTE)
+    seen = last_progress(*fleet_of("v1", "v1"), new)
+    assert last_progress(*fleet_of("v1", "v1"), new, before=seen) == seen
+
+
+@pytest.mark.parametrize(("since", "blocked"), [(NOW - HOUR, False), (None, True)])
+def test_a_missed_deadline_stops_no_rollout_whose_new_replicas_are_all_available(
+    since: datetime | None, blocked: bool
+) -> None:
+    seen = situation(
+        *fleet_of("v1", "v1"),
+        replica("new", ready_since=since),
+        rollout={"deadline": MINUTE},
+        progress=Progress("v2"),
+    )
+    late = step(seen.since(NOW - HOUR))
+    assert (late.blocked is not None) is blocked
+    assert bool(late.stops) is not blocked
 
 
 def test_the_same_situation_is_judged_with_the_time_of_its_progress() -> None:

@@ -285,6 +285,10 @@ def _overdue(rollout: Rollout, fleet: Fleet, decision: Decision, now: datetime) 
     if isinstance(decision, Hold | Switch) or decision.because.code is Code.WAITING_FOR_ROLES:
         # A closed gate, a switch that happens now and slower roles are no delay of this rollout.
         return None
+    if isinstance(decision, Stop) and fleet.new.live and fleet.new.available == fleet.new.live:
+        # All new replicas are available, so the next old one can go; that they became so may have gone unseen
+        # where the clocks of nodes are behind.
+        return None
     seconds = int(rollout.deadline.total_seconds())
     late = f"no progress for {count(seconds, 'second')}; {_situation(fleet)}"
     if rollout.on_failure is OnFailure.HOLD or not fleet.stable:

@@ -185,16 +185,20 @@ def progressed(situation: Situation, *, before: datetime | None, old_before: int
     `before` is the last progress that the status knows, and `old_before` how many old replicas there were then.
     A replica that is available again after a restart is no progress: otherwise a replica that crashes again and
     again would keep the deadline from ever being missed.
+
+    Progress counts from when it is seen, by the clock of the operator: nodes have clocks of their own.  A time
+    that is still to come was written before that clock was set back, and counts as now.
     """
+    now = situation.now
     if before is None or (old_before is not None and situation.fleet.old.live < old_before):
-        return situation.now
-    moments = [before]
-    for each in situation.replicas:
-        if each.ready_since is not None and each.revision == situation.target and not each.restarts:
-            available_at = each.ready_since + situation.min_ready
-            if before < available_at <= situation.now:
-                moments.append(available_at)
-    return max(moments)
+        return now
+    before = min(before, now)
+    available_at = (
+        each.ready_since + situation.min_ready
+        for each in situation.replicas
+        if each.ready_since is not None and each.revision == situation.target and not each.restarts
+    )
+    return now if any(before < moment <= now for moment in available_at) else before
 
 
 def indexed(replicas: Iterable[Replica], target: str, *, size: int) -> tuple[Replica, ...]:

@@ -129,9 +129,10 @@ def _step_at(
 
 def _progressed_at(world: World, kept: RolloutStatus, situation: Situation) -> datetime:
     status = world.workload.status
-    # That a step began is progress too.
-    moments = [times.read(kept.progressed_at), times.read(kept.step_started_at)]
-    before = None if moments[0] is None else max(moment for moment in moments if moment is not None)
+    before, began = times.read(kept.progressed_at), times.read(kept.step_started_at)
+    # That a step began is progress too, unless its time is still to come since the clock was set back.
+    if before is not None and began is not None and began <= situation.now:
+        before = max(before, began)
     return progressed(situation, before=before, old_before=None if status is None else status.old_replicas)
 
 
