@@ -289,6 +289,12 @@ def test_a_circle_of_cliques_is_refused_and_said_so() -> None:
     simulated(story, nodes=1)
 
 
+def test_a_set_of_absurdly_many_pods_is_refused_before_an_object_of_it_is_made() -> None:
+    manifest = pcs("w", clique("a", replicas=1_000))
+    manifest["spec"]["replicas"] = 10_000
+    assert ["10,000 replicas of 1,000 pods" in str(each) for each in problems(layout(manifest))] == [True]
+
+
 def test_names_of_variables_must_be_unique() -> None:
     manifest = pcs("w", clique("a"))
     container = manifest["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]

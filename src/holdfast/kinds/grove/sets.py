@@ -255,7 +255,9 @@ class UpdateStrategy(Model):
 class PodCliqueSetSpec(Model):
     """Identical gangs."""
 
-    replicas: Annotated[Count, api("How many gangs are wanted.", default=0)] | None = None
+    replicas: Annotated[int, api("How many gangs are wanted.", default=0, ge=0, le=10_000, format="int32")] | None = (
+        None
+    )
     update_strategy: Annotated[UpdateStrategy, api("How a changed template reaches the pods.")] | None = None
     template: Annotated[PodCliqueSetTemplate, api("What each gang is made of.")]
 

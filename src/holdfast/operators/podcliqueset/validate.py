@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from holdfast.kinds import Problem
 from holdfast.kinds.grove.templates import CliqueTemplate
 from holdfast.meta import names
 from holdfast.operators.podcliqueset.startup import cycle
-from holdfast.operators.podcliqueset.templates import Layout
+from holdfast.operators.podcliqueset.templates import Layout, replicas
 
 _AT = "spec.template"
+
+MOST_PODS: Final = 100_000
+"""A set that asks for more pods is refused before an object of it is made: it is a mistake, and costs all others."""
 
 
 def problems(layout: Layout) -> tuple[Problem, ...]:
     """All problems of a spec."""
-    return (*_cycles(layout), *(problem for clique in layout.cliques for problem in _clique_problems(clique)))
+    return (
+        *_sizes(layout),
+        *_cycles(layout),
+        *(problem for clique in layout.cliques for problem in _clique_problems(clique)),
+    )
 
 
 def has_topology(layout: Layout) -> bool:
@@ -30,6 +37,15 @@ def has_topology(layout: Layout) -> bool:
     constraints += [clique.topology_constraint for clique in layout.cliques]
     constraints += [group.topology_constraint for group in layout.groups]
     return any(constraint is not None for constraint in constraints)
+
+
+def _sizes(layout: Layout) -> Iterator[Problem]:
+    gang = sum(replicas(clique) for clique in layout.standalone) + sum(
+        replicas(group) * sum(map(replicas, layout.members(group))) for group in layout.groups
+    )
+    if layout.replicas * gang > MOST_PODS:
+        message = f"{layout.replicas:,} replicas of {gang:,} pods are more than {MOST_PODS:,} pods"
+        yield Problem("spec.replicas", message, "ask for fewer replicas, or for several sets")
 
 
 def _cycles(layout: Layout) -> Iterator[Problem]:
