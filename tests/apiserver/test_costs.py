@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -25,7 +26,10 @@ ROUNDS = 6
 @pytest.fixture(autouse=True)
 def _without_collector() -> Iterator[None]:
     """The garbage collector runs when it likes, and its time grows with everything else in this process."""
-    gc.collect()
+    with warnings.catch_warnings():
+        # What other tests left open is not the subject here.
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
     gc.disable()
     yield
     gc.enable()
