@@ -20,7 +20,7 @@ LONGEST_STALL = 0.1
 NEGLIGIBLE = 0.01
 """Seconds below which a measurement is mostly noise."""
 
-ROUNDS = 6
+ROUNDS = 15
 
 
 @pytest.fixture(autouse=True)

@@ -197,8 +197,10 @@ async def events_of(cluster: Local, reason: str) -> list[Wire]:
 
 def test_a_deleted_pod_is_asked_to_end_and_nothing_of_it_stays(tmp_path: Path) -> None:
     async def story(cluster: Local) -> None:
-        made = await cluster.create(pod("polite", shell("trap 'echo bye; exit 0' TERM; while :; do sleep 0.01; done")))
+        script = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
+        made = await cluster.create(pod("polite", shell(script)))
         running = await cluster.until("polite", is_running)
+        await heard(cluster, "polite", "ready\n")
         stream = await cluster.stream("polite", follow="true")
         reading = asyncio.create_task(collected(stream))
         await cluster.delete("polite")

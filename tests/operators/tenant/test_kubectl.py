@@ -139,7 +139,7 @@ spec:
     shell(*HOLDFAST, "apply", "-f", "-", given=paused)
     reason = "--for=jsonpath={.status.conditions[0].reason}=RolloutPaused"
     shell(kubectl, "wait", "tenant/halfway", reason, "--timeout=60s")
-    shell(kubectl, "delete", "pod", "halfway-p-1")
+    shell(kubectl, "delete", "pod", "halfway-p-1", "--wait=false")
     shell(kubectl, "wait", "statefulset/halfway-p", "--for=jsonpath={.status.updatedReplicas}=1", "--timeout=60s")
     shell(kubectl, "wait", "pod/halfway-p-1", "--for=condition=Ready", "--timeout=60s")
     answer = shell.run(*status)
