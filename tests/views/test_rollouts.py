@@ -51,10 +51,10 @@ def blocked(reason: str) -> dict[str, Any]:
 
 
 STATES = {
-    "nobody looked at it": (None, RolloutState.UNSEEN),
+    "not reconciled yet": (None, RolloutState.UNSEEN),
     "replicas come up": (status(), RolloutState.UNDER_WAY),
     "all are there": (status("Completed", "Completed"), RolloutState.COMPLETED),
-    "somebody paused it": (status("Paused", "Paused"), RolloutState.WAITING),
+    "paused by a user": (status("Paused", "Paused"), RolloutState.WAITING),
     "a step waits for approval": (status("Paused", "ApprovalNeeded"), RolloutState.WAITING),
     "old replicas have to be deleted": (status("Paused", "DeletionNeeded"), RolloutState.WAITING),
     "a step waits for its time": (status("Paused", "StepPause"), RolloutState.UNDER_WAY),

@@ -89,7 +89,7 @@ def standing(wire: dict[str, Any]) -> Standing:
 
 ROLLOUT_STATES: dict[str, tuple[dict[str, Any], RolloutState]] = {
     "all are there": (pod_clique_set(), RolloutState.COMPLETED),
-    "nobody looked at it": (pod_clique_set(observedGeneration=2), RolloutState.UNSEEN),
+    "not reconciled yet": (pod_clique_set(observedGeneration=2), RolloutState.UNSEEN),
     "a replica is updated": (
         pod_clique_set(conditions=(READY, UPDATING), rollingUpdateProgress=progress(1)),
         RolloutState.UNDER_WAY,

@@ -142,7 +142,7 @@ UPDATING = tenant("Reconciling", "RolloutInProgress", pool=pool_status("PoolUpda
 
 STATES: dict[str, tuple[dict[str, Any], dict[str, Any] | None, RolloutState]] = {
     "all are there": (tenant(), stateful_set(), RolloutState.COMPLETED),
-    "nobody looked at it": (tenant(observed=2), stateful_set(), RolloutState.UNSEEN),
+    "not reconciled yet": (tenant(observed=2), stateful_set(), RolloutState.UNSEEN),
     "servers are replaced": (UPDATING, stateful_set(current="old", updated=1), RolloutState.UNDER_WAY),
     "it has just been told of another image": (tenant(), stateful_set(image=OLD), RolloutState.UNDER_WAY),
     "the StatefulSet has not looked at it": (tenant(), stateful_set(observed=6), RolloutState.UNDER_WAY),
@@ -150,7 +150,7 @@ STATES: dict[str, tuple[dict[str, Any], dict[str, Any] | None, RolloutState]] = 
     "a restart has not reached it": (tenant(annotations={RESTARTED_AT: NOON}), stateful_set(), RolloutState.UNDER_WAY),
     "there is no pool yet": (tenant("Reconciling", "RolloutInProgress"), None, RolloutState.UNDER_WAY),
     "servers are ill": (tenant("Degraded", "PoolDegraded"), stateful_set(ready=3), RolloutState.UNDER_WAY),
-    "somebody paused it": (
+    "paused by a user": (
         tenant("Reconciling", "RolloutPaused"),
         stateful_set(current="old", updated=1),
         RolloutState.WAITING,
