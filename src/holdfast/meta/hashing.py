@@ -244,7 +244,26 @@ def _marked_v2(value: Any, field: str) -> Any:
 
 def _version(value: Any) -> int:
     """The version by which a value is hashed: the first that tells it from others."""
-    return 1 if _marked_v2(value, "") is value else 2
+    return 2 if _has_empty_members(value, strings=False) else 1
+
+
+def _has_empty_members(value: Any, *, strings: bool) -> bool:
+    """Whether a map of strings in it has an empty member; nothing is copied, because hardly any value has one."""
+    if type(value) is dict:
+        if strings and "" in value.values():
+            return True
+        for key, member in value.items():
+            kind = type(member)
+            if (kind is dict or kind is list or kind is tuple) and _has_empty_members(
+                member, strings=key in _STRING_MAPS_V2
+            ):
+                return True
+        return False
+    for item in value if type(value) in (list, tuple) else ():
+        kind = type(item)
+        if (kind is dict or kind is list or kind is tuple) and _has_empty_members(item, strings=False):
+            return True
+    return False
 
 
 _ALGORITHMS: Final[Mapping[int, Callable[[Any], bytes]]] = {1: _digest_v1, 2: _digest_v2}
