@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import json
 import sqlite3
 import stat
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tracemalloc
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -555,6 +557,30 @@ def test_what_is_compacted_leaves_the_file_and_stays_compacted(tmp_path: Path) -
         assert connection.execute("SELECT rv, name FROM log").fetchall() == [(10, "a")]
     connection.close()
     run(tmp_path, read)
+
+
+def test_an_object_that_is_renewed_again_and_again_grows_neither_file_nor_memory(tmp_path: Path) -> None:
+    sizes: list[tuple[int, int]] = []
+
+    async def renew(store: Store) -> None:
+        tracemalloc.start()
+        try:
+            for _ in range(4):
+                for number in range(500):
+                    await store.write(put("lease", filler=f"{number:0300}"))
+                gc.collect()
+                files = sum(each.stat().st_size for each in tmp_path.glob("objects.db*"))
+                sizes.append((files, tracemalloc.get_traced_memory()[0]))
+        finally:
+            tracemalloc.stop()
+
+    run(tmp_path, renew, window=Window(events=100))
+    with sqlite3.connect(tmp_path / "objects.db") as connection:
+        assert connection.execute("SELECT count(*) FROM log").fetchone() <= (101,)
+    connection.close()
+    (file, memory), (last_file, last_memory) = sizes[1], sizes[-1]
+    assert last_file <= file * 1.1
+    assert last_memory <= memory + 16 * 1024
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:

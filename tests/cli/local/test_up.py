@@ -22,7 +22,7 @@ from holdfast.client import waiting
 from holdfast.client.api import ApiClient
 from holdfast.client.kubeconfig import connect
 from holdfast.client.objects import Object
-from holdfast.client.resources import DEFINITIONS, DEPLOYMENTS, NAMESPACES, NODES, PODS, Resource
+from holdfast.client.resources import DEFINITIONS, DEPLOYMENTS, EVENTS, NAMESPACES, NODES, PODS, Resource
 from holdfast.cluster.process.containers import can_hide
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.exchange import Request
@@ -112,6 +112,18 @@ def test_a_cluster_runs_the_operators_that_are_named(operators: str, groups: set
         assert process.wait(PATIENCE) == ExitCode.OK
         assert process.stderr is not None
         assert process.stderr.read() == ""
+
+
+def test_events_live_as_long_as_the_option_says() -> None:
+    about = {"kind": "Pod", "namespace": "default", "name": "p"}
+    event = {"metadata": {"name": "e", "namespace": "default"}, "involvedObject": about}
+
+    async def story(client: ApiClient) -> None:
+        await client.create(EVENTS, event)
+        await waiting.until(client, EVENTS, Key("default", "e"), lambda each: each is None, timeout=PATIENCE)
+
+    with up("--ephemeral", "--nodes", "0", "--operators", "none", "--event-seconds", "1") as (_, kubeconfig):
+        asked(kubeconfig, story)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from holdfast.apiserver.expiry import DEFAULT_SECONDS
 from holdfast.apiserver.http import listener
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs
@@ -25,21 +24,14 @@ from holdfast.cli.local.serving import Settings
     help="Where objects, keys and the kubeconfig are kept.  [default: ~/.local/share/holdfast]",
 )
 @click.option("--ephemeral", is_flag=True, help="Keep nothing; everything is gone when it stops.")
-@click.option(
-    "--event-seconds",
-    type=click.FloatRange(min=1),
-    default=DEFAULT_SECONDS,
-    show_default=True,
-    help="How long Events are kept after their last write.",
-)
 @serving.options
 def command(
     data_dir: Path | None,
     ephemeral: bool,
-    event_seconds: float,
     bind: str,
     port: int,
     kubeconfig: Path | None,
+    event_seconds: float,
     allow_non_loopback: bool,
     logs_access: bool,
     log_format: logs.Format,

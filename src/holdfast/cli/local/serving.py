@@ -62,7 +62,7 @@ class Serving:
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a server: its address and its log."""
+    """Give a command the options of a server: its address, the lifetime of Events, its log."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -77,6 +77,13 @@ _OPTIONS: Final = (
         "--kubeconfig",
         type=click.Path(dir_okay=False, path_type=Path),
         help="The file to add the kubeconfig of the admin to.  [default: kubeconfig in the data directory]",
+    ),
+    click.option(
+        "--event-seconds",
+        type=click.FloatRange(min=1),
+        default=DEFAULT_SECONDS,
+        show_default=True,
+        help="How long Events are kept after their last write.",
     ),
     click.option("--allow-non-loopback", is_flag=True, help="Let other machines reach it; needed for such a --bind."),
     click.option("--access-log", "logs_access", is_flag=True, help="Log every request."),

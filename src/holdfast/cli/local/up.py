@@ -70,6 +70,7 @@ def command(
     bind: str,
     port: int,
     kubeconfig: Path | None,
+    event_seconds: float,
     allow_non_loopback: bool,
     logs_access: bool,
     log_format: logs.Format,
@@ -96,7 +97,11 @@ def command(
         kept = None if ephemeral else (data_dir or DIRECTORY).absolute()
         home = kept or stack.enter_context(running.for_now())
         settings = Settings(
-            data_dir=kept, bind=bind, port=port, kubeconfig=(kubeconfig or home / "kubeconfig").absolute()
+            data_dir=kept,
+            bind=bind,
+            port=port,
+            kubeconfig=(kubeconfig or home / "kubeconfig").absolute(),
+            event_seconds=event_seconds,
         )
         options = ClusterOptions(
             settings=settings, nodes=nodes, seed=seed, operators=operators, values=values, home=home
