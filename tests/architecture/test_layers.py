@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "runtime": frozenset({"kernel", "meta", "client"}),
     "apiserver": frozenset({"meta"}),
     "cluster": frozenset({"kernel", "meta", "kinds", "client", "runtime"}),
-    "operators": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views"}),
+    "operators": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views", "profiler"}),
     "providers": frozenset({"meta", "kinds"}),
     "profiler": frozenset({"meta", "kinds"}),
     "views": frozenset({"kernel", "meta", "kinds"}),
@@ -104,6 +104,18 @@ def test_operators_do_not_know_each_other() -> None:
             other = name.removeprefix("holdfast.operators.").split(".")[0]
             if name.startswith("holdfast.operators.") and other not in (parts[1], "operator", "rollouts"):
                 crossings.append(f"{path}:{line} imports {name}")
+    assert not crossings, "\n".join(crossings)
+
+
+def test_operators_know_what_the_profiler_is_asked_and_answers_and_not_how_it_searches() -> None:
+    known = ("holdfast.profiler.request", "holdfast.profiler.results")
+    crossings = [
+        f"{path.relative_to(SOURCE.parent)}:{line} imports {name}"
+        for package, path in modules()
+        if package == "operators"
+        for name, line in imports(path)
+        if name.startswith("holdfast.profiler") and not name.startswith(known)
+    ]
     assert not crossings, "\n".join(crossings)
 
 

@@ -1,0 +1,23 @@
+"""The operator of model deployments: from a model and a service level to inference gangs.
+
+    DynamoGraphDeploymentRequest ──► Job (the profiler) ──► ConfigMap (its output)
+         └──► DynamoGraphDeployment ──► PodCliqueSet, Services
+
+Each kind has a controller and a folder of its own: `requests` and `graphs`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.operators.deploymentrequest.graphs import controller as graphs
+from holdfast.operators.deploymentrequest.requests import controller as requests
+from holdfast.operators.operator import Operator
+
+OPERATOR: Final = Operator(
+    name="deploymentrequest",
+    summary="Model deployments: from a model and a service level to inference gangs (nvidia.com).",
+    controllers=(*requests.CONTROLLERS, *graphs.CONTROLLERS),
+    rollouts=(*requests.ROLLOUTS, *graphs.ROLLOUTS),
+    reasons=(*requests.REASONS, *graphs.REASONS),
+)

@@ -1,0 +1,1 @@
+"""DynamoGraphDeployments: components that serve a model, as one PodCliqueSet and Services."""

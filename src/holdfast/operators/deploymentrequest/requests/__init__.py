@@ -1,0 +1,1 @@
+"""DynamoGraphDeploymentRequests: a model is profiled, and the deployment that was found is created."""
