@@ -1,0 +1,11 @@
+"""A hypervisor that exists in memory: deterministic, on any clock, with faults as they are asked for.
+
+`World` says which hosts and datastores there are, `Latencies` how long things take, `Fault` what goes wrong.
+"""
+
+from __future__ import annotations
+
+from holdfast.providers.simulated.hypervisor import CAPABILITIES, MemoryStore, Simulated, Store
+from holdfast.providers.simulated.world import INSTANT, Fault, Latencies, World
+
+__all__ = ["CAPABILITIES", "INSTANT", "Fault", "Latencies", "MemoryStore", "Simulated", "Store", "World"]
