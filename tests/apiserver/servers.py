@@ -342,6 +342,15 @@ VALID: dict[str, Object] = {
     },
     "scheduling.k8s.io/v1 PriorityClass": {"value": 5},
     "node.k8s.io/v1 RuntimeClass": {"handler": "h"},
+    "resource.k8s.io/v1 DeviceClass": {"spec": {"selectors": [{"cel": {"expression": "true"}}]}},
+    "resource.k8s.io/v1 ResourceSlice": {
+        "spec": {
+            "driver": "gpu.example.com",
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "nodeName": "n",
+            "devices": [{"name": "gpu-0", "attributes": {"model": {"string": "x"}}}],
+        }
+    },
     "resource.k8s.io/v1 ResourceClaim": {"spec": DEVICES},
     "resource.k8s.io/v1 ResourceClaimTemplate": {"spec": {"spec": DEVICES}},
     "certificates.k8s.io/v1 CertificateSigningRequest": {

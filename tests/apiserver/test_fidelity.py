@@ -127,6 +127,66 @@ def test_a_template_of_resource_claims_is_stored(api: Api) -> None:
     assert made["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
 
 
+CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+POOL = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+
+
+def resource_slice(**spec: Any) -> dict[str, Any]:
+    spec = {"driver": "gpu.example.com", "pool": POOL, "nodeName": "n"} | spec
+    return {"kind": "ResourceSlice", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "s"}, "spec": spec}
+
+
+def test_a_device_class_is_stored_and_changed(api: Api) -> None:
+    spec = {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}
+    made = api.post(CLASSES, {"metadata": {"name": "gpu.example.com"}, "spec": spec}).ok
+    assert (made["spec"], made["metadata"]["generation"]) == (spec, 1)
+    parameters = {"opaque": {"driver": "gpu.example.com", "parameters": {"kind": "Sharing", "count": 2}}}
+    changed = api.patch(f"{CLASSES}/gpu.example.com", {"spec": {"config": [parameters]}}).ok
+    assert (changed["spec"]["config"], changed["metadata"]["generation"]) == ([parameters], 2)
+
+
+def test_a_device_class_with_an_empty_selector_is_refused(api: Api) -> None:
+    spec = {"selectors": [{}, {"cel": {}}], "config": [{}]}
+    answer = api.post(CLASSES, {"metadata": {"name": "c"}, "spec": spec})
+    fields = ["spec.selectors[0].cel", "spec.selectors[1].cel.expression", "spec.config[0].opaque"]
+    assert answer.causes == [(field, "FieldValueRequired") for field in fields]
+
+
+def test_the_slices_of_a_node_and_of_a_driver_are_listed(api: Api) -> None:
+    device = {"name": "gpu-0", "attributes": {"model": {"string": "x"}}, "capacity": {"memory": {"value": "80Gi"}}}
+    made = api.post(SLICES, resource_slice(devices=[device])).ok
+    assert made["spec"]["devices"] == [device]
+    assert api.names(f"{SLICES}?fieldSelector=spec.nodeName%3Dn,spec.driver%3Dgpu.example.com") == ["s"]
+    assert api.names(f"{SLICES}?fieldSelector=spec.nodeName%3Dm") == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "causes"),
+    [
+        ({"nodeName": None}, [("spec", "FieldValueRequired")]),
+        ({"allNodes": True}, [("spec", "FieldValueInvalid")]),
+        ({"driver": "G_"}, [("spec.driver", "FieldValueInvalid")]),
+        ({"pool": {"name": "p"}}, [("spec.pool.resourceSliceCount", "FieldValueInvalid")]),
+        ({"devices": [{"name": "a"}, {"name": "a"}]}, [("spec.devices[1].name", "FieldValueDuplicate")]),
+        (
+            {"devices": [{"name": "a", "attributes": {"x": {}}}]},
+            [("spec.devices[0].attributes[x]", "FieldValueRequired")],
+        ),
+        ({"devices": [{"name": f"d{number}"} for number in range(129)]}, [("spec.devices", "FieldValueTooMany")]),
+    ],
+)
+def test_a_slice_that_cannot_be_is_refused(api: Api, spec: dict[str, Any], causes: list[tuple[str, str]]) -> None:
+    assert api.post(SLICES, resource_slice(**spec)).causes == causes
+
+
+def test_a_slice_stays_with_its_driver_pool_and_node(api: Api) -> None:
+    api.post(SLICES, resource_slice()).done()
+    other = {"driver": "other.example.com", "nodeName": "m", "pool": {"name": "q"}}
+    answer = api.patch(f"{SLICES}/s", {"spec": other})
+    assert answer.causes == [(f"spec.{name}", "FieldValueInvalid") for name in ("pool.name", "driver", "nodeName")]
+
+
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 

@@ -99,7 +99,7 @@ discovery.k8s.io/v1: EndpointSlice
 events.k8s.io/v1: Event
 networking.k8s.io/v1: Ingress IngressClass NetworkPolicy
 certificates.k8s.io/v1: CertificateSigningRequest
-resource.k8s.io/v1: ResourceClaim ResourceClaimTemplate
+resource.k8s.io/v1: DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice
 storage.k8s.io/v1: StorageClass CSIDriver CSINode VolumeAttachment
 scheduling.k8s.io/v1: PriorityClass
 node.k8s.io/v1: RuntimeClass
