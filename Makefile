@@ -39,11 +39,8 @@ check: $(STAMP) ## Check style, types and layers
 bench: $(STAMP) ## Measure what docs/benchmarks.md promises
 	@$(BIN)/python -m benchmarks
 
-torture: $(STAMP) ## Kill, flood and fuzz for about half an hour, and print what was kept and what was not
-	@$(BIN)/python -m tests.torture.store --rounds 200
-	@$(BIN)/python -m tests.torture.server --rounds 200
-	@$(BIN)/python -m tests.torture.growth --objects 300000
-	@$(BIN)/python -m tests.fuzz --rounds 20000
+torture: $(STAMP) ## Kill, flood, fuzz and mislead for half an hour; prints figures: make torture TORTURE='--scale 0.1'
+	@$(BIN)/python -m tests.torture $(TORTURE)
 
 golden: $(STAMP) ## Write the golden simulation logs anew, to be read before they are committed
 	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/simulator/test_golden.py

@@ -15,6 +15,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from tests.apiserver.odd_requests import (
+    ACCEPTS,
+    BELOW,
+    KNOWN_500,
+    OPTIONS,
+    REVIEWS,
+    SEGMENTS,
+    TYPE,
+    VALUES,
+    WIDGET,
+    WIDGETS,
+    definition,
+)
 from tests.apiserver.servers import (
     CONFIGMAPS,
     DEFINITIONS,
@@ -33,12 +46,6 @@ from holdfast.apiserver.resources import ResourceType
 
 FACTOR = int(os.environ.get("HOLDFAST_FUZZ", "0"))
 
-KNOWN_500 = (
-    "resourceVersion should not be set on objects to be created",
-    'strconv.ParseUint: parsing "',
-)
-"""What a real API server answers with 500, too: creating with a version, watching from one that is none."""
-
 
 def examples(number: int) -> settings:
     quiet = [
@@ -48,72 +55,6 @@ def examples(number: int) -> settings:
         HealthCheck.filter_too_much,
     ]
     return settings(max_examples=number * max(FACTOR, 1), derandomize=not FACTOR, suppress_health_check=quiet)
-
-
-def definition(plural: str, kind: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "metadata": {"name": f"{plural}.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": kind},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {
-                        "status": {},
-                        "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"},
-                    },
-                }
-            ],
-        },
-    }
-
-
-WIDGET: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "spec": {
-            "type": "object",
-            "x-kubernetes-validations": [{"rule": "!has(self.size) || self.size < 5", "message": "too large"}],
-            "properties": {
-                "size": {"type": "integer", "minimum": 0},
-                "name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5},
-                "when": {"type": "string", "format": "date-time"},
-                "limit": {"x-kubernetes-int-or-string": True},
-                "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                "pod": {
-                    "type": "object",
-                    "x-kubernetes-embedded-resource": True,
-                    "x-kubernetes-preserve-unknown-fields": True,
-                },
-                "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-                "ports": {
-                    "type": "array",
-                    "x-kubernetes-list-type": "map",
-                    "x-kubernetes-list-map-keys": ["port"],
-                    "items": {
-                        "type": "object",
-                        "required": ["port"],
-                        "properties": {"port": {"type": "integer"}, "proto": {"type": "string", "default": "TCP"}},
-                    },
-                },
-                "map": {"type": "object", "additionalProperties": {"type": "integer"}},
-                "fixed": {
-                    "type": "string",
-                    "nullable": True,
-                    "x-kubernetes-validations": [{"rule": "self == oldSelf"}],
-                },
-            },
-        },
-        "status": {"type": "object", "properties": {"size": {"type": "integer"}}},
-    },
-}
-WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
-TYPE = {"apiVersion": "example.com/v1", "kind": "Widget"}
 
 
 @pytest.fixture(scope="module")
@@ -308,24 +249,6 @@ def test_any_patch_is_answered(api: Api, target: str, kind: str, patch: Any) -> 
     ask(api, "PATCH", f"{target}?fieldManager=m&dryRun=All", encoded(patch), {"content-type": PATCHES[kind]})
 
 
-BELOW = [
-    "pods/a/eviction",
-    "pods/a/binding",
-    "serviceaccounts/a/token",
-    "pods/a/log",
-    "pods/a/exec",
-    "namespaces/a/finalize",
-]
-REVIEWS = [
-    "/apis/authentication.k8s.io/v1/tokenreviews",
-    "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-    "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-    "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
-    "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews",
-]
-
-
 @examples(100)
 @given(data=st.data())
 def test_any_question_and_anything_below_an_object_is_answered(api: Api, data: st.DataObject) -> None:
@@ -365,58 +288,6 @@ def test_any_question_and_anything_below_an_object_is_answered(api: Api, data: s
     ask(api, method, target, encoded(data.draw(body | junk)), {"content-type": "application/json"})
 
 
-OPTIONS = [
-    *(
-        "labelSelector",
-        "fieldSelector",
-        "limit",
-        "continue",
-        "resourceVersion",
-        "resourceVersionMatch",
-        "timeoutSeconds",
-    ),
-    *(
-        "watch",
-        "allowWatchBookmarks",
-        "sendInitialEvents",
-        "dryRun",
-        "fieldManager",
-        "fieldValidation",
-        "force",
-        "pretty",
-    ),
-    *("propagationPolicy", "gracePeriodSeconds", "orphanDependents", "includeObject", "container", "tailLines"),
-]
-VALUES = [
-    *(
-        "a=b",
-        "a in (b,c)",
-        "!a",
-        "a",
-        "a>1",
-        "metadata.name=a",
-        "status.phase=Running",
-        "1",
-        "0",
-        "-1",
-        "true",
-        "false",
-    ),
-    *(
-        "All",
-        "Strict",
-        "Exact",
-        "NotOlderThan",
-        "Background",
-        "Metadata",
-        "None",
-        "a,,b",
-        "a==",
-        "(",
-        "\\",
-        "99999999999",
-    ),
-]
 queries = st.dictionaries(st.sampled_from(OPTIONS), texts | st.sampled_from(VALUES), max_size=4)
 
 
@@ -440,13 +311,7 @@ def test_any_option_is_answered(api: Api, target: str, method: str, query: dict[
     ask(api, method, with_query(target, query))
 
 
-segments = st.sampled_from(
-    [
-        *("api", "apis", "v1", "apps", "namespaces", "default", "pods", "a", "configmaps", "widgets", "example.com"),
-        *("status", "scale", "log", "watch", "", ".", "..", "openapi", "v2", "v3", "version", "healthz", "metrics"),
-        *("deployments", "customresourcedefinitions", "apiextensions.k8s.io", "%", "\x00", "é", "proxy", "finalize"),
-    ]
-)
+segments = st.sampled_from(SEGMENTS)
 
 
 @examples(300)
@@ -458,31 +323,6 @@ segments = st.sampled_from(
 def test_any_path_is_answered(api: Api, path: list[str], method: str, query: dict[str, str]) -> None:
     target = with_query("/" + "/".join(quote(part, safe="") for part in path), {**query, "dryRun": "All"})
     ask(api, method, target)
-
-
-ACCEPTS = [
-    *(
-        "*/*",
-        "application/*",
-        "application/json",
-        "application/yaml",
-        "application/vnd.kubernetes.protobuf",
-        "text/html",
-        "",
-    ),
-    *(
-        "application/json;as=Table;g=meta.k8s.io;v=v1",
-        "application/json;as=Table;g=meta.k8s.io;v=v1beta1,application/json",
-    ),
-    *(
-        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-        "application/json;stream=watch",
-        ";;;",
-        "a/b;q=x",
-        ",",
-    ),
-    *("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", "application/json;as=Nothing;g=x;v=y"),
-]
 
 
 @examples(100)

@@ -16,7 +16,7 @@ from holdfast.meta.errors import StatusError
 from holdfast.testing.clusters import Cluster
 
 SEED = 20
-"""Printed with every failure; `python -m tests.fuzz` tries others."""
+"""Printed with every failure; `make torture` tries others."""
 
 
 ACCEPTED = 20

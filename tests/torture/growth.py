@@ -1,11 +1,10 @@
 """Create and delete very many objects, and see that neither the server's memory nor its file grows with them.
 
-python -m tests.torture.growth --objects 300000
+python -m tests.torture growth
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import tempfile
 from collections.abc import Iterator
@@ -13,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
+from tests.torture.figures import Figure, at_most, counted
 from tests.torture.server import CONFIGMAPS, connected, ready, server_process
 
+OBJECTS = 300_000
 CLIENTS = 32
 ROUNDS = 3
 """The first round fills the window of recent events; the later ones must not add to what it took."""
@@ -31,14 +32,24 @@ class Size:
         return f"memory {self.memory:.0f} MiB, file {self.file:.0f} MiB"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Create and delete objects; see that nothing of them stays.")
-    parser.add_argument("--objects", type=int, default=300_000)
-    options = parser.parse_args()
+def figures(scale: float, seed: int) -> Iterator[Figure]:
+    del seed  # nothing is drawn
+    objects = max(int(OBJECTS * scale), 2_400)
     with tempfile.TemporaryDirectory() as directory:
-        sizes = asyncio.run(grown(Path(directory), objects=options.objects))
-    for number, size in enumerate(sizes):
-        print("empty:" if not number else f"after {number * options.objects // ROUNDS:,} created and deleted:", size)
+        empty, first, *_, last = asyncio.run(grown(Path(directory), objects=objects))
+    yield counted("objects created and deleted", objects)
+    yield Figure("empty server", str(empty))
+    yield Figure("after a third of them", str(first))
+    for what, value, limit in zip(("memory", "file"), (last.memory, last.file), limits(empty, first), strict=True):
+        yield at_most(f"{what} after all of them", value, limit, "MiB")
+
+
+def limits(empty: Size, first: Size) -> tuple[float, float]:
+    """The memory and the file that a server may have after all rounds, by what it had before and after the first.
+
+    What the first round added is the window of recent events, and pages that are used again.
+    """
+    return first.memory + (first.memory - empty.memory) + 32, 4 * first.file + 8
 
 
 async def grown(directory: Path, *, objects: int) -> list[Size]:
@@ -70,11 +81,11 @@ async def _work(client: aiohttp.ClientSession, numbers: Iterator[int]) -> None:
             assert answer.status == 200, await answer.text()
 
 
-def _size(pid: int, directory: Path) -> Size:
+def memory(pid: int) -> float:
+    """The memory that a process has, in MiB."""
     resident = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-    files = sum(each.stat().st_size for each in directory.glob("objects.db*"))
-    return Size(int(resident.split()[1]) / 1024, files / 2**20)
+    return int(resident.split()[1]) / 1024
 
 
-if __name__ == "__main__":
-    main()
+def _size(pid: int, directory: Path) -> Size:
+    return Size(memory(pid), sum(each.stat().st_size for each in directory.glob("objects.db*")) / 2**20)

@@ -1,8 +1,8 @@
 """Kill a whole server at random moments and see that it kept every promise it made to its clients.
 
-    python -m tests.torture.server --rounds 200 --seed 1
+    python -m tests.torture server --seed 1
 
-`torture` does the same to the store alone.  Here clients speak HTTPS to `holdfast apiserver`: some write ConfigMaps
+`store` does the same to the store alone.  Here clients speak HTTPS to `holdfast apiserver`: some write ConfigMaps
 together and note each write that was acknowledged, one watches, and the server is killed with SIGKILL; a few of them
 while they start.  The next server goes on with the same directory, and the watch resumes after the last event that
 was heard.  After each kill SQLite is asked whether a copy of what was left is sound: the original is for the next
@@ -11,7 +11,6 @@ server to recover.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -23,17 +22,20 @@ import ssl
 import sys
 import tempfile
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import aiohttp
 import yaml
+from tests.torture.figures import Figure, counted
 from tests.torture.store import Witness, check_integrity
 
 COMMAND = (sys.executable, "-m", "holdfast", "apiserver")
+UP = (sys.executable, "-m", "holdfast", "up")
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+ROUNDS = 200
 NAMES = [f"object-{number}" for number in range(20)]
 WRITERS = 8
 MOST_WRITES = 200
@@ -45,16 +47,13 @@ PATIENCE = 30.0
 """Seconds that a server has for anything that is asked of it."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Kill the server at random moments; see that it keeps its promises.")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
-    seed = random.randrange(2**32) if options.seed is None else options.seed
-    print(f"seed {seed}", flush=True)
+def figures(scale: float, seed: int) -> Iterator[Figure]:
+    rounds = max(int(ROUNDS * scale), 3)
     with tempfile.TemporaryDirectory() as directory:
-        witness = asyncio.run(torture(Path(directory), rounds=options.rounds, seed=seed))
-    print(f"{options.rounds} kills, {witness.summary()}")
+        witness = asyncio.run(torture(Path(directory), rounds=rounds, seed=seed))
+    yield counted("kills", rounds)
+    yield counted("acknowledged deletions", len(witness.removed))
+    yield from witness.figures()
 
 
 async def torture(directory: Path, *, rounds: int, seed: int) -> ClientWitness:
@@ -113,9 +112,6 @@ class ClientWitness(Witness):
         unseen = self.removed - self.gone
         assert not unseen, f"deleted, but never among the events: {sorted(unseen)[:10]}"
 
-    def summary(self) -> str:
-        return f"{len(self.removed)} acknowledged deletions, {super().summary()}"
-
     def _advance(self, rv: int) -> None:
         assert rv > self.revision, f"event {rv} follows {self.revision}"
         if self.found is not None and rv > self.found[0]:
@@ -129,10 +125,12 @@ class ClientWitness(Witness):
 
 
 @asynccontextmanager
-async def server_process(directory: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A server that is dead when the block ends."""
+async def server_process(
+    directory: Path, *, command: Sequence[str] = COMMAND, errors: IO[bytes] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A server that is dead when the block ends; its log goes to `errors`, or where ours goes."""
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "--data-dir", str(directory), stdout=asyncio.subprocess.PIPE
+        *command, "--data-dir", str(directory), stdout=asyncio.subprocess.PIPE, stderr=errors
     )
     try:
         yield process
@@ -275,7 +273,3 @@ def _digest(obj: dict[str, Any]) -> str:
     """Of everything but the kind, which objects in a list do not say."""
     content = {name: value for name, value in obj.items() if name not in ("apiVersion", "kind")}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Kill the store at random moments and see that it kept every promise.
 
-    python -m tests.torture.store --rounds 200
+    python -m tests.torture store --seed 1
 
 A child process writes with many tasks and follows its own events, and says on its standard output what it was
 promised: each acknowledged write, each event, and what it found when it opened the store.  It is killed with
@@ -11,7 +11,6 @@ among the events with the very same content, and the state found equal to the re
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -21,13 +20,17 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tests.torture.figures import Figure, counted, none_of
+
 from holdfast.apiserver.storage.store import Change, Draft, Entry, Event, Put, Remove, Stale, Store, Window
 
 RESOURCE = "torture/objects"
+ROUNDS = 200
 NAMES = [f"object-{number}" for number in range(40)]
 WRITERS = 24
 MOST_LINES = 1500
@@ -35,20 +38,12 @@ WINDOW = Window(events=1000)
 """More than can be committed and not heard of, less than all together: so compaction is part of it."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Kill the store at random moments; see that it keeps its promises.")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--child", nargs=3, metavar=("DIRECTORY", "SINCE", "SEED"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child:
-        directory, since, seed = options.child
-        asyncio.run(child(directory, int(since), int(seed)))
-        return
-    seed = random.randrange(2**32) if options.seed is None else options.seed
+def figures(scale: float, seed: int) -> Iterator[Figure]:
+    rounds = max(int(ROUNDS * scale), 3)
     with tempfile.TemporaryDirectory() as directory:
-        witness = torture(directory, rounds=options.rounds, seed=seed)
-    print(f"seed {seed}: {options.rounds} kills, {witness.summary()}")
+        witness = torture(directory, rounds=rounds, seed=seed)
+    yield counted("kills", rounds)
+    yield from witness.figures()
 
 
 def torture(directory: str, *, rounds: int, seed: int) -> Witness:
@@ -56,7 +51,7 @@ def torture(directory: str, *, rounds: int, seed: int) -> Witness:
     choice = random.Random(seed)
     witness = Witness()
     for _ in range(rounds):
-        arguments = ["--child", directory, str(witness.revision), str(choice.randrange(2**32))]
+        arguments = [directory, str(witness.revision), str(choice.randrange(2**32))]
         with subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             # A quarter of them die while they open the store.
@@ -132,9 +127,11 @@ class Witness:
         assert not unseen, f"acknowledged, but never among the events: {sorted(unseen)[:10]}"
         assert self.found is None, "the events never came to the version at which the state was found"
 
-    def summary(self) -> str:
-        heard = f"{len(self.acknowledged)} acknowledged writes, {len(self.events)} events"
-        return f"{self.openings} openings, {heard}, no promise broken"
+    def figures(self) -> Iterator[Figure]:
+        """What was promised; a broken promise would have ended the run."""
+        yield counted("acknowledged writes", len(self.acknowledged))
+        yield counted("events, none missed or out of order", len(self.events))
+        yield none_of("lost writes", 0)
 
     def _advance(self, rv: int) -> None:
         """Come to the version of the next event."""
@@ -204,4 +201,4 @@ def _say(line: list[Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(child(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

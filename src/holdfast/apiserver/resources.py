@@ -43,7 +43,8 @@ class Scale:
     spec: str = ".spec.replicas"
     status: str = ".status.replicas"
     selector: str | None = None
-    """Path of a selector in string form, or of a LabelSelector object for built-in kinds."""
+    selector_form: Literal["text", "object", "labels"] = "text"
+    """What is at the path of the selector: its text, a LabelSelector, or the labels alone."""
 
 
 def nothing(obj: Object) -> None:

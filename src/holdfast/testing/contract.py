@@ -175,6 +175,12 @@ def check_bounds(scenario: Scenario, faults: str) -> None:
     _check(_tried(scenario, name, fault) for name, fault in FAULTS[faults](known))
 
 
+def breaches(scenario: Scenario, fault: Fault) -> list[str]:
+    """The breaches of the bounds in one run with a fault, however it ends."""
+    assert scenario.bounds is not None, f"{scenario.name} has no bounds"
+    return run(lambda loop: _played(loop, scenario, fault))[1]
+
+
 def _check(differences: Iterable[str]) -> None:
     failed = [difference for difference in differences if difference]
     assert not failed, "\n\n".join(failed[:3]) + (f"\n\nand {len(failed) - 3} more" if len(failed) > 3 else "")

@@ -5,7 +5,8 @@
     Lag        every change is withheld until the next one comes, so that all reads are one version old
     Disorder   changes of different kinds come late by different times, so that they come in another order
     Refusal    the n-th write is refused, as a busy server does
-    Silence    replies to some writes are lost after the server has committed them, and changes come late
+    Silence    replies to some writes are lost after the server has committed them, changes come late, and other
+               writes are refused
 
 A fault sees each write and may change each watch stream.  It must not know its users.
 """
@@ -170,14 +171,19 @@ class Refusal(Fault):
 class Silence(Fault):
     """Loses the reply of a `share` of the writes, all of which are committed, and delivers changes up to `late` s late.
 
-    Changes of one resource stay in order.
+    Changes of one resource stay in order.  Of the writes, a share `refused` is not committed, as by a busy server.
     """
 
-    def __init__(self, seed: int, *, share: float = 0.3, late: float = 4.0) -> None:
+    def __init__(self, seed: int, *, share: float = 0.3, late: float = 4.0, refused: float = 0.0) -> None:
         super().__init__()
         self._random = Random(seed)
         self._share = share
         self._late = late
+        self._refused = refused
+
+    async def before_write(self, resource: Resource) -> None:
+        if self._refused and self._random.random() < self._refused:
+            raise TooManyRequests.of("busy", retry_after_seconds=1)
 
     async def after_write(self, resource: Resource) -> None:
         await super().after_write(resource)

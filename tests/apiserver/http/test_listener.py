@@ -386,6 +386,9 @@ def test_what_is_malformed_is_refused_with_a_status(what: str, caplog: pytest.Lo
         answer = await client.answer()
         assert answer.status == answer.json()["code"] == code
         assert answer.json()["kind"] == "Status"
+        assert answer.header("Server") == "holdfast"
+        if answer.header("Connection") != "close":
+            assert (await client.ask("GET", "/")).status == 200
         assert (await (await bench.connect()).ask("GET", "/")).status == 200
 
     served(echo, scenario)

@@ -7,8 +7,21 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from tests.apiserver.servers import DEPLOYMENTS, NAMESPACES, PODS, Answer, Api, deployment, pod
+from tests.apiserver.odd_requests import definition
+from tests.apiserver.servers import (
+    DEFINITIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    Answer,
+    Api,
+    collection,
+    deployment,
+    pod,
+    valid,
+)
 
+from holdfast.apiserver.builtins import BUILTINS
 from holdfast.meta.exchange import Request
 
 D = f"{DEPLOYMENTS}/d"
@@ -104,6 +117,29 @@ def test_a_scale_that_is_none_changes_nothing(api: Api, scale: Any, refusal: tup
     api.post(DEPLOYMENTS, deployment("d")).done()
     assert api.put(f"{D}/scale", scale).refusal == refusal
     assert api.get(D).ok["spec"]["replicas"] == 3
+
+
+def test_the_scale_of_every_built_in_kind_has_its_selector(api: Api) -> None:
+    for kind in {kind.key: kind for kind in BUILTINS if kind.scale is not None}.values():
+        api.post(collection(kind), valid(kind, "d")).done()
+        assert api.get(f"{collection(kind)}/d/scale").ok["status"]["selector"] == "app=x", kind
+
+
+@pytest.mark.parametrize("spec", [None, 5, {"size": "many"}, {"size": {"a": 1}}, {"selector": {"a": [1]}}])
+def test_an_object_from_before_its_kind_had_a_scale_is_answered_whatever_it_has(api: Api, spec: Any) -> None:
+    anything = {"x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": {**anything, "nullable": True}, "status": anything}}
+    made = definition("things", "Thing", schema)
+    (version,) = made["spec"]["versions"]
+    scale = version.pop("subresources")["scale"] | {"labelSelectorPath": ".spec.selector"}
+    api.post(DEFINITIONS, made).done()
+    things = "/apis/example.com/v1/namespaces/default/things"
+    thing = {"kind": "Thing", "apiVersion": "example.com/v1", "metadata": {"name": "a"}, "status": "none"}
+    api.post(things, thing | ({} if spec is None else {"spec": spec})).done()
+    patch = [{"op": "add", "path": "/spec/versions/0/subresources", "value": {"scale": scale}}]
+    api.patch(f"{DEFINITIONS}/things.example.com", patch, "json").done()
+    assert api.get(f"{things}/a/scale").ok["status"] == {"replicas": 0}
+    assert api.patch(f"{things}/a/scale", {"spec": {"replicas": 2}}).status in (200, 400, 422)
 
 
 def test_a_scale_is_applied(api: Api) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.apiserver.builtins.common import checks
@@ -28,7 +29,7 @@ from holdfast.meta.objects import controller_of
 
 MISMATCH: Final = "`selector` does not match template `labels`"
 _STATEFULSET_FIXED: Final = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy")
-SCALE: Final = Scale(selector=".spec.selector")
+SCALE: Final = Scale(selector=".spec.selector", selector_form="object")
 _TEMPLATE: Final = ("spec", "template")
 _SELECTOR: Final = ("spec", "selector")
 
@@ -338,7 +339,7 @@ REPLICATION_CONTROLLER: Final = builtin(
     short_names=("rc",),
     categories=("all",),
     status=True,
-    scale=SCALE,
+    scale=replace(SCALE, selector_form="labels"),
     columns=_REPLICA_COLUMNS,
     fields=("status.replicas",),
     default=_default_replication_controller,

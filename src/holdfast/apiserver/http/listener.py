@@ -41,6 +41,8 @@ _SLICE: Final = 256 * 1024
 _UNREAD: Final = 16 * 1024
 """About how many bytes of a body are taken from the socket before the body is read."""
 
+_SERVER: Final = "holdfast"
+
 _CLOSE_SECONDS: Final = 0.1
 """Seconds to wait for the TLS close of a client; many never send one, and their sockets would stay open."""
 
@@ -194,7 +196,7 @@ class Listener:
         headers = CIMultiDict(response.headers)
         headers["Content-Type"] = response.content_type
         headers["Cache-Control"] = "no-cache, private"
-        headers["Server"] = "holdfast"
+        headers["Server"] = _SERVER
         for warning in _shortened(response.warnings):
             headers.add("Warning", _warning(warning))
         answer: web.StreamResponse
@@ -289,6 +291,9 @@ class _Connection(web.RequestHandler):
         # Not checked: the transports of other event loops are not subclasses.
         self._socket = cast("asyncio.Transport", transport)
         self._transports.add(self._socket)
+        # Transports with TLS keep 256 KiB, which many clients that send a body would multiply.
+        if (limit := getattr(transport, "set_read_buffer_limits", None)) is not None:
+            limit(high=_UNREAD)
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -325,9 +330,9 @@ class _Connection(web.RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("the response has already started")
         response = refusal(self._refusal(status, exc))
-        answer = web.Response(
-            status=response.status, body=response.body, headers={"Content-Type": response.content_type}
-        )
+        # aiohttp takes what it could not parse for HTTP/1.0, in which nothing is said of a connection that is closed.
+        headers = {"Content-Type": response.content_type, "Connection": "close", "Server": _SERVER}
+        answer = web.Response(status=response.status, body=response.body, headers=headers)
         answer.force_close()
         return answer
 

@@ -52,15 +52,32 @@ def scale_of(obj: Object, scale: Scale) -> Object:
         for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         if name in obj["metadata"]
     }
-    replicas = _at(obj, scale.spec)
-    status: dict[str, Any] = {"replicas": _at(obj, scale.status) or 0}
-    selector = _at(obj, scale.selector) if scale.selector else None
-    if isinstance(selector, dict):
-        selector = str(LabelSelector.from_object(selector, "spec.selector"))
+    replicas = _count(obj, scale.spec)
+    status: dict[str, Any] = {"replicas": _count(obj, scale.status)}
+    selector = _selector(obj, scale)
     if selector:
         status["selector"] = selector
     spec = {"replicas": replicas} if replicas else {}
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
+
+
+def _count(obj: Object, path: str) -> int:
+    """The number at a path; a custom kind may have anything there."""
+    value = _at(obj, path)
+    return value if isinstance(value, int) else 0
+
+
+def _selector(obj: Object, scale: Scale) -> str:
+    value = _at(obj, scale.selector) if scale.selector else None
+    match scale.selector_form, value:
+        case "object", dict():
+            return str(LabelSelector.from_object(value, "spec.selector"))
+        case "labels", dict():
+            return str(LabelSelector.from_object({"matchLabels": value}, "spec.selector"))
+        case "text", str():
+            return value
+        case _:
+            return ""
 
 
 def scaled(obj: Object, kind: ResourceType, scale: Object) -> Object:
@@ -134,6 +151,8 @@ def _put(obj: Object, path: str, value: Any) -> None:
     *parents, last = path.strip(".").split(".")
     for name in parents:
         obj = obj.setdefault(name, {})
+        if not isinstance(obj, dict):
+            raise bodies.refused(SCALE, f"{path} cannot be set, because {name} is not an object")
     obj[last] = value
 
 

@@ -1,0 +1,272 @@
+"""How long health checks and watches wait while one client sends the most costly requests there are.
+
+    python -m tests.torture latency
+
+The requests are those of `tests.apiserver.costs`, as large as the server accepts them.  A process of its own asks for
+``/livez`` again and again on one connection, and watches on another what it writes on a third, so that only
+delays of the server are measured.  What other processes of the machine do can only add to a delay, so a measurement
+that is too long is taken again, and the shortest counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import aiohttp
+from tests.apiserver.costs import REQUESTS, YAML, Costly, named
+from tests.torture.figures import Figure, at_most, counted
+from tests.torture.server import COMMAND, CONFIGMAPS, UP, connected, ready, server_process
+
+LONGEST = 0.1
+"""Seconds within which health and watches are answered."""
+
+LARGEST_JSON, LARGEST_YAML = 3 * 2**20, 2**20
+TRIES = 5
+QUICK = ("base 60", "owners", "numbers of an enum", "operations at the front", "applied YAML")
+"""What the short form tries."""
+
+SETS = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"
+
+
+def absurd_set(n: int) -> dict[str, Any]:
+    """A PodCliqueSet of n pods for each of a thousand replicas."""
+    spec = {"roleName": "a", "replicas": n, "podSpec": {"containers": [{"name": "c", "image": "i"}]}}
+    template = {"cliques": [{"name": "a", "spec": spec}]}
+    return named("PodCliqueSet", "grove.io/v1alpha1", spec={"replicas": 1_000, "template": template})
+
+
+ABSURD = Costly("a PodCliqueSet of 100,000,000 pods", "POST", SETS, 50_000, absurd_set)
+"""Its cost is the operator's, so it is sent to a whole cluster."""
+
+
+@dataclass(frozen=True)
+class Delays:
+    """The longest waits during one request, in seconds."""
+
+    health: float
+    watch: float
+    request: float = 0.0
+    status: int = 0
+
+    @property
+    def kept(self) -> bool:
+        return max(self.health, self.watch) <= LONGEST
+
+
+def figures(scale: float, seed: int) -> Iterator[Figure]:
+    del seed  # nothing is drawn
+    chosen = REQUESTS if scale >= 1 else REQUESTS[:: max(round(1 / scale), 1)]
+    found = asyncio.run(measured([*chosen, ABSURD], largest=True))
+    yield counted("costly requests", len(found))
+    for what, seconds in (
+        ("health", lambda delays: delays.health),
+        ("watch", lambda delays: delays.watch),
+        ("the request itself", lambda delays: delays.request),
+    ):
+        name, worst = max(found.items(), key=lambda item: seconds(item[1]))
+        limit = LONGEST if what in ("health", "watch") else 30.0
+        yield at_most(f"longest wait of {what} ({name})", seconds(worst) * 1000, limit * 1000, "ms")
+
+
+async def measured(requests: Sequence[Costly], *, largest: bool = False) -> dict[str, Delays]:
+    """The delays during each request, at its largest or at twice the size of the test of costs."""
+    found = {}
+    for costly in requests:
+        found[costly.name] = await _shortest(costly, _largest(costly) if largest else 2 * costly.size)
+        if not found[costly.name].kept:
+            print(f"{costly.name}: {found[costly.name]}", flush=True)
+    return found
+
+
+def _largest(costly: Costly) -> int:
+    """The largest size of which the server accepts the body, or nearly so."""
+    if costly is ABSURD:
+        return 2 * costly.size
+    limit = LARGEST_YAML if costly.media == YAML or "yaml" in costly.name.lower() else LARGEST_JSON
+    n, step = costly.size, costly.size
+    while len(costly.request(n + step, "").body) < limit and n < 64 * costly.size:
+        n += step
+        step = n
+    while step > costly.size // 4:
+        if len(costly.request(n + step, "").body) < limit:
+            n += step
+        step //= 2
+    return n
+
+
+async def _shortest(costly: Costly, n: int) -> Delays:
+    best = None
+    for _ in range(TRIES):
+        with tempfile.TemporaryDirectory() as directory:
+            delays = await _measure(Path(directory), costly, n)
+        if best is None or max(delays.health, delays.watch) < max(best.health, best.watch):
+            best = delays
+        if best.kept:
+            break
+    assert best is not None
+    return best
+
+
+async def _measure(directory: Path, costly: Costly, n: int) -> Delays:
+    command = UP if costly is ABSURD else COMMAND
+    async with server_process(directory, command=command) as process:
+        await ready(process)
+        async with connected(directory) as client:
+            for preparation in costly.preparations(n, ""):
+                answer = await client.post(preparation.path, data=io.BytesIO(preparation.body), headers=_json())
+                await answer.read()
+                if answer.status != 201:
+                    # The objects that go before are too large: the request is as costly as it can be without them.
+                    break
+            request = costly.request(n, "")
+            headers = {each: value for each, value in request.headers.items() if each != "authorization"}
+            query = [(each, value) for each, values in request.query.items() for value in values]
+            async with _probe(directory) as probe:
+                began = perf_counter()
+                async with client.request(
+                    request.method, request.path, params=query, data=io.BytesIO(request.body), headers=headers
+                ) as answer:
+                    await answer.read()
+                seconds = perf_counter() - began
+                if costly is ABSURD:
+                    await _reported(client)
+                health, watch = await probe.told()
+            assert answer.status < 500, f"{costly.name}: {answer.status} {await answer.text()}"
+            return Delays(health, watch, seconds, answer.status)
+
+
+def _json() -> dict[str, str]:
+    return {"Content-Type": "application/json"}
+
+
+async def _reported(client: aiohttp.ClientSession) -> None:
+    """Wait until the operator has said something about the set."""
+    async with client.get(SETS, params={"watch": "1", "timeoutSeconds": "20"}) as events:
+        async for line in events.content:
+            if json.loads(line)["object"].get("status"):
+                return
+
+
+# --- the process that asks
+
+
+class Probe:
+    """A process that measures, until it is asked what it found."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def _asked(self, word: bytes) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(word + b"\n")
+        return json.loads(await self._process.stdout.readline())
+
+    async def begin(self) -> None:
+        await self._asked(b"begin")
+
+    async def told(self) -> tuple[float, float]:
+        """The longest wait of a health check and of a watch since the beginning."""
+        health, watch = await self._asked(b"tell")
+        return health, watch
+
+
+@asynccontextmanager
+async def _probe(directory: Path) -> AsyncIterator[Probe]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.torture.latency",
+        str(directory),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        probe = Probe(process)
+        await probe.begin()
+        yield probe
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+
+
+class _Asking:
+    """Asks for health, and writes and watches an object; keeps the longest wait of each."""
+
+    def __init__(self) -> None:
+        self.worst = [0.0, 0.0]
+        self.rounds = [0, 0]
+        self._sent: dict[str, float] = {}
+
+    def note(self, which: int, seconds: float) -> None:
+        self.worst[which] = max(self.worst[which], seconds)
+        self.rounds[which] += 1
+
+    async def health(self, client: aiohttp.ClientSession) -> None:
+        while True:
+            began = perf_counter()
+            async with client.get("/livez") as answer:
+                await answer.read()
+            self.note(0, perf_counter() - began)
+            await asyncio.sleep(0.002)
+
+    async def write(self, client: aiohttp.ClientSession) -> None:
+        number = 0
+        async with client.post(CONFIGMAPS, json={"metadata": {"name": "probe"}}) as answer:
+            assert answer.status in (201, 409), await answer.text()
+        while True:
+            number += 1
+            self._sent[str(number)] = perf_counter()
+            patch = {"data": {"number": str(number)}}
+            headers = {"Content-Type": "application/merge-patch+json"}
+            async with client.patch(f"{CONFIGMAPS}/probe", json=patch, headers=headers) as answer:
+                await answer.read()
+            await asyncio.sleep(0.005)
+
+    async def watch(self, client: aiohttp.ClientSession) -> None:
+        query = {"watch": "1", "fieldSelector": "metadata.name=probe"}
+        async with client.get(CONFIGMAPS, params=query) as events:
+            async for line in events.content:
+                number = json.loads(line)["object"].get("data", {}).get("number", "")
+                if number in self._sent:
+                    self.note(1, perf_counter() - self._sent.pop(number))
+
+    async def both(self) -> None:
+        """Wait until each was answered again, so that what waits now is counted."""
+        before = list(self.rounds)
+        while any(now < then + 2 for now, then in zip(self.rounds, before, strict=True)):
+            await asyncio.sleep(0.002)
+
+
+async def _ask(directory: Path) -> None:
+    asking = _Asking()
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async with connected(directory) as first, connected(directory) as second, connected(directory) as third:
+        tasks = [
+            asyncio.create_task(asking.health(first)),
+            asyncio.create_task(asking.write(second)),
+            asyncio.create_task(asking.watch(third)),
+        ]
+        while line := await reader.readline():
+            await asking.both()
+            print(json.dumps(asking.worst), flush=True)
+            if line == b"begin\n":
+                asking.worst = [0.0, 0.0]
+        for task in tasks:
+            task.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(_ask(Path(sys.argv[1])))

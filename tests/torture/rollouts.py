@@ -1,0 +1,71 @@
+"""Floors and ceilings of every operator, while its templates change midway and everything around it fails.
+
+    python -m tests.torture rollouts --seed 1
+
+The story of each operator is the one of its contract tests (``MIDWAY`` of ``tests/operators/<name>/test_contract.py``):
+templates take turns while each rolls out.  Replies are lost after the server has committed the write, changes come
+late, and writes are refused, in shares that are drawn from the seed; `holdfast.testing.contract` checks the bounds at
+every committed change of a pod.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from random import Random
+
+from tests.torture.figures import Figure, counted, none_of
+
+from holdfast.operators.operator import load
+from holdfast.testing.contract import Scenario, breaches
+from holdfast.testing.faults import Silence
+
+ROUNDS = 150
+"""How often the story of each operator is played; each has eight changes of a template."""
+
+CHANGES = 8
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """The story of each operator whose objects roll out, by the name of the operator."""
+    rolling = [each.name for each in load() if each.rollouts]
+    return {name: importlib.import_module(f"tests.operators.{name}.test_contract").MIDWAY for name in rolling}
+
+
+def figures(scale: float, seed: int) -> Iterator[Figure]:
+    logging.disable(logging.CRITICAL)
+    rounds = max(int(ROUNDS * scale), 2)
+    for name, scenario in scenarios().items():
+        found = played(name, scenario, rounds=rounds, seed=seed)
+        yield counted(f"{name}: rollouts under mixed faults", rounds * CHANGES)
+        for what in ("floor", "ceiling", "story without an end"):
+            yield none_of(f"{name}: {what}" + ("" if " " in what else " breaches"), found[what])
+    logging.disable(logging.NOTSET)
+
+
+def fault(seed: int, name: str, number: int) -> Silence:
+    """The faults of one round: each share and delay is drawn, and any may be none."""
+    random = Random(f"{seed}/{name}/{number}")
+    return Silence(
+        random.randrange(2**32),
+        share=random.choice((0.0, 0.1, 0.3, 0.5)),
+        late=random.choice((0.0, 0.5, 2.0, 4.0, 8.0)),
+        refused=random.choice((0.0, 0.0, 0.1, 0.3)),
+    )
+
+
+def played(name: str, scenario: Scenario, *, rounds: int, seed: int) -> Counter[str]:
+    """How often each bound was broken."""
+    found: Counter[str] = Counter()
+    for number in range(rounds):
+        try:
+            said = breaches(scenario, fault(seed, name, number))
+        except AssertionError as error:
+            found["story without an end"] += 1
+            said = [str(error)]
+        for each in said:
+            found.update(what for what in ("floor", "ceiling") if f", {what} " in each)
+            print(f"seed {seed}: {name}, round {number}: {each}", flush=True)
+    return found

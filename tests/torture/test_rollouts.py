@@ -1,0 +1,15 @@
+"""Every operator whose objects roll out keeps its bounds under mixed faults; `make torture` plays more rounds."""
+
+from __future__ import annotations
+
+import pytest
+from tests.torture.rollouts import played, scenarios
+
+from holdfast.operators.operator import load
+
+SEED = 20250115
+
+
+@pytest.mark.parametrize("name", [each.name for each in load() if each.rollouts])
+def test_no_bound_is_broken_while_replies_are_lost_changes_are_late_and_writes_are_refused(name: str) -> None:
+    assert not played(name, scenarios()[name], rounds=2, seed=SEED)
