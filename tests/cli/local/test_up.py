@@ -27,9 +27,11 @@ from holdfast.cluster.process.containers import can_hide
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.exchange import Request
 from holdfast.meta.objects import Key
+from holdfast.operators.operator import load
 
 HOLDFAST = [sys.executable, "-m", "holdfast"]
 WORKLOADS = Resource.of(KINDS[0])
+NAMES = ", ".join(each.name for each in load())
 PATIENCE = 60.0
 
 
@@ -133,7 +135,7 @@ def test_events_live_as_long_as_the_option_says() -> None:
         ("none,tenant", "error: --operators: none stands alone\n"),
         (
             ",",
-            "error: --operators: it names no operator\nhint: write none, or names of workload, podcliqueset, tenant\n",
+            f"error: --operators: it names no operator\nhint: write none, or names of {NAMES}\n",
         ),
     ],
 )
@@ -202,6 +204,35 @@ def test_a_cluster_runs_what_it_is_given_and_goes_on_after_a_stop_and_after_a_ki
     with up("--data-dir", state, "--nodes", "2") as (_, kubeconfig):
         assert asked(kubeconfig, look) == before
         assert asked(kubeconfig, change) == ["shop:2"]
+
+
+NEVER_SYNCED = """
+import asyncio, sys
+from holdfast.cli.main import main
+from holdfast.runtime.caches import Caches
+
+async def synced(self, *resources):
+    print("waiting", flush=True)
+    await asyncio.Event().wait()
+
+Caches.synced = synced
+sys.argv = ["holdfast", "up", "--ephemeral", "--port", "0"]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_cluster_that_waits_for_its_first_sync(number: signal.Signals) -> None:
+    process = subprocess.Popen([sys.executable, "-c", NEVER_SYNCED], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == 0
+        assert "ready" not in process.stdout.read()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_without_nodes_nothing_moves_a_pod() -> None:

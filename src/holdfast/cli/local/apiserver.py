@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 from pathlib import Path
 
 import click
@@ -15,6 +14,7 @@ from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs
 from holdfast.cli.local import running, serving
 from holdfast.cli.local.serving import Settings
+from holdfast.cli.local.signals import until_signalled
 
 
 @click.command("apiserver")
@@ -56,13 +56,10 @@ def command(
         target = (kubeconfig or home / "kubeconfig").absolute()
         settings = Settings(data_dir=kept, bind=bind, port=port, kubeconfig=target, event_seconds=event_seconds)
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
-            runner.run(_run(settings))
+            runner.run(until_signalled(_run(settings)))
 
 
 async def _run(settings: Settings) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with serving.serving(settings) as served:
         click.echo(f"ready: {served.url}  KUBECONFIG={settings.kubeconfig}")
-        await stop.wait()
+        await asyncio.Event().wait()

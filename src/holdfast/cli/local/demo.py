@@ -7,9 +7,9 @@ once, breaks one on purpose, and says whether a floor was broken at any change o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +25,7 @@ from holdfast.cli.local import running
 from holdfast.cli.local.demo_subjects import Subject, subject_of
 from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
 from holdfast.cli.local.serving import Settings
+from holdfast.cli.local.signals import until_signalled
 from holdfast.cli.manifests import sources
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
@@ -65,30 +66,22 @@ def command(directory: Path, seed: int) -> None:
         settings = Settings(data_dir=None, bind="127.0.0.1", port=0, kubeconfig=home / "kubeconfig")
         options = ClusterOptions(settings=settings, nodes=4, seed=seed, home=home)
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
-            runner.run(_run(options, subjects))
+            if not runner.run(until_signalled(_run(options, subjects))):
+                raise click.Abort
 
 
 async def _run(options: ClusterOptions, subjects: Sequence[Subject]) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     began = time.monotonic()
     async with embedded(options) as cluster:
         stage = Stage(cluster, subjects, began=began)
-        playing = asyncio.create_task(stage.play())
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({playing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not playing.done():
-            playing.cancel()
-            raise click.Abort
-        playing.result()
+        await stage.play()
         if sys.stdout.isatty():
             click.echo(f"\ncontinue by hand:  export KUBECONFIG={options.settings.kubeconfig}")
             click.echo("the cluster stays until Ctrl-C")
-            await stopping
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
         else:
             click.echo("\nthe cluster is gone; holdfast up starts one that stays, and prints its kubeconfig")
-        stopping.cancel()
     if not stage.ledger.kept:
         raise NotKept(Complaint(message="a floor was broken; the summary says which", path="demo"))
 

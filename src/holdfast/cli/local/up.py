@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from holdfast.cli import logs
 from holdfast.cli.local import running, serving
 from holdfast.cli.local.embedded import ClusterOptions, embedded
 from holdfast.cli.local.serving import Settings
+from holdfast.cli.local.signals import until_signalled
 from holdfast.cli.local.summary import watch_summary
 from holdfast.cli.operator import health, selection
 from holdfast.cli.operator import settings as operator_settings
@@ -107,13 +107,10 @@ def command(
             settings=settings, nodes=nodes, seed=seed, operators=operators, values=values, home=home
         )
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
-            runner.run(_run(options, health_port))
+            runner.run(until_signalled(_run(options, health_port)))
 
 
 async def _run(options: ClusterOptions, health_port: int | None) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with embedded(options) as cluster, contextlib.AsyncExitStack() as stack:
         lines = [f"ready: {cluster.url}  export KUBECONFIG={options.settings.kubeconfig}"]
         if health_port is not None:
@@ -121,11 +118,11 @@ async def _run(options: ClusterOptions, health_port: int | None) -> None:
             lines.append(f"health: {address}/readyz  metrics: {address}/metrics")
         click.echo("\n".join(lines))
         sys.stdout.flush()
-        stopped = asyncio.create_task(stop.wait())
         summary = asyncio.create_task(watch_summary(cluster.manager.caches, _rollouts(options)))
-        await asyncio.wait({stopped, cluster.ended}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        summary.cancel()
+        try:
+            await asyncio.wait({cluster.ended})
+        finally:
+            summary.cancel()
 
 
 def _rollouts(options: ClusterOptions) -> tuple[RolloutKind, ...]:
