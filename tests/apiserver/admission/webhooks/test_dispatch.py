@@ -802,6 +802,27 @@ def test_a_webhook_that_cannot_be_reached_or_trusted_has_failed() -> None:
     play(scenario)
 
 
+def test_a_path_with_repeated_slashes_is_requested_without_them() -> None:
+    async def scenario(world: World) -> None:
+        config = {"url": f"https://127.0.0.1:{world.port}//hook/", "caBundle": bundle(SITE)}
+        await world.configure("Validating", world.webhook("/hook", clientConfig=config))
+        assert (await world.ask("POST", CONFIGMAPS, configmap("a"))).ok
+        assert len(world.asked) == 1
+
+    play(scenario)
+
+
+def test_a_webhook_is_trusted_by_its_own_certificate() -> None:
+    async def scenario(world: World) -> None:
+        own = base64.b64encode(SITE.serving.certificate_pem).decode()
+        config = {"url": f"https://127.0.0.1:{world.port}/hook", "caBundle": own}
+        await world.configure("Validating", world.webhook("/hook", clientConfig=config))
+        assert (await world.ask("POST", CONFIGMAPS, configmap("a"))).ok
+        assert len(world.asked) == 1
+
+    play(scenario)
+
+
 def test_a_webhook_that_wants_reviews_of_an_unknown_version_has_failed() -> None:
     async def scenario(world: World) -> None:
         await world.configure("Validating", world.webhook(admissionReviewVersions=["v1beta1"]))

@@ -11,6 +11,7 @@ import base64
 import binascii
 import io
 import os
+import posixpath
 import ssl
 from dataclasses import dataclass
 from functools import lru_cache
@@ -151,7 +152,7 @@ class Calls:
     async def _post(self, hook: Hook, body: bytes) -> bytes:
         client, query = hook.client, f"timeout={hook.seconds}s"
         host = f"{client.service}.{client.namespace}.svc" if client.service else None
-        shown = f"https://{host}:{client.port}/{client.path.lstrip('/')}" if host else _checked_url(client.url)
+        shown = f"https://{host}:{client.port}{_cleaned(client.path)}" if host else _checked_url(client.url)
         headers = _HEADERS | ({"Host": f"{host}:{client.port}"} if host else {})
         try:
             async with asyncio.timeout(hook.seconds):
@@ -174,7 +175,7 @@ class Calls:
             return await _read(response)
 
     def _url(self, client: Client) -> str:
-        return self._resolve(client.namespace, client.service, client.port, client.path)
+        return self._resolve(client.namespace, client.service, client.port, _cleaned(client.path))
 
     def _connected(self) -> aiohttp.ClientSession:
         """The one session, created on first use because it belongs to the running event loop."""
@@ -195,16 +196,26 @@ def _checked_url(url: str) -> str:
         bare = False
     if not bare:
         raise CallFailed("could not get REST client: clientConfig.url must have the form https://host[:port]/path")
-    return url
+    return parts._replace(path=_cleaned(parts.path)).geturl()
+
+
+def _cleaned(path: str) -> str:
+    """A path without repeated slashes, as Kubernetes requests it: servers redirect from such a path."""
+    return f"/{posixpath.normpath(f'/{path}').lstrip('/')}"
 
 
 @lru_cache(maxsize=64)
 def _tls(authority: str) -> ssl.SSLContext:
-    """A TLS context that trusts the given authority alone; without one, those of the system."""
+    """A TLS context that trusts the given certificates alone; without some, the authorities of the system.
+
+    As in Kubernetes, a certificate in the bundle is trusted whether it is an authority or the webhook's own.
+    """
     try:
-        return ssl.create_default_context(cadata=base64.b64decode(authority).decode("ascii") or None)
+        context = ssl.create_default_context(cadata=base64.b64decode(authority).decode("ascii") or None)
     except (ssl.SSLError, binascii.Error, UnicodeError):
         raise CallFailed("could not get REST client: clientConfig.caBundle has no certificate in PEM") from None
+    context.verify_flags = ssl.VERIFY_X509_TRUSTED_FIRST | ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
