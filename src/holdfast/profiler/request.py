@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.profiler.results import Precision
+
 Backend = Literal["auto", "sglang", "trtllm", "vllm"]
 
 
@@ -61,6 +63,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
     model      a name of the catalogue, or the path of a ``config.json`` or of the directory that has it
     planner    whether a planner will scale the workers: a disaggregated deployment with one worker each
+    precision  of the weights; that of the published model where it is None
     """
 
     model: str
@@ -69,3 +72,4 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     traffic: Traffic = msgspec.field(default_factory=Traffic)
     targets: Targets = msgspec.field(default_factory=Targets)
     planner: bool = False
+    precision: Precision | None = None

@@ -47,6 +47,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     tokens_per_second_per_user what one reader sees: 1000 / itl
     estimated                  whether the hardware's figures are estimates (a roofline) and not measured
     measured                   whether the figures were measured on a deployment and not predicted
+    extrapolated               parts whose shapes or sizes lie beyond the measured tables
     """
 
     engines: tuple[Engine, ...]
@@ -59,6 +60,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     sla_met: bool
     estimated: bool = False
     measured: bool = False
+    extrapolated: tuple[str, ...] = ()
 
     @property
     def disaggregated(self) -> bool:
