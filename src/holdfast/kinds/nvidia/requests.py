@@ -6,7 +6,7 @@ is made of.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from holdfast.kinds.model import (
     Column,
@@ -28,6 +28,28 @@ EmbeddedObject = Annotated[OpenObject, api(**{"x-kubernetes-embedded-resource": 
 """A whole object of another kind, with its apiVersion and kind."""
 
 
+Sku: TypeAlias = Literal[
+    "gb200_sxm",
+    "gb10",
+    "b200_sxm",
+    "h200_sxm",
+    "h100_sxm",
+    "h100_pcie",
+    "a100_sxm",
+    "a100_pcie",
+    "a30",
+    "l40s",
+    "l40",
+    "l4",
+    "v100_sxm",
+    "v100_pcie",
+    "t4",
+    "mi200",
+    "mi300",
+]
+"""The models of GPUs."""
+
+
 # --- what is asked -----------------------------------------------------------
 
 
@@ -44,25 +66,7 @@ class Hardware(Model):
 
     gpu_sku: (
         Annotated[
-            Literal[
-                "gb200_sxm",
-                "gb10",
-                "b200_sxm",
-                "h200_sxm",
-                "h100_sxm",
-                "h100_pcie",
-                "a100_sxm",
-                "a100_pcie",
-                "a30",
-                "l40s",
-                "l40",
-                "l4",
-                "v100_sxm",
-                "v100_pcie",
-                "t4",
-                "mi200",
-                "mi300",
-            ],
+            Sku,
             api("The model of the GPUs."),
         ]
         | None
@@ -188,6 +192,8 @@ class ProfilingCandidate(Model):
     predicted_ttft: Annotated[float, api("Expected time to the first token, in milliseconds.")] | None = None
     predicted_itl: Annotated[float, api("Expected time between tokens, in milliseconds.")] | None = None
     total_gpus: Annotated[Count, api("GPUs that the configuration uses.")] | None = None
+    tokens_per_second_per_gpu: Annotated[float, api("Expected output tokens a second, for one GPU.")] | None = None
+    tokens_per_second_per_user: Annotated[float, api("Expected output tokens a second, for one reader.")] | None = None
     sla_met: Annotated[bool, api("Whether it meets the targets.")] | None = None
 
 
@@ -195,15 +201,30 @@ class ProfilingResults(Model):
     """What profiling found."""
 
     selected_config: Annotated[EmbeddedObject, api("The DynamoGraphDeployment that was chosen, whole.")] | None = None
-    pareto: Annotated[tuple[OpenObject, ...], api("History for older clients; no longer written.")] = ()
+    pareto: Annotated[
+        tuple[OpenObject, ...],
+        api("The configurations of which none is better for readers and for GPUs than another.", list_type="atomic"),
+    ] = ()
     predicted_ttft: Annotated[float, api("Time to the first token expected of the choice, in milliseconds.")] | None = (
         None
     )
     predicted_itl: Annotated[float, api("Time between tokens expected of the choice, in milliseconds.")] | None = None
     sla_met: Annotated[bool, api("Whether the choice meets the targets.")] | None = None
+    why: Annotated[str, api("Why this configuration was chosen.")] | None = None
+    remedy: Annotated[str, api("What would have to change where no configuration meets the targets.")] | None = None
+    estimated: Annotated[bool, api("Whether the figures of the GPUs are estimates and not measurements.")] | None = None
+    measured: Annotated[bool, api("Whether the figures were measured on a deployment.")] | None = None
+    considered: Annotated[Count, api("Configurations that were considered.")] | None = None
     candidates: Annotated[
         tuple[ProfilingCandidate, ...], api("The best configurations, best first.", max_length=16, list_type="atomic")
     ] = ()
+
+
+class ProfilingProgress(Model):
+    """How far a phase of the profiling is."""
+
+    done: Annotated[Count, api("Candidates that are done.")] | None = None
+    total: Annotated[Count, api("Candidates there are.")] | None = None
 
 
 class DeploymentInfo(Model):
@@ -211,6 +232,10 @@ class DeploymentInfo(Model):
 
     replicas: Annotated[Count, api("Replicas that are wanted.")] | None = None
     available_replicas: Annotated[Count, api("Replicas that are available.")] | None = None
+    serving_replicas: (
+        Annotated[Count, api("Replicas that were available when the deployment was last ready as a whole.")] | None
+    ) = None
+    uid: Annotated[str, api("The UID of the deployment.")] | None = None
 
 
 class DynamoGraphDeploymentRequestStatus(Status):
@@ -234,11 +259,13 @@ class DynamoGraphDeploymentRequestStatus(Status):
                 "GeneratingDGD",
                 "Done",
             ],
-            api("Phase of the profiling, or the one in which it failed."),
+            api("Phase of the profiling, while it runs."),
         ]
         | None
     ) = None
+    profiling_progress: ProfilingProgress | None = None
     profiling_job_name: Annotated[str, api("The name of the profiling Job.")] | None = None
+    attempt: Annotated[str, api("The hash of the spec, and of the retry, that this status describes.")] | None = None
     dgd_name: Annotated[str, api("The deployment that was generated, whether created or not.")] | None = None
     hardware: Annotated[Hardware, api("The hardware as given and discovered.")] | None = None
     profiling_results: ProfilingResults | None = None

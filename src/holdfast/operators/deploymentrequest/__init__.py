@@ -20,4 +20,6 @@ OPERATOR: Final = Operator(
     controllers=(*requests.CONTROLLERS, *graphs.CONTROLLERS),
     rollouts=(*requests.ROLLOUTS, *graphs.ROLLOUTS),
     reasons=(*requests.REASONS, *graphs.REASONS),
+    settings=requests.SETTINGS,
+    configure=lambda values: (*requests.configure(values), *graphs.CONTROLLERS),
 )
