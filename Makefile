@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-kubernetes check bench torture golden clean
+.PHONY: help demo up test test-kubernetes check bench torture golden proto clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,11 @@ torture: $(STAMP) ## Kill, flood, fuzz and mislead for half an hour; prints figu
 
 golden: $(STAMP) ## Write the golden simulation logs anew, to be read before they are committed
 	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/simulator/test_golden.py
+
+PROTO := holdfast/providers/wire/generated/provider.proto
+
+proto: $(STAMP) ## Generate the code of the providers' contract from its .proto
+	@$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src src/$(PROTO)
 
 clean: ## Remove what the other targets made
 	@rm -rf $(VENV) build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
