@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from ipaddress import IPv4Network
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -85,6 +86,7 @@ class Server:
         bounds: Bounds | None = None,
         log_source: LogSource | None = None,
         event_seconds: float = DEFAULT_SECONDS,
+        service_network: IPv4Network = service_addresses.NETWORK,
     ) -> None:
         self.store = store
         self.identity = identity
@@ -100,7 +102,7 @@ class Server:
         self.webhooks = Webhooks(store, self.registry, reshape=self._reshape)
         admit = checks.in_order(
             checks.namespaces(store),
-            service_addresses.services(store),
+            service_addresses.services(store, service_network),
             self.webhooks.mutate,
             checks.no_escalation(self.authorizer),
             runtime_classes.host_pods(self.authorizer),
@@ -137,15 +139,27 @@ class Server:
         bounds: Bounds | None = None,
         log_source: LogSource | None = None,
         event_seconds: float = DEFAULT_SECONDS,
+        service_network: IPv4Network = service_addresses.NETWORK,
     ) -> Server:
-        """Open the server of a data directory, or an ephemeral one; Events expire after `event_seconds`."""
+        """Open the server of a data directory, or an ephemeral one.
+
+        Events expire after `event_seconds`; new Services get cluster IPs of `service_network`.
+        """
         if data_dir is None:
             identity, store = Identity.ephemeral(bind, now=now()), Store.open(None)
         else:
             # The store first: its lock prevents a second server from changing the files of the first one.
             store = Store.open(str(data_dir))
             identity = Identity.kept(data_dir, bind, now=now())
-        server = cls(store, identity, now=now, bounds=bounds, log_source=log_source, event_seconds=event_seconds)
+        server = cls(
+            store,
+            identity,
+            now=now,
+            bounds=bounds,
+            log_source=log_source,
+            event_seconds=event_seconds,
+            service_network=service_network,
+        )
         await server._bootstrap()
         server.definitions.load()
         server.expiry.start()

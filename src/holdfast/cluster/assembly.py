@@ -31,6 +31,7 @@ from holdfast.cluster.nodes.lifecycle import NodeSettings
 from holdfast.cluster.nodes.suspension import Suspension
 from holdfast.cluster.process.node import ProcessNode
 from holdfast.cluster.process.pods import RUNTIME_CLASS
+from holdfast.cluster.process.services import ServiceProxy
 from holdfast.cluster.scheduling import gang_status
 from holdfast.cluster.scheduling.scheduler import Scheduler
 from holdfast.cluster.simulation.behaviours import Defaults
@@ -99,3 +100,4 @@ class Cluster:
         yield SimulatedNodes(Fleet(count=self.nodes))
         if self.processes is not None:
             yield self.processes
+            yield ServiceProxy()

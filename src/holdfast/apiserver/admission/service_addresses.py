@@ -22,11 +22,12 @@ T = TypeVar("T", str, int)
 
 SERVICES: Final = "/services"
 NETWORK: Final = IPv4Network("10.96.0.0/16")
+"""Where cluster IPs are from, unless the server is given another network."""
 NODE_PORTS: Final = range(30000, 32768)
 WITH_NODE_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 
 
-def services(store: Store) -> Admit:
+def services(store: Store, network: IPv4Network = NETWORK) -> Admit:
     """Allocate the address and the ports that a Service leaves out."""
     given: deque[str | int] = deque(maxlen=256)
 
@@ -43,7 +44,7 @@ def services(store: Store) -> Admit:
             return obj, ()
         taken = {*given, *_taken(store)}
         if not spec.get("clusterIP"):
-            spec["clusterIP"] = _first_free(map(str, NETWORK.hosts()), taken)
+            spec["clusterIP"] = _first_free(map(str, network.hosts()), taken)
             spec["clusterIPs"] = [spec["clusterIP"]]
             given.append(spec["clusterIP"])
             settle_address(obj)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import kinds
+from holdfast.apiserver.admission.service_addresses import NETWORK
 from holdfast.apiserver.verbs.subresources import LogSource
 from holdfast.cli.local import running, serving
 from holdfast.cli.local.serving import Serving, Settings
@@ -20,6 +21,8 @@ from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
 from holdfast.cluster.assembly import Cluster
 from holdfast.cluster.nodes.suspension import Suspension
+from holdfast.cluster.process import services
+from holdfast.cluster.process.machine import OWN_ADDRESSES
 from holdfast.cluster.process.node import ProcessNode
 from holdfast.meta.errors import AlreadyExists
 from holdfast.meta.exchange import Request
@@ -63,7 +66,10 @@ async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
     """Run a cluster until the end of the block."""
     hidden = (options.home, options.settings.kubeconfig)
     processes = ProcessNode(options.home / "node", hidden=hidden) if options.nodes else None
-    async with serving.serving(options.settings, log_source=_log_source(processes)) as served:
+    # Where pods have addresses of their own on the loopback, Services have them too, and can be reached there.
+    network = services.network(options.home) if processes is not None and OWN_ADDRESSES else NETWORK
+    log_source = _log_source(processes)
+    async with serving.serving(options.settings, log_source=log_source, service_network=network) as served:
         with running.announced(options.settings.data_dir) if options.settings.data_dir else contextlib.nullcontext():
             async with _managed(served, options, processes) as cluster:
                 # Everything imported and built so far is never freed, so the garbage collector may skip it.

@@ -14,12 +14,13 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from ipaddress import ip_address
+from ipaddress import IPv4Network, ip_address
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from holdfast.apiserver.admission.service_addresses import NETWORK
 from holdfast.apiserver.auth.identity import Identity, IdentityError, load_serving
 from holdfast.apiserver.expiry import DEFAULT_SECONDS
 from holdfast.apiserver.http.listener import Listener, listen
@@ -94,9 +95,11 @@ _OPTIONS: Final = (
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: Settings, *, log_source: LogSource | None = None) -> AsyncIterator[Serving]:
+async def serving(
+    settings: Settings, *, log_source: LogSource | None = None, service_network: IPv4Network = NETWORK
+) -> AsyncIterator[Serving]:
     """Serve until the end of the block; then finish the requests in progress."""
-    async with _opened(settings, log_source) as server:
+    async with _opened(settings, log_source, service_network) as server:
         tls = server.identity.tls()
         listener = await _listening(server, settings, tls)
         url = _url(listener)
@@ -114,10 +117,16 @@ async def serving(settings: Settings, *, log_source: LogSource | None = None) ->
 
 
 @contextlib.asynccontextmanager
-async def _opened(settings: Settings, log_source: LogSource | None) -> AsyncIterator[Server]:
+async def _opened(
+    settings: Settings, log_source: LogSource | None, service_network: IPv4Network
+) -> AsyncIterator[Server]:
     try:
         server = await Server.open(
-            settings.data_dir, bind=settings.bind, log_source=log_source, event_seconds=settings.event_seconds
+            settings.data_dir,
+            bind=settings.bind,
+            log_source=log_source,
+            event_seconds=settings.event_seconds,
+            service_network=service_network,
         )
     except InUse as error:
         raise CannotStart(Complaint(message=str(error), path="--data-dir")) from error

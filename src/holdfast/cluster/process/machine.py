@@ -30,8 +30,14 @@ LEASE_SECONDS: Final = 40
 
 RUNTIME_LABEL: Final = "holdfast.dev/runtime"
 
-_PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
-"""The variables of the machine that processes are given; the rest may be secrets."""
+OWN_ADDRESSES: Final = sys.platform == "linux"
+"""Whether each pod can have a loopback address of its own.
+
+Linux answers on all of 127.0.0.0/8; elsewhere every address but one must be set up by an administrator.
+"""
+
+_PASSED_ON: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH")
+"""The variables of the machine that processes are given, besides PATH; the rest may be secrets."""
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 _CONDITIONS: Final = (
@@ -74,11 +80,15 @@ def measure(directory: Path) -> Machine:
         system=sys.platform,
         architecture=_ARCHITECTURES.get(platform.machine(), platform.machine()),
         kernel=platform.release(),
-        variables={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-        # Linux answers on all of 127.0.0.0/8; elsewhere every address but one must be set up by an administrator.
-        own_addresses=sys.platform == "linux",
+        variables={name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"PATH": _path()},
+        own_addresses=OWN_ADDRESSES,
         exposed=can_hide(directory),
     )
+
+
+def _path() -> str:
+    """Where commands are found: as on the machine, and last where this program is, so that pods can run it."""
+    return os.pathsep.join((os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)))
 
 
 def _bytes(number: int) -> Quantity:
