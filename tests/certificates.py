@@ -1,4 +1,4 @@
-"""Client certificates for tests."""
+"""Client certificates and certificate requests for tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey as PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from holdfast.apiserver.auth.certificates import Pair, new_key
@@ -30,3 +32,16 @@ def client_certificate(authority: Pair, user: str, *, groups: Iterable[str] = ()
         .sign(authority.key, hashes.SHA256())
     )
     return Pair(certificate, key)
+
+
+def certificate_request(
+    user: str, *, groups: Iterable[str] = (), names: Iterable[x509.GeneralName] = (), key: PrivateKey | None = None
+) -> bytes:
+    """A certificate request of a user in PEM, with alternative names, signed by a key or a new one."""
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    builder = x509.CertificateSigningRequestBuilder(
+        subject_name=x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+    )
+    if alternatives := list(names):
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+    return builder.sign(key or new_key(), hashes.SHA256()).public_bytes(Encoding.PEM)

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.certificates import certificate_request
+
 from holdfast.apiserver.http.gate import close
 from holdfast.apiserver.http.listener import listen
 from holdfast.apiserver.resources import ResourceType
@@ -287,7 +289,7 @@ METRIC: Object = {
 TARGET: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
 ROLE_REF: Object = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
 DEVICES = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
-SIGNING_REQUEST = b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\nMA==\n-----END CERTIFICATE REQUEST-----\n").decode()
+SIGNING_REQUEST = b64encode(certificate_request("jane")).decode()
 
 VALID: dict[str, Object] = {
     "v1 Namespace": {},

@@ -6,7 +6,8 @@ import base64
 from typing import Any
 
 import pytest
-from tests.apiserver.servers import CONFIGMAPS, NAMESPACES, PODS, Api, configmap, pod
+from tests.apiserver.servers import CONFIGMAPS, NAMESPACES, PODS, SIGNING_REQUEST, Api, configmap, pod
+from tests.certificates import certificate_request
 
 SERVICES = "/api/v1/namespaces/default/services"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -191,8 +192,7 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 
 def signing_request(**spec: Any) -> dict[str, Any]:
-    pem = b"-----BEGIN CERTIFICATE REQUEST-----\nMA==\n-----END CERTIFICATE REQUEST-----\n"
-    fields = {"request": base64.b64encode(pem).decode(), "signerName": "example.com/s", "usages": ["client auth"]}
+    fields = {"request": SIGNING_REQUEST, "signerName": "example.com/s", "usages": ["client auth"]}
     return {
         "kind": "CertificateSigningRequest",
         "apiVersion": "certificates.k8s.io/v1",
@@ -256,7 +256,18 @@ def test_a_write_of_the_status_approves_nothing(api: Api) -> None:
 
 
 def test_a_signing_request_without_a_request_is_refused(api: Api) -> None:
-    assert api.post(REQUESTS, signing_request(request="bm8=")).causes == [("spec.request", "FieldValueInvalid")]
+    empty = b"-----BEGIN CERTIFICATE REQUEST-----\nMA==\n-----END CERTIFICATE REQUEST-----\n"
+    for request in (b"no", empty):
+        answer = api.post(REQUESTS, signing_request(request=base64.b64encode(request).decode()))
+        assert answer.causes == [("spec.request", "FieldValueInvalid")]
     both = {"status": {"conditions": [decision("Approved"), decision("Denied")]}}
     api.post(REQUESTS, signing_request()).done()
     assert api.patch(f"{REQUESTS}/r/approval", both).refusal == (422, "Invalid")
+
+
+def test_a_client_certificate_of_the_masters_is_refused(api: Api) -> None:
+    request = base64.b64encode(certificate_request("jane", groups=["dev", "system:masters"])).decode()
+    refused = api.post(REQUESTS, signing_request(request=request, signerName="kubernetes.io/kube-apiserver-client"))
+    assert refused.refusal == (403, "Forbidden")
+    assert "use of kubernetes.io/kube-apiserver-client signer with system:masters group" in refused.message
+    api.post(REQUESTS, signing_request(request=request)).done()  # other signers have their own rules

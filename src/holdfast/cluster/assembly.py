@@ -20,6 +20,7 @@ from holdfast.cluster.controllers import (
     endpoints,
     jobs,
     replicasets,
+    signing,
     slices,
     statefulsets,
 )
@@ -53,6 +54,7 @@ class Cluster:
     scalable   kinds of ours that disruption budgets may go by
     lost       when nodes count as lost
     suspension  since when this process has listened to them
+    authority  signs approved certificate signing requests; without one they wait
     """
 
     nodes: int = 4
@@ -61,6 +63,7 @@ class Cluster:
     scalable: tuple[Kind, ...] = ()
     lost: NodeSettings = field(default_factory=NodeSettings)
     suspension: Suspension = field(default_factory=Suspension)
+    authority: signing.Authority | None = None
 
     def controllers(self) -> tuple[Controller[Any], ...]:
         return (
@@ -72,6 +75,7 @@ class Cluster:
             endpoints.CONTROLLER,
             slices.CONTROLLER,
             accounts.CONTROLLER,
+            *((signing.controller(self.authority),) if self.authority is not None else ()),
             *(self._node_controllers() if self.nodes else ()),
         )
 

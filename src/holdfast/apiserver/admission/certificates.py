@@ -2,21 +2,26 @@
 
 The author of a request is set from the user who creates it.  A decision needs the verb ``approve``, a certificate the
 verb ``sign`` on the signer, as in Kubernetes; a signer is named itself or by its domain (``example.com/*``).
+Requests for client certificates of ``system:masters``, whose members may do everything, are refused.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from cryptography.x509.oid import NameOID
+
+from holdfast.apiserver.auth.authentication import MASTERS
 from holdfast.apiserver.auth.rbac import Authorizer
 from holdfast.apiserver.auth.reviews import user_info
-from holdfast.apiserver.builtins.certificates import DECISIONS, GROUP
+from holdfast.apiserver.builtins.certificates import DECISIONS, GROUP, parsed
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.verbs.writes import Admit, Writing
 from holdfast.meta.errors import Forbidden
 from holdfast.meta.exchange import User
 
+CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 KEY: Final = f"{GROUP}/certificatesigningrequests"
 _AUTHOR: Final = ("username", "uid", "groups", "extra")
 
@@ -34,6 +39,7 @@ def signing_requests(authorizer: Authorizer) -> Admit:
             for name in _AUTHOR:
                 spec.pop(name, None)
             spec.update(user_info(writing.user))
+            _check_groups(obj, spec)
         elif writing.subresource == "approval":
             _check(authorizer, writing.user, obj, verb="approve")
         elif writing.subresource == "status":
@@ -46,6 +52,14 @@ def signing_requests(authorizer: Authorizer) -> Admit:
         return obj, ()
 
     return admit
+
+
+def _check_groups(obj: Object, spec: Object) -> None:
+    request = parsed(str(spec.get("request", ""))) if spec.get("signerName") == CLIENT_SIGNER else None
+    organizations = [] if request is None else request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    if any(each.value == MASTERS for each in organizations):
+        why = f"use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"
+        raise Forbidden.of("certificatesigningrequests", obj["metadata"].get("name", ""), why=why, group=GROUP)
 
 
 def _conditions(obj: Object, *, decisions: bool) -> list[Any]:

@@ -1,10 +1,13 @@
-"""CertificateSigningRequest.  Requests are stored, approved and denied; a signer outside the server signs them."""
+"""CertificateSigningRequest.  Requests are stored, approved and denied; controllers sign them."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from holdfast.apiserver.builtins.common import checks
 from holdfast.apiserver.builtins.common.checks import Problems
@@ -48,6 +51,17 @@ def _request_problems(request: str | None) -> Problems:
     if request and not content.lstrip().startswith(_BEGIN):
         detail = "PEM block type must be CERTIFICATE REQUEST"
         yield FieldError.invalid("spec.request", OMITTED, detail=detail)
+    elif request and parsed(request) is None:
+        detail = "the PEM block holds no certificate request (PKCS #10)"
+        yield FieldError.invalid("spec.request", OMITTED, detail=detail)
+
+
+def parsed(request: str) -> x509.CertificateSigningRequest | None:
+    """The certificate request in a field ``spec.request``; None if it is none."""
+    try:
+        return x509.load_pem_x509_csr(base64.b64decode(request, validate=True))
+    except (ValueError, UnsupportedAlgorithm):
+        return None
 
 
 def _validate(obj: Object, old: Object | None) -> list[FieldError]:

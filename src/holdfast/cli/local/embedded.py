@@ -20,6 +20,7 @@ from holdfast.cli.operator import installing, selection
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
 from holdfast.cluster.assembly import Cluster
+from holdfast.cluster.controllers.signing import Authority
 from holdfast.cluster.nodes.suspension import Suspension
 from holdfast.cluster.process import services
 from holdfast.cluster.process.machine import OWN_ADDRESSES
@@ -84,12 +85,14 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
     controllers = tuple(controller for each in options.operators for controller in each.configured(options.values))
     # A kind without an operator here may be defined by the operator of another project.
     own = kinds.ALL if options.operators == selection.operators() else selection.kinds_of(controllers)
+    authority = served.server.identity.authority
     cluster = Cluster(
         nodes=options.nodes,
         processes=processes,
         seed=options.seed,
         scalable=own,
         suspension=Suspension(datetime.now(UTC)),
+        authority=Authority(authority.certificate, authority.key),
     )
     read = selection.kinds_of(cluster.controllers())
     await installing.install(client, (*own, *(kind for kind in read if kind not in own)))
