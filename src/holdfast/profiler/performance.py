@@ -46,6 +46,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     extrapolated: tuple[str, ...] = ()
 
 
+Chunk = tuple[int, int]
+"""A part of a prompt: its tokens, and how many tokens of the prompt were taken before."""
+
+
 class _Tally:
     """Adds up the operators of a step."""
 
@@ -88,18 +92,15 @@ class Worker:
 
     def prefill(self, tokens: int) -> Step:
         """The prefill of one sequence, until its first token."""
-        steps = [
-            self.step(min(CHUNK, tokens - past), past, 0, 0)  # a prompt longer than a step takes several
-            for past in range(0, max(tokens, 1), CHUNK)
-        ]
+        steps = [self.step((chunk,), 0, 0) for chunk in chunks(tokens)]
         return steps[0] if len(steps) == 1 else _sum(steps)
 
     def decode(self, batch: float, context: float) -> Step:
         """One step in which each of `batch` sequences with `context` tokens gets one token."""
-        return self.step(0, 0, batch, context)
+        return self.step((), batch, context)
 
-    def _step(self, tokens: int, past: int, batch: float, context: float) -> Step:
-        """One forward pass: `tokens` of a prompt after `past` others, and `batch` sequences that are decoded.
+    def _step(self, prompts: tuple[Chunk, ...], batch: float, context: float) -> Step:
+        """One forward pass: parts of prompts, and `batch` sequences with `context` tokens that are decoded.
 
         A worker with more GPUs is never slower than one with fewer, for it can leave GPUs idle.
         """
@@ -108,12 +109,12 @@ class Worker:
             for split in range(1, self.tensor_parallel + 1)
             if split == self.tensor_parallel or (split & (split - 1) == 0 and self.architecture.splits(split))
         ]
-        return min((self._forward(split, tokens, past, batch, context) for split in splits), key=lambda step: step.ms)
+        return min((self._forward(split, prompts, batch, context) for split in splits), key=lambda step: step.ms)
 
-    def _forward(self, split: int, tokens: int, past: int, batch: float, context: float) -> Step:
+    def _forward(self, split: int, prompts: tuple[Chunk, ...], batch: float, context: float) -> Step:
         model, timing, tally = self.architecture, self.timing, _Tally()
-        layers, hidden, rows = model.layers, model.hidden, tokens + batch
-        self._attention(tally, split, tokens, past, batch, context)
+        layers, hidden, rows = model.layers, model.hidden, batch + sum(tokens for tokens, _ in prompts)
+        self._attention(tally, split, prompts, rows, batch, context)
         tally.add("small", timing.elementwise("rms_norm", 4 * rows * hidden), 2 * layers + 1)
         tally.add("small", timing.elementwise("add", 6 * rows * hidden), 2 * layers)
         if model.plain_layers:
@@ -121,19 +122,21 @@ class Worker:
         if model.expert_layers:
             self._experts(tally, split, rows)
         tally.add("small", timing.elementwise("copy", 4 * rows * hidden))  # the embedding
-        answers = batch + (1 if tokens else 0)
+        answers = batch + len(prompts)
         tally.add("head", timing.gemm(answers, -(-model.vocab // split), hidden))
         tally.add("head", timing.elementwise("sample", 2 * answers * model.vocab / split))
         if self.communication and split > 1:
             tally.add("communication", self._all_reduce(2 * rows * hidden, split), 2 * layers)
         return tally.step()
 
-    def _attention(self, tally: _Tally, split: int, tokens: int, past: int, batch: float, context: float) -> None:
-        model, timing, rows = self.architecture, self.timing, tokens + batch
+    def _attention(
+        self, tally: _Tally, split: int, prompts: tuple[Chunk, ...], rows: float, batch: float, context: float
+    ) -> None:
+        model, timing = self.architecture, self.timing
         heads = -(-model.heads // split)
         kv_heads = max(1, -(-model.kv_heads // split))
         if model.kv_lora_rank:
-            self._latent(tally, heads, tokens, past, batch, context)
+            self._latent(tally, heads, prompts, rows, batch, context)
             return
         dim = model.head_dim
         layers = model.layers
@@ -145,7 +148,7 @@ class Worker:
         for count, reach in ((full, math.inf), (windowed, model.window or math.inf)):
             if not count:
                 continue
-            if tokens:
+            for tokens, past in prompts:
                 tally.add("attention", self._causal(heads, dim, tokens, past, reach), count)
             if batch:
                 seen = min(context, reach)
@@ -159,9 +162,11 @@ class Worker:
         whole = self.timing.attention_prefill(heads, dim, tokens, past)
         return Time(min(whole.us, max(block.us, 3 * block.us * tokens / reach)), whole.extrapolated)
 
-    def _latent(self, tally: _Tally, heads: int, tokens: int, past: int, batch: float, context: float) -> None:
+    def _latent(
+        self, tally: _Tally, heads: int, prompts: tuple[Chunk, ...], rows: float, batch: float, context: float
+    ) -> None:
         """Multi-head latent attention: prompts are expanded to heads, decoding reads the compressed cache."""
-        model, timing, layers, rows = self.architecture, self.timing, self.architecture.layers, tokens + batch
+        model, timing, layers = self.architecture, self.timing, self.architecture.layers
         query_dim = model.qk_nope_head_dim + model.qk_rope_head_dim
         latent = model.kv_lora_rank + model.qk_rope_head_dim
         down = latent + (model.q_lora_rank or heads * query_dim)
@@ -173,8 +178,8 @@ class Worker:
         tally.add("projections", timing.gemm(rows, model.hidden, heads * model.v_head_dim, self.precision), layers)
         tally.add("small", timing.elementwise("rope", 4 * rows * (heads + 1) * model.qk_rope_head_dim), layers)
         tally.add("small", timing.elementwise("rms_norm", 4 * rows * latent), layers)
-        if tokens:
-            mean = (query_dim + model.v_head_dim) // 2
+        mean = (query_dim + model.v_head_dim) // 2
+        for tokens, past in prompts:
             tally.add("attention", timing.attention_prefill(heads, mean, tokens, past), layers)
         if batch:
             # One head of keys, which are the values too: half the bytes of a head of that width.
@@ -230,6 +235,11 @@ class Worker:
         return size / (NETWORK * 1e6)
 
 
+def chunks(tokens: int) -> list[Chunk]:
+    """The parts in which a prompt is taken."""
+    return [(min(CHUNK, tokens - past), past) for past in range(0, max(tokens, 1), CHUNK)]
+
+
 def _sum(steps: list[Step]) -> Step:
     names = [name for name in Step.__struct_fields__ if name != "extrapolated"]
     beyond = tuple(sorted({part for step in steps for part in step.extrapolated}))
@@ -264,9 +274,8 @@ class _Mixed(NamedTuple):
 
 
 def _mixed(worker: Worker, isl: int, batch: float, context: float) -> _Mixed:
-    parts = range(0, isl, CHUNK)
-    times = [worker.step(min(CHUNK, isl - past), past, batch, context).ms for past in parts]
-    return _Mixed(len(parts), sum(times))
+    times = [worker.step((chunk,), batch, context).ms for chunk in chunks(isl)]
+    return _Mixed(len(times), sum(times))
 
 
 def full(worker: Worker, isl: int, osl: int, batch: int) -> Served:
