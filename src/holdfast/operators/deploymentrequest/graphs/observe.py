@@ -1,0 +1,253 @@
+"""The world of one DynamoGraphDeployment: its PodCliqueSets, the parts of each component, and where its workers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.client.objects import Meta, Object
+from holdfast.client.pods import Pod
+from holdfast.client.resources import CONFIG_MAPS, PODS, SERVICES, Resource
+from holdfast.kinds.grove import cliques, groups
+from holdfast.kinds.grove.cliques import PodCliqueStatus
+from holdfast.kinds.grove.groups import PodCliqueScalingGroupStatus
+from holdfast.kinds.grove.sets import PodCliqueSetStatus
+from holdfast.kinds.model import Condition, Status
+from holdfast.kinds.nvidia import deployments
+from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from holdfast.meta.objects import Key
+from holdfast.meta.selectors import LabelSelector
+from holdfast.operators.deploymentrequest.graphs import names
+from holdfast.operators.deploymentrequest.graphs.components import clique_name, is_group
+from holdfast.operators.deploymentrequest.graphs.environment import WORKERS
+from holdfast.operators.deploymentrequest.graphs.render import SETS, has_workers_file, set_name
+from holdfast.runtime.controllers import View
+from holdfast.runtime.references import References
+
+GRAPHS: Final = Resource.of(deployments.KIND)
+CLIQUES: Final = Resource.of(cliques.KIND)
+GROUPS: Final = Resource.of(groups.KIND)
+
+
+# --- what is read of a PodCliqueSet and its parts
+
+
+class _Sized(msgspec.Struct, frozen=True, rename="camel"):
+    replicas: int = 1
+    min_available: int = 1
+
+
+class Clique(msgspec.Struct, frozen=True):
+    """A PodClique."""
+
+    metadata: Meta = Meta()
+    spec: _Sized = _Sized()
+    status: PodCliqueStatus = PodCliqueStatus()
+
+    @property
+    def ready(self) -> int:
+        return self.status.ready_replicas or 0
+
+    @property
+    def available(self) -> int:
+        floor = self.status.floor
+        return self.ready if floor is None or floor.available is None else floor.available
+
+    @property
+    def is_gated(self) -> bool:
+        return bool(self.status.schedule_gated_replicas) or _is_false(self.status, "PodCliqueScheduled")
+
+
+class Group(msgspec.Struct, frozen=True):
+    """A PodCliqueScalingGroup."""
+
+    metadata: Meta = Meta()
+    spec: _Sized = _Sized()
+    status: PodCliqueScalingGroupStatus = PodCliqueScalingGroupStatus()
+
+    @property
+    def ready(self) -> int:
+        return self.status.available_replicas or 0
+
+    @property
+    def available(self) -> int:
+        return self.ready
+
+    @property
+    def is_gated(self) -> bool:
+        return False
+
+
+Part = Clique | Group
+
+
+class _Set(msgspec.Struct, frozen=True):
+    metadata: Meta = Meta()
+    spec: dict[str, Any] = {}
+    status: PodCliqueSetStatus = PodCliqueSetStatus()
+
+
+@dataclass(frozen=True)
+class Gang:
+    """A PodCliqueSet of the graph, with the parts of the components that exist, by component."""
+
+    object: Object
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+    @cached_property
+    def read(self) -> _Set:
+        return self.object.decode(_Set)
+
+    @property
+    def name(self) -> str:
+        return self.object.key.name
+
+    @property
+    def status(self) -> PodCliqueSetStatus:
+        return self.read.status
+
+    @property
+    def fresh(self) -> bool:
+        """Its status is about its current spec, and was not written by a pass that failed on the way."""
+        return self.status.observed_generation == self.object.meta.generation and not self.status.last_errors
+
+    @property
+    def restarts(self) -> dict[str, str]:
+        """The `restart.id` that the pods of each clique are given, by clique."""
+        listed = (self.read.spec.get("template") or {}).get("cliques") or ()
+        return {each["name"]: (each.get("annotations") or {}).get(names.RESTART, "") for each in listed}
+
+    def has(self, part: Part) -> bool:
+        """Whether all replicas of a part have the template of the set."""
+        wanted = self.status.current_generation_hash
+        return (
+            self.fresh
+            and wanted is not None
+            and is_fresh(part)
+            and part.status.current_pod_clique_set_generation_hash == wanted
+        )
+
+
+def is_fresh(part: Part) -> bool:
+    """Whether the status of a part is about its current spec."""
+    return part.status.observed_generation == part.metadata.generation
+
+
+def condition(status: Status, type: str) -> Condition | None:
+    return next((each for each in status.conditions if each.type == type), None)
+
+
+def _is_false(status: Status, type: str) -> bool:
+    found = condition(status, type)
+    return found is not None and found.status == "False"
+
+
+# --- the world
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """
+    object     the graph as it was read
+    graph      the same, typed
+    gangs      its PodCliqueSets that are not being deleted: one, or two while one replaces the other
+    addresses  of the workers that are ready, by component; only where a frontend reads them from a file
+    """
+
+    object: Object
+    graph: DynamoGraphDeployment
+    gangs: tuple[Gang, ...] = ()
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def before(self) -> DynamoGraphDeploymentStatus:
+        return self.graph.status or DynamoGraphDeploymentStatus()
+
+
+def observe(view: View, key: Key) -> World | None:
+    """The world of a graph; None when it is gone or being deleted: then everything of it is garbage."""
+    obj = view.get(GRAPHS, key)
+    if obj is None or obj.deleting:
+        return None
+    graph = obj.decode(DynamoGraphDeployment)
+    owned = [each for each in view.owned(SETS, obj.uid) if each.is_controlled_by(obj.uid) and not each.deleting]
+    return World(
+        object=obj,
+        graph=graph,
+        gangs=tuple(Gang(each, _parts(view, each, graph)) for each in owned),
+        addresses=_addresses(view, obj, graph) if has_workers_file(graph) else {},
+    )
+
+
+def _parts(view: View, pod_clique_set: Object, graph: DynamoGraphDeployment) -> dict[str, Part]:
+    found: dict[str, Part] = {}
+    for component in graph.spec.components:
+        name = names.part(pod_clique_set.key.name, clique_name(component))
+        part = view.get(GROUPS if is_group(component) else CLIQUES, Key(pod_clique_set.key.namespace, name))
+        if part is not None and not part.deleting and part.is_controlled_by(pod_clique_set.uid):
+            found[component.name] = part.decode(Group) if is_group(component) else part.decode(Clique)
+    return found
+
+
+def _addresses(view: View, obj: Object, graph: DynamoGraphDeployment) -> dict[str, tuple[str, ...]]:
+    return {
+        component.name: tuple(
+            pod.status.pod_ip
+            for pod in map(Pod.of, _pods(view, obj, component.name))
+            if pod.ready and pod.active and pod.status.pod_ip
+        )
+        for component in graph.spec.components
+        if component.type in WORKERS
+    }
+
+
+def _pods(view: View, obj: Object, component: str) -> tuple[Object, ...]:
+    wanted = {"matchLabels": names.of_component(obj.key.name, component)}
+    return view.list(PODS, namespace=obj.key.namespace, labels=LabelSelector.from_object(wanted))
+
+
+# --- which graphs are reconciled when another object changes
+
+
+def _mentions(obj: Object) -> Iterator[tuple[Resource, str]]:
+    """The names of the objects of a graph, which others may have taken."""
+    graph = obj.decode(DynamoGraphDeployment)
+    yield SETS, set_name(graph)
+    yield CONFIG_MAPS, names.workers(obj.key.name)
+    yield from ((SERVICES, names.service(obj.key.name, each.name)) for each in graph.spec.components)
+
+
+REFERENCES: Final = References(GRAPHS, _mentions)
+
+
+def owner_of_part(part: Object, view: View) -> Iterable[Key]:
+    """The graph of a PodClique or scaling group that a PodCliqueSet of the graph owns."""
+    owner = part.controller
+    if owner is None or owner.kind != SETS.kind:
+        return
+    pod_clique_set = view.get(SETS, Key(part.meta.namespace, owner.name))
+    graph = None if pod_clique_set is None else pod_clique_set.controller
+    if graph is not None and graph.kind == GRAPHS.kind:
+        yield Key(part.meta.namespace, graph.name)
+
+
+def owner_of_worker(pod: Object, view: View) -> Iterable[Key]:
+    """The graph of a worker, where a frontend reads the addresses of workers from a file."""
+    graph = pod.meta.labels.get(names.GRAPH)
+    if graph is None or pod.meta.labels.get(names.COMPONENT_TYPE) not in WORKERS:
+        return
+    for each in view.indexed(GRAPHS, BY_LABEL, f"{pod.meta.namespace}/{graph}"):
+        if has_workers_file(each.decode(DynamoGraphDeployment)):
+            yield each.key
+
+
+BY_LABEL: Final = "label"
+"""The index of graphs by the value of the label that their objects have."""
+
+
+def label_of(graph: Object) -> Iterable[str]:
+    return (f"{graph.key.namespace}/{names.label(graph.key.name)}",)

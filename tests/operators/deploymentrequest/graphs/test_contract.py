@@ -1,0 +1,105 @@
+"""The contract: whatever fails once on the way, a graph ends the same."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from tests.operators.deploymentrequest.graphs.stories import (
+    CONTROLLERS,
+    GANG_CONTROLLERS,
+    GRAPHS,
+    KINDS,
+    SETS,
+    Cluster,
+    component,
+    graph,
+    status,
+    update,
+    with_image,
+)
+
+from holdfast.client.resources import PODS
+from holdfast.cluster.controllers.gc.collector import GarbageCollector
+from holdfast.meta.objects import Key
+from holdfast.testing.contract import FAULTS, Scenario, Story, check, check_second_look
+
+FIRST = graph(component("decode", "decode", 1))
+SECOND = with_image(FIRST, "engine:2")
+THIRD = graph(component("worker", "worker", 1))
+
+
+async def moved_on(cluster: Cluster) -> None:
+    """Be the scheduler and the node of all pods: those that are let go run, and are ready."""
+    for pod in await cluster.list(PODS):
+        meta = pod["metadata"]
+        if "deletionTimestamp" in meta:
+            await cluster.delete(PODS, meta["name"], grace_seconds=0)
+        elif not pod["spec"].get("schedulingGates") and "nodeName" not in pod["spec"]:
+            target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
+            body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": meta["name"]}, "target": target}
+            await cluster.client.post(PODS, Key(meta["namespace"], meta["name"]), "binding", body)
+            await cluster.report(meta["name"])
+
+
+async def ready(cluster: Cluster, generation: int) -> None:
+    """Wait until the graph is as its spec says, and nothing of what it was is left."""
+
+    async def holds() -> bool:
+        await moved_on(cluster)
+        now = await status(cluster)
+        whole = now.get("state") == "successful" and now.get("observedGeneration") == generation
+        return whole and len(await cluster.list(PODS)) == len(await cluster.list(SETS)) == 1
+
+    await cluster.until(holds, step=1)
+
+
+async def updated(cluster: Cluster) -> None:
+    await cluster.create(GRAPHS, FIRST)
+    await ready(cluster, 1)
+    await update(cluster, SECOND)
+    await ready(cluster, 2)
+
+
+async def replaced(cluster: Cluster) -> None:
+    await cluster.create(GRAPHS, FIRST)
+    await ready(cluster, 1)
+    await update(cluster, THIRD)
+    await ready(cluster, 2)
+
+
+def scenario(name: str, story: Story) -> Scenario:
+    return Scenario(
+        name=name,
+        controllers=(*GANG_CONTROLLERS, *CONTROLLERS),
+        components=lambda: (GarbageCollector(),),
+        kinds=KINDS,
+        story=story,
+        deleted=(GRAPHS, "chat"),
+        patience=30,
+        # Pods have generated names, and how often something was changed on the way may differ.
+        ignored=frozenset({"generation", "observedGeneration", "podReferences", "clusterIP", "clusterIPs"}),
+    )
+
+
+UPDATED = scenario("a graph is made and updated", updated)
+REPLACED = scenario("a graph is made and given other components", replaced)
+
+EVERY = 1 if os.environ.get("HOLDFAST_WHOLE_CONTRACT") else 53
+"""Which faults are tried: all of them take minutes, so usually one in so many."""
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+def test_the_contract_holds_while_a_graph_is_made_and_updated(faults: str) -> None:
+    check(UPDATED, faults, every=EVERY if "any" in faults else min(EVERY, 3))
+
+
+@pytest.mark.parametrize(
+    "faults", [each for each in FAULTS if os.environ.get("HOLDFAST_WHOLE_CONTRACT")] or ["stale reads"]
+)
+def test_the_contract_holds_while_a_graph_is_given_other_components(faults: str) -> None:
+    check(REPLACED, faults, every=EVERY)
+
+
+def test_a_second_look_writes_nothing() -> None:
+    check_second_look(UPDATED)
