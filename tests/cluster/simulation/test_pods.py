@@ -63,6 +63,7 @@ class Film:
         self.now = START
         self.gone = False
         self.notices: list[str] = []
+        self.deletions = agent.Deletions()
         data = {f"f{number}": chaos.written(fault) for number, fault in enumerate(faults)}
         self._around = [(NODES, manifest(Fleet(), "node-1", START))]
         self._around += [
@@ -72,7 +73,7 @@ class Film:
     def decide(self) -> Decision:
         world = agent.observe(Snapshot([(PODS, self.wire), *self._around], indexes=[BY_NODE]), KEY)
         assert world is not None
-        return agent.decide(world, self.now, defaults=DEFAULTS)
+        return agent.decide(world, self.now, defaults=DEFAULTS, deletions=self.deletions)
 
     def play(self, seconds: float) -> list[str]:
         """What is written in so much time: ``0.5 Running ready``."""
@@ -399,6 +400,22 @@ def test_deletion_honours_grace(grace: int, annotations: dict[str, str], film: l
     annotated.delete(grace)
     assert annotated.play(60) == film
     assert annotated.gone
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.4, 0.9])
+def test_a_pod_takes_its_time_to_stop_in_whatever_fraction_of_a_second_it_is_deleted(fraction: float) -> None:
+    film = Film(pod())
+    film.play(10 + fraction)
+    film.delete(1)
+    assert film.play(60) == [f"{10.5 + fraction:g} deleted"]
+
+
+def test_a_node_that_learns_late_of_a_deletion_has_stopped_the_pod_by_then() -> None:
+    film = Film(pod())
+    film.play(10.4)
+    film.delete(30)
+    film.now += timedelta(seconds=20)
+    assert film.play(60) == ["30.4 deleted"]
 
 
 def test_a_pod_that_has_not_begun_goes_at_once() -> None:

@@ -2,8 +2,9 @@
 
 One controller over pods that are bound to simulated nodes.  Everything follows from
 the pod, its last status, the faults there are and the time, so a restart changes
-nothing.  A pod takes one write to be Running and Ready, or two if it is probed or
-asks for a time of its own.  Pods of the process runtime are left to it.
+nothing but the fraction of the second in which a deletion was asked for.  A pod takes
+one write to be Running and Ready, or two if it is probed or asks for a time of its own.
+Pods of the process runtime are left to it.
 
 How pods behave is in `behaviours`, what they go through in `lifetimes`, what they
 report in `status`; the nodes themselves are in `nodes`.
@@ -11,6 +12,7 @@ report in `status`; the nodes themselves are in `nodes`.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -43,6 +45,9 @@ _PROCESS: Final = "process"
 """The runtime class of pods that run for real."""
 
 _TERMINATED: Final = 143
+_REMEMBERED: Final = 10_000
+"""How many deletions are remembered."""
+
 _WORTH_REPORTING: Final = timedelta(seconds=1)
 """A pod that takes longer to end says meanwhile that it is not ready."""
 
@@ -100,16 +105,34 @@ def _all_pods(config_map: Object, view: View) -> Iterable[Key]:
     return (pod.key for pod in view.list(PODS)) if config_map.key == chaos.PLACE else ()
 
 
+class Deletions:
+    """When deletions were first seen.
+
+    Timestamps are cut to whole seconds: measured from those, most pods would stop at once, and clients that wait
+    for the deletion of a pod whose successor has the same name could miss it.
+    """
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, datetime] = OrderedDict()
+
+    def asked(self, uid: str, timestamp: datetime, now: datetime) -> datetime:
+        """When the deletion of a pod was asked for, by the whole second of it and the time at which it is seen."""
+        seen = self._seen.setdefault(uid, now)
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        return min(max(seen, timestamp), timestamp + timedelta(seconds=1))
+
+
 # --- decide
 
 
-def decide(world: World, now: datetime, *, defaults: Defaults) -> Decision:
+def decide(world: World, now: datetime, *, defaults: Defaults, deletions: Deletions) -> Decision:
     pod = world.pod
     if any(outage.holds(now) for outage in world.outages):
         return Decision(outcome=_edge(world.outages, now))
     acts = _slowed(behaviour(pod.metadata, defaults=defaults, job=pod.job), world.faults, now)
     if pod.metadata.deletion_timestamp is not None:
-        return _leave(world, acts, now)
+        return _leave(world, acts, now, deletions)
     if pod.status.phase in FINISHED:
         return NOTHING
     life = live(pod, acts, world.faults, now, held=world.held)
@@ -161,14 +184,14 @@ def _notices(pod: Pod, life: Life, acts: Behaviour, before: Mapping[str, Contain
 # --- the end
 
 
-def _leave(world: World, acts: Behaviour, now: datetime) -> Decision:
+def _leave(world: World, acts: Behaviour, now: datetime, deletions: Deletions) -> Decision:
     """A pod that is being deleted stops within its grace period, and is then removed."""
     pod, meta = world.pod, world.pod.metadata
     assert meta.deletion_timestamp is not None, "it is being deleted"
-    last = times.parse(meta.deletion_timestamp)
-    asked = last - timedelta(seconds=meta.deletion_grace_period_seconds or 0)
+    grace = timedelta(seconds=meta.deletion_grace_period_seconds or 0)
+    asked = deletions.asked(meta.uid, times.parse(meta.deletion_timestamp) - grace, now)
     # A pod that has not begun has nothing to stop.
-    end = min(last, asked + acts.stop) if pod.status.start_time and pod.status.phase not in FINISHED else asked
+    end = asked + min(grace, acts.stop) if pod.status.start_time and pod.status.phase not in FINISHED else asked
     if now < end:
         outcome = until(end, now=now, because="its containers are stopping")
         reported = acts.stop >= _WORTH_REPORTING and _is_ready(pod)
@@ -219,6 +242,6 @@ def controller(defaults: Defaults | None = None) -> Controller[World]:
         ),
         indexes=(BY_NODE, start_orders.BY_CLIQUE),
         observe=observe,
-        decide=partial(decide, defaults=defaults or Defaults()),
+        decide=partial(decide, defaults=defaults or Defaults(), deletions=Deletions()),
         workers=64,
     )

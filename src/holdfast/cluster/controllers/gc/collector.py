@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, TypeVar, assert_never
 
 import msgspec
 
 from holdfast.client.discovery import discover
 from holdfast.client.objects import Object, OwnerReference
 from holdfast.client.pods import Condition
-from holdfast.client.protocols import Unreachable
+from holdfast.client.protocols import Scope, Unreachable
 from holdfast.client.resources import DEFINITIONS, EVENTS, Resource
 from holdfast.cluster.controllers.gc import graph
 from holdfast.cluster.controllers.gc.graph import Detach, Doubts, Graph, Leave, Remove, Standing
@@ -38,6 +38,8 @@ from holdfast.runtime.decisions import Notice
 from holdfast.runtime.events import Events
 from holdfast.runtime.keyed_work import KeyedWork
 from holdfast.runtime.metrics import Metrics
+
+T = TypeVar("T")
 
 NAME: Final = "garbage-collector"
 NEEDED: Final = frozenset({"list", "watch", "delete"})
@@ -204,26 +206,32 @@ class _Collection:
         return Done()
 
     async def _orphan(self, owner: Object) -> None:
-        """Remove the owner reference of the dependents, a few at a time, and then the finalizer of the owner."""
-        dependents = iter(self._graph.dependents(owner.uid))
+        """Remove the owner reference of the dependents, and then the finalizer of the owner.
 
-        async def each() -> None:
-            for dependent in dependents:
-                with suppress(NotFound):
-                    await self._forget(dependent, owner.uid)
-
-        for ended in await asyncio.gather(*(each() for _ in range(WORKERS)), return_exceptions=True):
-            if ended is not None:
-                raise ended
+        The dependents are listed live: one that the watches have not shown yet would be deleted with its owner.
+        """
+        for dependents in await _a_few_at_a_time(self._dependents(owner, each) for each in tuple(self._followed)):
+            await _a_few_at_a_time(self._forget(each, owner.uid) for each in dependents)
         await self._patch(owner, graph.without_finalizer(owner, graph.ORPHAN))
 
-    async def _forget(self, dependent: Object, uid: str) -> None:
+    async def _dependents(self, owner: Object, resource: Resource) -> list[Object]:
+        """The objects of a resource that name an owner, as the server has them."""
+        if owner.meta.namespace and not resource.namespaced:
+            return []  # it cannot name an owner in a namespace
         try:
-            await self._patch(dependent, graph.without_owners(dependent, {uid}))
-        except Conflict:
-            fresh = await self._client.get(dependent.resource, dependent.key)
-            if fresh.uid == dependent.uid and any(owner.uid == uid for owner in graph.owners_of(fresh)):
-                await self._patch(fresh, graph.without_owners(fresh, {uid}))
+            listed = await self._client.list(resource, Scope(namespace=owner.meta.namespace), metadata_only=True)
+        except NotFound:
+            return []  # its definition was deleted
+        return [each for each in listed.objects if any(one.uid == owner.uid for one in graph.owners_of(each))]
+
+    async def _forget(self, dependent: Object, uid: str) -> None:
+        with suppress(NotFound):
+            try:
+                await self._patch(dependent, graph.without_owners(dependent, {uid}))
+            except Conflict:
+                fresh = await self._client.get(dependent.resource, dependent.key)
+                if fresh.uid == dependent.uid and any(owner.uid == uid for owner in graph.owners_of(fresh)):
+                    await self._patch(fresh, graph.without_owners(fresh, {uid}))
 
     async def _finish(self, owner: Object) -> None:
         """Remove the finalizer of an owner whose dependents are deleted; delete those that are left."""
@@ -292,6 +300,21 @@ class _Collection:
 
     async def _patch(self, obj: Object, patch: Mapping[str, Any]) -> Object:
         return await self._client.patch(obj.resource, obj.key, patch)
+
+
+async def _a_few_at_a_time(doing: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What each gives, in their order; raises the first failure, when all have ended."""
+    free = asyncio.Semaphore(WORKERS)
+
+    async def done(each: Coroutine[Any, Any, T]) -> T:
+        async with free:
+            return await each
+
+    ended = await asyncio.gather(*map(done, doing), return_exceptions=True)
+    for each in ended:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in ended if not isinstance(each, BaseException)]
 
 
 # --- definitions
