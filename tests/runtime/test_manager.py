@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,12 +19,13 @@ from holdfast.client.objects import Object
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import CONFIG_MAPS, DEFINITIONS, LEASES, SECRETS, Resource
 from holdfast.client.retries import READS
-from holdfast.kernel.outcomes import Failure
+from holdfast.kernel.outcomes import Again, Failure
 from holdfast.meta.errors import NotFound
 from holdfast.meta.exchange import Request, Response
 from holdfast.meta.objects import Key
-from holdfast.runtime.controllers import Component, Controller, Environment, View
-from holdfast.runtime.decisions import NOTHING, Create, Decision, Notice
+from holdfast.runtime.catching_up import SETTLED
+from holdfast.runtime.controllers import Component, Controller, Environment, View, Watch
+from holdfast.runtime.decisions import NOTHING, Create, Decision, Delete, Notice
 from holdfast.runtime.hosting import LeaderElection, build_manager
 from holdfast.runtime.leases import TERMS
 from holdfast.runtime.manager import Manager, Settings
@@ -103,6 +105,10 @@ class Line:
         self._loop = loop
         self.cut = False
         self.silent_leases = False
+        self.late = 0.0
+        """Seconds by which the changes of watches come late."""
+        self.slow_writes = 0.0
+        """Seconds after which a write that was sent gets to the server, even if its process is gone by then."""
         self.written: list[tuple[float, str]] = []
 
     async def send(self, request: Request) -> Response:
@@ -112,7 +118,22 @@ class Line:
             raise Unreachable("the line is cut")
         if request.method not in READS:
             self.written.append((self._loop.time(), request.path.rsplit("/", 2)[1 if request.method == "PATCH" else 2]))
+            if self.slow_writes and "/leases" not in request.path:
+                return await asyncio.shield(asyncio.create_task(self._slowly(request)))
+        response = await self._inner.send(request)
+        if response.stream is not None:
+            response.stream = self._lately(response.stream)
+        return response
+
+    async def _slowly(self, request: Request) -> Response:
+        await asyncio.sleep(self.slow_writes)
         return await self._inner.send(request)
+
+    async def _lately(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async with contextlib.aclosing(stream) as chunks:  # type: ignore[type-var]
+            async for chunk in chunks:
+                await asyncio.sleep(self.late)
+                yield chunk
 
     async def close(self) -> None:
         await self._inner.close()
@@ -283,6 +304,78 @@ def test_a_leader_whose_renewals_get_lost_stops_before_another_begins() -> None:
         assert last - lost < TERMS.deadline
         began = min(time for time, path in second.line.written if path != "leases")
         assert began - last > TERMS.duration - TERMS.deadline - 1
+
+    on_a_site(test)
+
+
+# --- what a predecessor wrote last
+
+
+def trimmer(pick: int, may: asyncio.Event | None = None) -> Controller[Any]:
+    """Deletes one secret, if three are seen, as soon as it `may`; which of them, differs from process to process."""
+
+    def trim(seen: tuple[Object, ...], now: datetime) -> Decision:
+        if may is not None and not may.is_set():
+            return Decision(outcome=Again(timedelta(seconds=0.1), "it may not yet"))
+        if len(seen) < 3:
+            return NOTHING
+        chosen = seen[pick]
+        deletion = Delete(because="three are too many", resource=SECRETS, key=chosen.key, uid=chosen.uid)
+        return Decision(writes=(deletion,))
+
+    return Controller(
+        name="trim",
+        resource=CONFIG_MAPS,
+        watches=(Watch(resource=SECRETS, keys=lambda obj, view: [Key("default", "limit")]),),
+        observe=lambda view, key: view.list(SECRETS) if key.name == "limit" else None,
+        decide=trim,
+    )
+
+
+async def three_secrets(site: Site) -> None:
+    for number in range(3):
+        await site.api.create(SECRETS, {"metadata": {"namespace": "default", "name": f"s{number}"}})
+    await site.api.create(CONFIG_MAPS, {"metadata": {"namespace": "default", "name": "limit"}})
+
+
+async def left(site: Site) -> list[str]:
+    return [each.meta.name for each in (await site.api.list(SECRETS)).objects]
+
+
+def test_a_standby_whose_watches_are_late_takes_over_with_what_the_server_has() -> None:
+    async def test(site: Site) -> None:
+        may = asyncio.Event()
+        first = site.start("first", controllers=[trimmer(0, may)])
+        await first.manager.working.wait()
+        second = site.start("second", controllers=[trimmer(-1)])
+        await three_secrets(site)
+        await asyncio.sleep(5)
+        second.line.late = 8.0
+        may.set()
+        await asyncio.sleep(0.5)
+        assert await left(site) == ["s1", "s2"]
+        await first.stop()
+        await asyncio.sleep(30)
+        assert second.works
+        assert await left(site) == ["s1", "s2"]
+
+    on_a_site(test)
+
+
+@pytest.mark.parametrize("name", ["", "first"])
+def test_a_write_that_is_under_way_when_its_process_is_killed_is_not_overlooked_by_the_next(name: str) -> None:
+    async def test(site: Site) -> None:
+        first = site.start(name, controllers=[trimmer(0)])
+        await first.manager.working.wait()
+        first.line.slow_writes = 0.8
+        await three_secrets(site)
+        await asyncio.sleep(0.1)
+        await first.kill()
+        assert await left(site) == ["s0", "s1", "s2"], "its deletion is still under way"
+        second = site.start(name and "second", controllers=[trimmer(-1)])
+        await second.manager.working.wait()
+        await asyncio.sleep(30)
+        assert await left(site) == ["s1", "s2"]
 
     on_a_site(test)
 
@@ -573,7 +666,7 @@ def test_a_defect_of_one_driver_takes_no_other_down_and_a_new_driver_goes_on() -
         await site.ask("a")
         await asyncio.sleep(0.5)
         assert not await site.has("a")
-        await asyncio.sleep(1)
+        await asyncio.sleep(1 + SETTLED)
         assert await site.has("a")
         after = process.manager.drivers
         assert [driver.controller.name for driver in after] == ["secrets", "other"]

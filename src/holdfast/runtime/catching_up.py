@@ -1,9 +1,12 @@
-"""Catching up: wait until the stores show what the server has, after a write whose outcome is unknown.
+"""Catching up: wait until the stores show what the server has, after writes whose outcome is unknown.
 
 A reply that is lost leaves a write that was done or not, and a store that may not show
 it yet.  A second later, when the server has surely dealt with it, the resource is listed
 live, and what waits is called back as soon as the store shows everything that was listed.
 One list serves all that wait for the same resource in the same namespace.
+
+A process that takes over from another one knows of none of the other's last writes, so for
+it the outcome of any write is unknown: it waits for all resources that it reads.
 
 While the server is away, it is asked again and again.  This module must not know what waits.
 """
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Final
 
@@ -49,6 +52,16 @@ class CatchingUp:
         if place not in self._tasks:
             name = f"catch up with {resource} {namespace}"
             self._tasks[place] = asyncio.create_task(self._catch_up(resource, namespace), name=name)
+
+    async def all(self, resources: Iterable[Resource], namespaces: Iterable[str]) -> None:
+        """Returns when the stores show what the server has of these resources in these namespaces from now on."""
+        shown = []
+        for resource in resources:
+            for namespace in namespaces if resource.namespaced else ("",):
+                shown.append(asyncio.Event())
+                self.then(resource, namespace, shown[-1].set)
+        for each in shown:
+            await each.wait()
 
     def close(self) -> None:
         """Call back no more."""

@@ -7,6 +7,7 @@ into a queue call, a metric and a log line.
 After a pass has written, its key is withheld until the stores have seen each of
 the writes, so no decision is made on a view without them.  Where the outcome of a
 write is unknown, it is withheld until the stores show what the server has (`catching_up`).
+A driver that takes over from another one withholds all keys that long.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class Driver(Generic[W]):
         passing: Pass[W],
         metrics: Metrics,
         spread: Callable[[], float],
+        takes_over: Iterable[str] = (),
     ) -> None:
+        """`takes_over` are the namespaces in which another driver may have written just now; "" is all of them."""
         self.controller = controller
         self.queue: Queue[Key] = Queue()
         self._stores = stores
@@ -71,10 +74,13 @@ class Driver(Generic[W]):
         self._metrics = metrics
         self._spread = spread
         self._catching_up = CatchingUp(stores, spread=spread)
+        self._takes_over = tuple(takes_over)
         self._pool = WorkerPool(self.queue, self._work, limit=controller.workers)
         self._own: OrderedDict[tuple[Resource, str], None] = OrderedDict()
         self._echoes: dict[Key, list[tuple[Resource, str]]] = {}
         self._synced = False
+        self.begun = asyncio.Event()
+        """Set when it takes keys, or has ended."""
         self._started: dict[Key, float] = {}
         self._logged: LogOnce[Key] = LogOnce()
         self._is_away = False
@@ -132,9 +138,12 @@ class Driver(Generic[W]):
         """Work until cancelled, or until `stop` and the end of what was running then."""
         try:
             await self._stores.synced(*self.controller.resources)
+            await self._catching_up.all(self.controller.resources, self._takes_over)
             self._synced = True
+            self.begun.set()
             await self._pool.run()
         finally:
+            self.begun.set()
             self._catching_up.close()
             for unsubscribe in self._unsubscribe:
                 unsubscribe()

@@ -78,4 +78,5 @@ def build_manager(
         metrics=metrics,
         seed=seed,
         election=elected,
+        takes_over=True,
     )

@@ -64,9 +64,10 @@ class Settings:
 class Manager:
     """A set of controllers and components that work on one API.
 
-    client    what everything is read and written with; where there is an election, its writes must be fenced
-              by it (`fencing`), as those of `hosting` are
-    election  whose lease must be held to work; without one, there is always work
+    client      what everything is read and written with; where there is an election, its writes must be fenced
+                by it (`fencing`), as those of `hosting` are
+    election    whose lease must be held to work; without one, there is always work
+    takes_over  whether another process may have worked on the API just now, whose last writes may not be done yet
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Manager:
         metrics: Metrics | None = None,
         seed: int | None = None,
         election: Election | None = None,
+        takes_over: bool = False,
     ) -> None:
         _check_names([controller.name for controller in controllers])
         _check_names([component.name for component in components])
@@ -104,6 +106,8 @@ class Manager:
             self.caches.require(resource, indexes=indexes)
         # Events are counted from term to term, so that the same one is not created again.
         self._emitters = {controller.name: self._emitter(controller) for controller in controllers}
+        self._after_another = {controller.name for controller in controllers} if takes_over else set()
+        """The controllers that another process, or a driver of this one, may have run before."""
         self._drivers: dict[str, Driver[Any]] = {}
         """By controller, those that run."""
         self._parts: tuple[Part, ...] = ()
@@ -217,6 +221,8 @@ class Manager:
 
     async def _begun(self) -> None:
         await self.caches.synced(*_needed(self._controllers, self._components))
+        for driver in self.drivers:
+            await driver.begun.wait()
         self.working.set()
 
     async def _drive(self, controller: Controller[Any]) -> None:
@@ -244,7 +250,16 @@ class Manager:
             emit=self._emitters[controller.name],
             side_by_side=self.settings.side_by_side,
         )
-        return Driver(controller, self.caches, passing=passing, metrics=self.metrics, spread=self._random.random)
+        takes_over = controller.name in self._after_another
+        self._after_another.add(controller.name)
+        return Driver(
+            controller,
+            self.caches,
+            passing=passing,
+            metrics=self.metrics,
+            spread=self._random.random,
+            takes_over=(self.settings.namespaces or ("",)) if takes_over else (),
+        )
 
     def _emitter(self, controller: Controller[Any]) -> EmitEvents:
         if not self.settings.events:
