@@ -116,7 +116,7 @@ class Worker:
         layers, hidden, rows = model.layers, model.hidden, batch + sum(tokens for tokens, _ in prompts)
         self._attention(tally, split, prompts, rows, batch, context)
         tally.add("small", timing.elementwise("rms_norm", 4 * rows * hidden), 2 * layers + 1)
-        tally.add("small", timing.elementwise("add", 6 * rows * hidden), 2 * layers)
+        tally.add("small", timing.traffic(6 * rows * hidden), 2 * layers)  # the residuals
         if model.plain_layers:
             self._mlp(tally, model.intermediate // split, rows, model.plain_layers)
         if model.expert_layers:
@@ -143,7 +143,7 @@ class Worker:
         width = (heads + 2 * kv_heads) * dim
         tally.add("projections", timing.gemm(rows, width, model.hidden, self.precision), layers)
         tally.add("projections", timing.gemm(rows, model.hidden, heads * dim, self.precision), layers)
-        tally.add("small", timing.elementwise("rope", 4 * rows * (heads + kv_heads) * dim), layers)
+        tally.add("small", timing.traffic(4 * rows * (heads + kv_heads) * dim), layers)  # the rotary embedding
         windowed, full = model.windowed_layers, layers - model.windowed_layers
         for count, reach in ((full, math.inf), (windowed, model.window or math.inf)):
             if not count:
@@ -176,7 +176,7 @@ class Worker:
         up = heads * (model.qk_nope_head_dim + model.v_head_dim)
         tally.add("projections", timing.gemm(rows, up, model.kv_lora_rank, self.precision), layers)
         tally.add("projections", timing.gemm(rows, model.hidden, heads * model.v_head_dim, self.precision), layers)
-        tally.add("small", timing.elementwise("rope", 4 * rows * (heads + 1) * model.qk_rope_head_dim), layers)
+        tally.add("small", timing.traffic(4 * rows * (heads + 1) * model.qk_rope_head_dim), layers)
         tally.add("small", timing.elementwise("rms_norm", 4 * rows * latent), layers)
         mean = (query_dim + model.v_head_dim) // 2
         for tokens, past in prompts:

@@ -501,11 +501,13 @@ def _ways(request: Request, space: _Space) -> Iterator[str]:
             yield "fp8"
         else:
             tried.append(("fp8 with ", quantized))
+    # More GPUs than two nodes make no worker faster; they serve more load, or hold a larger model.
+    most = MOST_GPUS if space.loaded or not space.workers else 2 * request.machines.per_node
     for way, given in tried:
         for times in (2, 4, 8, 16):
             machines = msgspec.structs.replace(given.machines, gpus=given.machines.gpus * times)
             larger = msgspec.structs.replace(given, machines=machines)
-            if machines.gpus > MOST_GPUS:
+            if machines.gpus > most:
                 break
             if (point := _first(_meeting(larger, space.hardware))) is not None:
                 split = max(engine.tensor_parallel for engine in point.engines)

@@ -27,6 +27,8 @@ _DECODE_BANDWIDTH: Final = 0.575
 
 _START: Final = 5.5
 """Microseconds of a product whose weights are not in the cache, beyond its roofline."""
+_COLD: Final = 0.75
+"""The share of the difference between memory and cache by which a row of a weight that fits the cache is raised."""
 _ATTENTION_START: Final = 5.5
 _ATTENTION_PATH: Final = 0.0125
 """Microseconds a token along the longest chain of a causal attention, for heads of 128."""
@@ -75,6 +77,21 @@ def rising(ys: Sequence[float]) -> list[float]:
     return [mean for mean, size in blocks for _ in range(size)]
 
 
+def _rising_grid(grid: list[list[float]]) -> list[list[float]]:
+    """`grid` between the lowest one above it and the highest one below it that never fall along rows and columns."""
+    above, below = [list(row) for row in grid], [list(row) for row in grid]
+    height, width = len(grid), len(grid[0])
+    for i in range(height):
+        for j in range(width):
+            above[i][j] = max(above[i][j], above[i - 1][j] if i else -math.inf, above[i][j - 1] if j else -math.inf)
+    for i in reversed(range(height)):
+        for j in reversed(range(width)):
+            down = below[i + 1][j] if i + 1 < height else math.inf
+            right = below[i][j + 1] if j + 1 < width else math.inf
+            below[i][j] = min(below[i][j], down, right)
+    return [[(up + down) / 2 for up, down in zip(*rows, strict=True)] for rows in zip(above, below, strict=True)]
+
+
 def _soft_max(left: float, right: float, sharpness: float) -> float:
     high, low = max(left, right), min(left, right)
     return float(high * (1 + (low / high) ** sharpness) ** (1 / sharpness)) if high else 0.0
@@ -84,6 +101,12 @@ def _octaves(low: float, high: float) -> list[float]:
     """Logarithms from `low` to `high`, evenly."""
     steps = max(1, round(math.log2(high / low) * _PER_OCTAVE))
     return [math.log(low) + step * (math.log(high) - math.log(low)) / steps for step in range(steps + 1)]
+
+
+_DECODE_BATCHES: Final = [math.log(2) * step / 2 for step in range(19)]
+"""Logarithms of batches from 1 to 512."""
+_DECODE_CONTEXTS: Final = [math.log(2) * (6 + step / 2) for step in range(23)]
+"""Logarithms of contexts from 64 to 131,072 tokens."""
 
 
 class Timing:
@@ -137,12 +160,13 @@ class Timing:
         """Corrections of each shape over the tokens.
 
         A weight that fits into the cache was read from it again and again when the row was measured.  In a model every
-        layer has its own, so such a row is raised to what reading it from memory takes.
+        layer has its own, so such a row is raised towards what reading it from memory takes.
         """
         shapes: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
         for m, n, k, us in rows:
-            cold = _START + n * k * _width(precision) / self.bandwidth
-            shapes[n, k].append((math.log(m), math.log(max(us, cold) / self._gemm_roof(m, n, k, precision))))
+            cold = max(us, _START + n * k * _width(precision) / self.bandwidth)
+            raised = us + _COLD * (cold - us)
+            shapes[n, k].append((math.log(m), math.log(raised / self._gemm_roof(m, n, k, precision))))
         return {shape: _averaged(points) for shape, points in shapes.items()}
 
     # --- rooflines -----------------------------------------------------------
@@ -227,31 +251,42 @@ class Timing:
         """One new token of each of `batch` sequences over a cache of `context` tokens."""
         if batch <= 0 or context <= 0:
             return Time(0.0)
-        # Between measured batches the time is interpolated; both neighbours read the same number of bytes.
-        measured = sorted({size for batches in self._decodes.values() for size in batches}) or [1]
-        size = _decode_bytes(kv_heads, dim, batch, context)
-        times = [
-            (weight, _read(*self._decode_part(kv_heads, near, size)))
-            for weight, near in _neighbours([float(count) for count in measured], batch)
-        ]
-        us = math.exp(sum(weight * math.log(time.us) for weight, time in times))
-        # Many queries a head of the cache are bound by arithmetic.
+        rows, columns = _DECODE_BATCHES, _DECODE_CONTEXTS
+        x, y = min(math.log(batch), rows[-1]), min(max(math.log(context), columns[0]), columns[-1])
+        grid = self._decode_curve(kv_heads, dim)
+        row = min(max(1, bisect_right(rows, x)), len(rows) - 1)
+        share = max(0.0, (x - rows[row - 1]) / (rows[row] - rows[row - 1]))
+        low, high = _Curve(columns, grid[row - 1]).at(y), _Curve(columns, grid[row]).at(y)
+        us = math.exp(low + share * (high - low))
+        inside = _decode_bytes(kv_heads, dim, math.exp(x), math.exp(y))
+        if (size := _decode_bytes(kv_heads, dim, batch, context)) > inside * 1.001:
+            us *= self._decode_roof(size) / self._decode_roof(inside)
+        # Many queries for each head of the cache are bound by arithmetic.
         arithmetic = 4.0 * heads * dim * batch * context / self._attention_flops
-        beyond = any(time.extrapolated for _, time in times) or bool(self._decodes and dim != 128)
-        return Time(max(us, arithmetic), beyond)
+        known = not self._decodes or (dim == 128 and min(self._decodes) <= kv_heads <= max(self._decodes))
+        return Time(max(us, arithmetic), not known or (bool(self._decodes) and size > inside * 1.001))
 
-    def _decode_part(
-        self, kv_heads: int, batch: float, size: float
-    ) -> tuple[_Curve, float, Callable[[float], float], bool]:
-        curve, beyond = self._decode_curve(kv_heads, int(batch))
-        return curve, size, self._decode_roof, beyond
-
-    def _decode_curve_of(self, kv_heads: int, batch: int) -> tuple[_Curve, bool]:
-        xs = _octaves(2**16, 2**35)
-        parts = {heads: batches[batch] for heads, batches in self._decodes.items() if batch in batches}
-        corrections = _between(parts, kv_heads)
-        ys = [math.log(self._decode_roof(math.exp(x))) + sum(w * curve.at(x) for w, curve in corrections) for x in xs]
-        return _Curve(xs, rising(ys)), False
+    def _decode_curve_of(self, kv_heads: int, dim: int) -> list[list[float]]:
+        """Logarithms of times, by batch and context, that rise along both."""
+        measured = sorted({float(size) for batches in self._decodes.values() for size in batches})
+        corrections: dict[float, list[tuple[float, _Curve]]] = {}
+        for batch in measured:
+            parts = {heads: batches[int(batch)] for heads, batches in self._decodes.items() if int(batch) in batches}
+            corrections[batch] = _between(parts, kv_heads)
+        grid = []
+        for row in _DECODE_BATCHES:
+            near = _neighbours(measured, math.exp(row)) if measured else []
+            times = []
+            for column in _DECODE_CONTEXTS:
+                size = _decode_bytes(kv_heads, dim, math.exp(row), math.exp(column))
+                correction = sum(
+                    share * weight * curve.at(math.log(size))
+                    for share, batch in near
+                    for weight, curve in corrections[batch]
+                )
+                times.append(math.log(self._decode_roof(size)) + correction)
+            grid.append(times)
+        return _rising_grid(grid)
 
     def elementwise(self, op: str, size: float) -> Time:
         """A small operator such as rms_norm or silu_mul that reads and writes `size` bytes in all."""
@@ -259,6 +294,10 @@ class Timing:
             return Time(0.0)
         curve = self._smalls.get(op) or self._smalls.get("silu_mul")
         return Time(self._small_roof(size) * math.exp(curve.at(math.log(size)) if curve else 0.0))
+
+    def traffic(self, size: float) -> Time:
+        """A small operator that is fused with its neighbours: its bytes alone."""
+        return Time(size / self.bandwidth)
 
     def all_reduce(self, size: float, gpus: int) -> Time:
         """The sum of `size` bytes over `gpus` of one node: latency, and two passes over the links."""
