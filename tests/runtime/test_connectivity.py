@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from random import Random
+from typing import Any
 
 import pytest
 from tests.runtime.sources import CUT, FakeSource
 
-from holdfast.client.protocols import Unreachable
-from holdfast.client.resources import CONFIG_MAPS, NODES, PODS, SECRETS, SERVICES
+from holdfast.client.protocols import Event, Unreachable
+from holdfast.client.resources import CONFIG_MAPS, NODES, PODS, SECRETS, SERVICES, Resource
+from holdfast.meta.errors import InternalError
 from holdfast.runtime.caches import Caches
 from holdfast.runtime.connectivity import Connectivity
+from holdfast.runtime.reflectors import Reflector
+from holdfast.runtime.stores import Store, Writer
 from holdfast.testing.loops import VirtualLoop, run
 
 RESOURCES = (PODS, NODES, SECRETS, SERVICES, CONFIG_MAPS)
@@ -82,3 +87,53 @@ def test_one_who_asks_no_more_is_not_waited_for(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.INFO, logger="holdfast.runtime"):
         run(story)
     assert [record.message for record in caplog.records] == ["server away", "server back"]
+
+
+class Unstreamed(FakeSource):
+    """One that accepts a streaming list and then sends an error in the stream, as kube-apiserver with etcd 3.4 does."""
+
+    @asynccontextmanager
+    async def watch(self, resource: Resource, *args: Any, **options: Any) -> AsyncIterator[AsyncIterator[Event]]:
+        async def failing() -> AsyncIterator[Event]:
+            raise InternalError("a watch stream was requested, and RequestWatchProgress is disabled")
+            yield
+
+        if options.get("initial"):
+            self.asked.append("collect")
+            yield failing()
+        else:
+            async with super().watch(resource, *args, **options) as events:
+                yield events
+
+
+def test_a_server_without_streaming_lists_is_remembered_for_every_watch_that_begins_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(loop: VirtualLoop) -> None:
+        server = Unstreamed()
+        server.put("a")
+        connectivity = Connectivity()
+
+        async def follow(resource: Resource) -> None:
+            synced = asyncio.Event()
+            reflector = Reflector(
+                server,
+                resource,
+                writer=Writer(Store(resource)),
+                random=Random(1).random,
+                synced=synced.set,
+                connectivity=connectivity,
+            )
+            running = loop.create_task(reflector.run())
+            await synced.wait()
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+        await follow(PODS)
+        await follow(NODES)
+        assert [asked for asked in server.asked if not asked.startswith("watch")] == ["collect", "list", "list"]
+
+    with caplog.at_level(logging.INFO, logger="holdfast.runtime"):
+        run(story)
+    assert [record.message for record in caplog.records] == ["server without streaming lists"]

@@ -175,6 +175,16 @@ HAPPENINGS: dict[str, tuple[State, Input, Step]] = {
         Failed(BadRequest("what?")),
         Step(Listing(), ask=List(), reason=Reason.REFUSED),
     ),
+    "a server whose streaming list is an error of its own is never asked for one again": (
+        Collecting(),
+        Failed(InternalError("a watch stream was requested, and RequestWatchProgress is disabled")),
+        Step(Listing(), ask=List(), reason=Reason.REFUSED),
+    ),
+    "a missing permission says nothing about streaming lists": (
+        Collecting(),
+        Failed(Forbidden("pods")),
+        Step(Waiting(Collecting(Setbacks(1, "forbidden: pods"))), ask=Wait(REFUSED.delay(1)), reason=Reason.FORBIDDEN),
+    ),
     "a server that breaks off its streaming list is asked for a plain one": (
         Collecting(),
         Ended(timedelta(seconds=1)),

@@ -2,7 +2,8 @@
 
 The first watch that gets an answer again wakes the others, so that none waits out a
 long backoff for a server that is back.  That the server does not answer is logged
-once.  This module must not know what is requested.
+once.  So is what the server does not offer: streaming lists are asked for until the
+server refuses one, and then no more.  This module must not know what is requested.
 """
 
 from __future__ import annotations
@@ -21,6 +22,18 @@ class Connectivity:
     def __init__(self) -> None:
         self._without: set[Hashable] = set()
         self._answered = asyncio.Event()
+        self._streams = True
+
+    @property
+    def streams(self) -> bool:
+        """Whether the server offers streaming lists, as far as is known."""
+        return self._streams
+
+    def refused_streaming(self, why: str) -> None:
+        """The server refused a streaming list, so that no watch asks for another one."""
+        if self._streams:
+            _log.info("server without streaming lists", extra={"fields": {"why": why, "instead": "list and watch"}})
+        self._streams = False
 
     @property
     def is_lost(self) -> bool:

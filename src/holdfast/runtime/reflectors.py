@@ -94,7 +94,7 @@ class Reflector:
 
     async def run(self) -> None:
         """Follow the server until cancelled."""
-        self._step = watching.begin()
+        self._step = watching.begin(collects=self._connectivity.streams)
         try:
             while True:
                 self._take(await self._next())
@@ -112,6 +112,9 @@ class Reflector:
 
     def _take(self, input: Input) -> None:
         before = self.trouble
+        match self._step.state, input:
+            case watching.Collecting(), watching.Failed(error) if watching.refuses_streaming(error):
+                self._connectivity.refused_streaming(str(error))
         self._step = watching.step(self._step.state, input, spread=self._random())
         if self._step.change is not None:
             self._apply(self._step.change)

@@ -31,7 +31,16 @@ from holdfast.client.objects import Object
 from holdfast.client.protocols import Added, Bookmark, Deleted, Event, Modified, Unreachable
 from holdfast.client.protocols import Listing as Listed
 from holdfast.kernel.backoff import Backoff
-from holdfast.meta.errors import BadRequest, Forbidden, Gone, Invalid, NotFound, StatusError, Timeout, Unauthorized
+from holdfast.meta.errors import (
+    Forbidden,
+    Gone,
+    NotFound,
+    ServiceUnavailable,
+    StatusError,
+    Timeout,
+    TooManyRequests,
+    Unauthorized,
+)
 
 STEADY: Final = timedelta(seconds=5)
 """A stream that lived for so long was no failure, even if it said nothing."""
@@ -304,8 +313,8 @@ def _again(state: Active, input: Ended | Failed, spread: float) -> Step:
     """After a stream or a question has come to nothing: what to try next, and how soon."""
     reason = reason_of(input)
     setbacks = NONE if input.lived >= STEADY else state.setbacks
-    if isinstance(state, Collecting) and (isinstance(input, Ended) or isinstance(input.error, (Invalid, BadRequest))):
-        # The server does not offer streaming lists.  One that breaks off its own counts as such: a list always works.
+    if isinstance(state, Collecting) and (isinstance(input, Ended) or refuses_streaming(input.error)):
+        # A list always works; it is asked for at once.
         return _enter(Listing(setbacks), reason=reason)
     broke_off = isinstance(state, Watching) and reason is Reason.UNREACHABLE and not setbacks.count
     failed = Setbacks(setbacks.count + 1, "" if broke_off else _trouble(input))
@@ -319,6 +328,16 @@ def _again(state: Active, input: Ended | Failed, spread: float) -> Step:
     if not delay:
         return _enter(then, reason=reason)
     return Step(Waiting(then), ask=Wait(delay), reason=reason)
+
+
+def refuses_streaming(error: Exception) -> bool:
+    """Whether the answer to a streaming list says that the server does not offer any.
+
+    Some servers refuse the question; others accept it and send an error of their own, such as 500, in the stream.
+    An answer that a plain list would get as well, such as a missing permission, says nothing about streaming.
+    """
+    general = (Unauthorized, Forbidden, NotFound, Gone, TooManyRequests, ServiceUnavailable, Timeout)
+    return isinstance(error, StatusError) and not isinstance(error, general)
 
 
 def _after(state: Active, input: Ended | Failed, setbacks: Setbacks) -> Active:
