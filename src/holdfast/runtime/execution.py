@@ -26,6 +26,7 @@ from holdfast.meta.patches import merge
 from holdfast.runtime.controllers import View
 from holdfast.runtime.decisions import Create, Delete, Evict, Patch, Write
 from holdfast.runtime.failures import Away, combined, failure_of, outcome_unknown
+from holdfast.runtime.pruning import Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +52,19 @@ class Executor:
     """Writes for one pass, and adds each write to `written` as soon as the server has answered it.
 
     A write whose reply does not come (the connection breaks, a proxy or the server fails, the pass is cancelled)
-    is added too, as one of unknown outcome.
+    is added too, as one of unknown outcome.  With `kept`, a status that the server does not keep is a failure.
     """
 
-    def __init__(self, writer: Writer, written: list[Written] | None = None, *, side_by_side: int = 16) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        written: list[Written] | None = None,
+        *,
+        side_by_side: int = 16,
+        kept: Kept | None = None,
+    ) -> None:
         self._writer = writer
+        self._kept = kept
         self._written = [] if written is None else written
         self._free = asyncio.Semaphore(side_by_side)
         self.not_evicted: list[str] = []
@@ -129,7 +138,9 @@ class Executor:
         if not difference:
             return False
         patch = {"metadata": {"resourceVersion": obj.version}, "status": difference}
-        await self._patch(obj.resource, obj.key, patch, subresource="status")
+        patched = await self._patch(obj.resource, obj.key, patch, subresource="status")
+        if self._kept is not None:
+            self._kept.check(difference, patched)
         return True
 
     async def finalizers(self, obj: Object, finalizers: Sequence[str]) -> None:
@@ -191,12 +202,13 @@ class Executor:
         type: PatchType = PatchType.MERGE,
         subresource: str = "",
         gone: bool = False,
-    ) -> None:
+    ) -> Object:
         part = f" ({subresource})" if subresource else ""
         with self._sent("patch", resource, key, f"patching {Ref(resource.gvk, key)}{part}"):
             patched = await self._writer.patch(resource, key, patch, type=type, subresource=subresource)
         version = "" if gone else patched.version
         self._written.append(Written(verb="patch", resource=resource, key=key, uid=patched.uid, version=version))
+        return patched
 
     async def _delete(self, write: Delete) -> None:
         left: Object | None = None

@@ -37,6 +37,7 @@ from holdfast.runtime.elections import Election
 from holdfast.runtime.events import Events
 from holdfast.runtime.health import Check, Checks, Notes
 from holdfast.runtime.metrics import Backlog, Metrics
+from holdfast.runtime.pruning import Refusals
 from holdfast.runtime.reconcile import EmitEvents, Pass
 from holdfast.runtime.supervision import Part
 
@@ -108,6 +109,8 @@ class Manager:
         self._emitters = {controller.name: self._emitter(controller) for controller in controllers}
         self._after_another = {controller.name for controller in controllers} if takes_over else set()
         """The controllers that another process, or a driver of this one, may have run before."""
+        self.refusals = Refusals()
+        """What cannot be operated on this server."""
         self._drivers: dict[str, Driver[Any]] = {}
         """By controller, those that run."""
         self._parts: tuple[Part, ...] = ()
@@ -249,6 +252,7 @@ class Manager:
             now=self._now,
             emit=self._emitters[controller.name],
             side_by_side=self.settings.side_by_side,
+            refusals=self.refusals,
         )
         takes_over = controller.name in self._after_another
         self._after_another.add(controller.name)

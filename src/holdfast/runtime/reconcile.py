@@ -31,6 +31,7 @@ from holdfast.runtime.controllers import PAUSED, Controller, View
 from holdfast.runtime.decisions import Decision, Notice, without_deletions
 from holdfast.runtime.execution import Executor, Written
 from holdfast.runtime.failures import Away, Stale, combined
+from holdfast.runtime.pruning import Kept, Pruned, Refusals
 from holdfast.runtime.rehearsals import Rehearsals
 from holdfast.runtime.status import INVALID_SPEC
 
@@ -64,8 +65,11 @@ class Pass(Generic[W]):
         now: Callable[[], datetime],
         emit: EmitEvents,
         side_by_side: int = 16,
+        refusals: Refusals | None = None,
     ) -> None:
         self._controller = controller
+        self._refusals = Refusals() if refusals is None else refusals
+        self._kept = Kept()
         self._view = view
         self._writer = writer
         self._now = now
@@ -82,7 +86,11 @@ class Pass(Generic[W]):
         primary = self._view.get(controller.resource, key)
         if primary is not None and primary.meta.annotations.get(PAUSED) == "true":
             return Paused()
-        executor = Executor(self._writer, written, side_by_side=self._side_by_side)
+        # What is being deleted is cleaned up also where the kind cannot be operated.
+        kept = None if primary is not None and primary.deleting else self._kept
+        executor = Executor(self._writer, written, side_by_side=self._side_by_side, kept=kept)
+        if kept is not None and (refusal := self._refusals.of(controller)) is not None:
+            return await self._refused(primary, refusal, Executor(self._writer, written))
         try:
             world = controller.observe(self._view, key)
             if world is None:
@@ -90,6 +98,9 @@ class Pass(Generic[W]):
             outcome = await self._finalized(primary, world, executor)
         except Undecodable as unreadable:
             return await self._unreadable(primary, unreadable, executor)
+        except Pruned as pruned:
+            self._refusals.add(controller.resource, pruned)
+            return await self._refused(primary, pruned, Executor(self._writer, written))
         except Failure as failure:
             return failure
         except Exception as defect:
@@ -106,16 +117,25 @@ class Pass(Generic[W]):
         """
         own = primary is not None and unreadable.ref == primary.ref
         failure = Permanent(INVALID_SPEC, unreadable.problem if own else str(unreadable))
+        if own or primary is None:
+            return await self._refused(primary, failure, executor)
+        await self._warn(primary, failure)
+        return failure
+
+    async def _refused(self, primary: Object | None, failure: Permanent, executor: Executor) -> Failure:
+        """Say in the status why nothing is done; the Event is recorded when the status changes."""
         if primary is None:
             return failure
         try:
-            status = self._controller.invalid.status(primary, failure, self._now())
-            is_new = not own or await executor.status(primary, status)
+            is_new = await executor.status(primary, self._controller.invalid.status(primary, failure, self._now()))
         except Failure as unwritten:
             return unwritten
         if is_new:
-            await self._emit(primary, (Notice(type="Warning", reason=failure.reason, message=failure.message),))
+            await self._warn(primary, failure)
         return failure
+
+    async def _warn(self, primary: Object, failure: Failure) -> None:
+        await self._emit(primary, (Notice(type="Warning", reason=failure.reason, message=failure.message),))
 
     async def _broken(self, primary: Object | None, defect: Exception, executor: Executor) -> None:
         """Report a defect in the status too, so that an object that is not reconciled says why."""

@@ -12,7 +12,7 @@ from holdfast import kinds
 from holdfast.apiserver.crd import resource_types
 from holdfast.cli import main
 from holdfast.cli.manifests.documents import Source, parse
-from holdfast.kinds.crds import crd_of
+from holdfast.cli.operator.definitions import marked
 
 
 def invoke(*args: str) -> Result:
@@ -22,7 +22,7 @@ def invoke(*args: str) -> Result:
 def test_every_kind_is_printed_once_and_comes_back_as_it_was() -> None:
     result = invoke()
     found = parse(Source("crds", result.stdout))
-    assert [document.value for document in found] == [crd_of(kind) for kind in kinds.ALL]
+    assert [document.value for document in found] == [marked(kind) for kind in kinds.ALL]
     assert result.stdout.count("---\n") == len(kinds.ALL)
 
 

@@ -95,7 +95,9 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
         authority=Authority(authority.certificate, authority.key),
     )
     read = selection.kinds_of(cluster.controllers())
-    await installing.install(client, (*own, *(kind for kind in read if kind not in own)))
+    installed = await installing.install(
+        client, (*own, *(kind for kind in read if kind not in own)), created=selection.created(controllers)
+    )
     for resource, manifest in cluster.default_objects():
         with contextlib.suppress(AlreadyExists):
             await client.create(resource, manifest)
@@ -106,6 +108,7 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
         now=lambda: datetime.now(UTC),
         metrics=metrics,
     )
+    installing.refuse(installed.unfit, controllers, manager.refusals)
     ended = asyncio.create_task(manager.run())
     begun = asyncio.create_task(manager.working.wait())
     try:

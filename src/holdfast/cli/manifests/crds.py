@@ -11,7 +11,7 @@ import yaml
 
 from holdfast import kinds
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.kinds.crds import crd_of
+from holdfast.cli.operator.definitions import marked
 from holdfast.meta.suggestions import nearest
 
 
@@ -34,11 +34,11 @@ def command(names: tuple[str, ...], output: str | None, listed: bool) -> None:
     if listed:
         click.echo("\n".join(_table(chosen)))
     elif output == "json":
-        click.echo(json.dumps(_one_or_list([crd_of(kind) for kind in chosen]), indent=2))
+        click.echo(json.dumps(_one_or_list([marked(kind) for kind in chosen]), indent=2))
     else:
         # One by one, so that the first is there at once and a reader that goes away stops the rest.
         for kind in chosen:
-            click.echo(f"---\n{_yaml(crd_of(kind))}", nl=False)
+            click.echo(f"---\n{_yaml(marked(kind))}", nl=False)
 
 
 def _kind(name: str) -> kinds.Kind:

@@ -56,6 +56,7 @@ command.add_command(wait_for.command)
 @click.option(
     "--install-crds/--no-install-crds", "installs", default=True, help="Whether to install definitions.  [default: yes]"
 )
+@click.option("--adopt-crds", "adopts", is_flag=True, help="Replace definitions that another project installed.")
 def run(
     kubeconfig: Path | None,
     context: str,
@@ -69,6 +70,7 @@ def run(
     log_format: logs.Format,
     log_level: Literal["debug", "info", "warning", "error"],
     installs: bool,
+    adopts: bool,
 ) -> None:
     """Run the operators against a Kubernetes API server.
 
@@ -79,6 +81,8 @@ def run(
     From a laptop:    holdfast operator run --kubeconfig ~/.kube/config
     In a cluster:     holdfast operator manifests | kubectl apply -f -
     """
+    if adopts and not installs:
+        raise click.UsageError("--adopt-crds writes definitions and --no-install-crds writes none; leave one out")
     if lease_namespace and not leader_elect:
         raise click.UsageError("--lease-namespace says where the lease of --leader-elect is; add that, or leave it out")
     options = RunOptions(
@@ -90,6 +94,7 @@ def run(
         lease_namespace=lease_namespace,
         health=(health_bind, health_port),
         installs=installs,
+        adopts=adopts,
     )
     logs.configure(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
     with asyncio.Runner(loop_factory=new_event_loop) as runner:

@@ -3,41 +3,84 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.cli.operator import definitions
+from holdfast.cli.operator.definitions import Foreign
 from holdfast.client import waiting
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Client
 from holdfast.client.resources import DEFINITIONS
-from holdfast.kinds import crds
+from holdfast.kernel.outcomes import Permanent
 from holdfast.kinds.model import Kind
-from holdfast.meta import hashing
+from holdfast.meta.errors import Forbidden
 from holdfast.meta.objects import Key
+from holdfast.runtime.controllers import Controller
+from holdfast.runtime.pruning import Refusals
 
-HASH: Final = "holdfast.dev/definition-hash"
-"""The annotation that says which definition was installed, so that the same one is not written again."""
+_log: Final = logging.getLogger("holdfast.operator")
 
 PATIENCE: Final = 30.0
 
+FOREIGN: Final = "ForeignDefinition"
+"""The reason of objects that are not worked on because the definition of their kind is another project's."""
 
-async def install(client: Client, kinds: Iterable[Kind]) -> int:
-    """Have the kinds served as they are declared here; returns how many definitions had to be written."""
-    installed = {obj.key.name: obj for obj in (await client.list(DEFINITIONS)).objects}
-    written = 0
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """How many definitions had to be written, and the kinds whose definitions are another project's and unfit."""
+
+    written: int
+    unfit: tuple[Foreign, ...]
+
+
+async def install(
+    client: Client,
+    kinds: Iterable[Kind],
+    *,
+    created: Collection[str] = (),
+    adopts: bool = False,
+    writes: bool = True,
+) -> Installed:
+    """Have the kinds served as they are declared here.
+
+    A definition that is absent or ours is written; another project's is not, unless it is adopted.
+    created   the names of definitions whose objects our controllers create, so that their specs must be kept too
+    writes    whether anything is written at all
+    """
+    kinds = tuple(kinds)
+    try:
+        there = {obj.key.name: obj for obj in (await client.list(DEFINITIONS)).objects}
+    except Forbidden:
+        if writes:
+            raise
+        # Whether statuses are kept is then seen when they are written.
+        return Installed(0, ())
+    written, unfit = [], []
     for kind in kinds:
-        definition = _marked(crds.crd_of(kind))
-        there = installed.get(kind.crd_name)
-        if there is None or there.meta.annotations.get(HASH) != definition["metadata"]["annotations"][HASH]:
+        definition, found = definitions.marked(kind), there.get(kind.crd_name)
+        if found is not None and not definitions.is_ours(found.wire()) and not (adopts and writes):
+            foreign = definitions.foreign(kind, found.wire(), created=kind.crd_name in created)
+            if foreign.dropped:
+                unfit.append(foreign)
+        elif writes and (found is None or not definitions.is_current(found.wire(), definition)):
             await client.apply(DEFINITIONS, definition)
-            written += 1
-    await asyncio.gather(*(_established(client, kind, installed.get(kind.crd_name)) for kind in kinds))
-    return written
+            written.append(kind)
+    served = (kind for kind in kinds if kind in written or kind.crd_name in there)
+    await asyncio.gather(*(_established(client, kind, there.get(kind.crd_name)) for kind in served))
+    return Installed(len(written), tuple(unfit))
 
 
-def _marked(definition: Mapping[str, Any]) -> dict[str, Any]:
-    annotations = {HASH: hashing.canonical_hash(definition)}
-    return {**definition, "metadata": {**definition["metadata"], "annotations": annotations}}
+def refuse(unfit: Iterable[Foreign], controllers: Iterable[Controller[Any]], refusals: Refusals) -> None:
+    """Have no object worked on whose kind, or whose children's kind, the server would not keep whole; log why."""
+    resources = {each.group_resource: each for controller in controllers for each in controller.resources}
+    for foreign in unfit:
+        _log.error("kind refused", extra={"fields": {"kind": foreign.kind.name, "why": str(foreign)}})
+        if (resource := resources.get(foreign.kind.crd_name)) is not None:
+            refusals.add(resource, Permanent(FOREIGN, str(foreign)))
 
 
 async def _established(client: Client, kind: Kind, there: Object | None) -> None:

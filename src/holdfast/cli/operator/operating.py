@@ -54,6 +54,7 @@ class RunOptions:
     lease_namespace: str = ""
     health: tuple[str, int]
     installs: bool = True
+    adopts: bool = False
 
 
 async def operate(options: RunOptions) -> None:
@@ -73,7 +74,7 @@ async def operate(options: RunOptions) -> None:
         bind, port = options.health
         async with checkups.served(manager, bind, port=port) as address:
             _log.info("operator started", extra={"fields": _described(options, connection) | {"health": address}})
-            if await _done_before(stop, _prepared(options, connection)):
+            if await _done_before(stop, _prepared(options, connection, manager)):
                 await _worked(manager, stop)
     finally:
         await connection.client.close()
@@ -153,11 +154,11 @@ def _described(options: RunOptions, connection: Connection) -> dict[str, Any]:
 # --- what comes first
 
 
-async def _prepared(options: RunOptions, connection: Connection) -> None:
+async def _prepared(options: RunOptions, connection: Connection, manager: Manager) -> None:
     """Prepare the server, however long it is away."""
     for attempt in count(1):
         try:
-            await _prepare(options, connection)
+            await _prepare(options, connection, manager)
             return
         except (StatusError, Unreachable, TimeoutError) as error:
             if (final := _final(error, connection)) is not None:
@@ -168,13 +169,19 @@ async def _prepared(options: RunOptions, connection: Connection) -> None:
         await asyncio.sleep(delay)
 
 
-async def _prepare(options: RunOptions, connection: Connection) -> None:
+async def _prepare(options: RunOptions, connection: Connection, manager: Manager) -> None:
     """Have the server serve the kinds, and say what we may not do there."""
     client = connection.client
-    if options.installs:
-        written = await installing.install(client, selection.kinds_of(options.controllers))
-        if written:
-            _log.info("definitions installed", extra={"fields": {"written": written}})
+    installed = await installing.install(
+        client,
+        selection.kinds_of(options.controllers),
+        created=selection.created(options.controllers),
+        adopts=options.adopts,
+        writes=options.installs,
+    )
+    if installed.written:
+        _log.info("definitions installed", extra={"fields": {"written": installed.written}})
+    installing.refuse(installed.unfit, options.controllers, manager.refusals)
     lacking = await permissions.missing(client, permissions.needed(options.controllers), namespaces=options.namespaces)
     if options.elects:
         place = _lease_namespace(options, connection)

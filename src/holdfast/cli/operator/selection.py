@@ -77,3 +77,9 @@ def kinds_of(controllers: Iterable[Controller[Any]]) -> tuple[Kind, ...]:
     named = ((each.api_version, each.kind) for controller in controllers for each in controller.resources)
     found = (kinds.find(*each) for each in dict.fromkeys(named))
     return tuple(kind for kind in found if kind is not None)
+
+
+def created(controllers: Iterable[Controller[Any]]) -> frozenset[str]:
+    """The names of the definitions of the custom kinds whose objects controllers create."""
+    owned = (each.group_resource for controller in controllers for each in controller.owns)
+    return frozenset(owned)
