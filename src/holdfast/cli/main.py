@@ -49,6 +49,7 @@ COMMANDS: Final = {
     "convert": Entry("holdfast.cli.manifests.convert:command", "Print manifests of Cloudless as Workloads."),
     "apiserver": Entry("holdfast.cli.local.apiserver:command", "Run a Kubernetes API server in one process."),
     "operator": Entry("holdfast.cli.operator.commands:command", "Run the operators on any Kubernetes."),
+    "provider": Entry("holdfast.cli.provider.commands:command", "Serve a hypervisor to operators over gRPC."),
     "get": Entry("holdfast.cli.objects.get:command", "Show objects: as a table, or as JSON, YAML, names or fields."),
     "describe": Entry("holdfast.cli.objects.describe:command", "Show objects in detail: what they wait for, and why."),
     "wait": Entry("holdfast.cli.objects.wait:command", "Wait until objects meet a condition."),

@@ -201,6 +201,9 @@ class Server:
                 grpc.method_handlers_generic_handler("grpc.health.v1.Health", health),
             )
         )
+        port = self._address.rpartition(":")[2]
+        if not port.isdecimal() or int(port) > 65535:
+            raise ProviderError(Code.INVALID, f"cannot serve at {self._address}: write HOST:PORT, a port up to 65535")
         try:
             if self._tls is not None:
                 self.port = server.add_secure_port(self._address, server_credentials(self._tls))

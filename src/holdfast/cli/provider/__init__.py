@@ -1,0 +1,1 @@
+"""``holdfast provider``: hypervisors, served by hand."""

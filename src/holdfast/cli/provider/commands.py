@@ -1,0 +1,172 @@
+"""``holdfast provider serve``: serve a hypervisor over gRPC until a signal comes."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from holdfast.apiserver.http import listener
+from holdfast.cli import logs
+from holdfast.cli.errors import Complaint, InputError
+from holdfast.cli.local.signals import until_signalled
+
+if TYPE_CHECKING:
+    from holdfast.providers.contract import Hypervisor
+
+FILE: Final = click.Path(dir_okay=False, path_type=Path)
+FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listening:
+    """Where a provider serves, and whom."""
+
+    address: str
+    tls_dir: Path | None
+    tls_cert: Path | None
+    tls_key: Path | None
+    tls_ca: Path | None
+    clients: tuple[str, ...]
+    plaintext: bool
+    log_format: logs.Format
+
+
+def options(function: Callable[..., None]) -> Callable[..., None]:
+    """The options of every provider."""
+    decorators = (
+        click.option("--listen", "address", default="127.0.0.1:9443", show_default=True, help="Address to serve at."),
+        click.option("--tls-dir", type=FOLDER, help="Folder with tls.crt, tls.key and ca.crt, as a Secret is mounted."),
+        click.option("--tls-cert", type=FILE, help="Certificate of the provider."),
+        click.option("--tls-key", type=FILE, help="Key of the certificate."),
+        click.option("--tls-ca", type=FILE, help="Authorities that sign the certificates of clients."),
+        click.option(
+            "--client", "clients", multiple=True, help="A name that client certificates may have.  [default: any]"
+        ),
+        click.option("--plaintext", is_flag=True, help="Serve without TLS everyone who can connect."),
+        click.option("--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True),
+    )
+
+    @functools.wraps(function)
+    def wrapped(
+        *,
+        address: str,
+        tls_dir: Path | None,
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        tls_ca: Path | None,
+        clients: tuple[str, ...],
+        plaintext: bool,
+        log_format: logs.Format,
+        **rest: Any,
+    ) -> None:
+        listening = Listening(
+            address=address,
+            tls_dir=tls_dir,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            tls_ca=tls_ca,
+            clients=clients,
+            plaintext=plaintext,
+            log_format=log_format,
+        )
+        function(listening, **rest)
+
+    return functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), wrapped)
+
+
+@click.group("provider")
+def command() -> None:
+    """Serve a hypervisor to operators over gRPC."""
+
+
+@command.group()
+def serve() -> None:
+    """Serve a hypervisor until SIGTERM or Ctrl-C.
+
+    Clients show a certificate that --tls-ca signed; without TLS the provider serves only if --plaintext is given.
+    Machines go on running when the provider ends, and are found again by the next one with the same --data.
+    """
+
+
+@serve.command("simulated")
+@click.option("--data", type=FOLDER, help="Folder of the journal.  [default: in memory only]")
+@click.option("--hosts", type=click.IntRange(1, 10_000), default=3, show_default=True, help="Number of hosts.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of what varies.")
+@click.option(
+    "--failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share of calls that fail."
+)
+@options
+def simulated(listening: Listening, *, data: Path | None, hosts: int, seed: int, failure_rate: float) -> None:
+    """Serve machines that exist in memory."""
+
+    async def make() -> Hypervisor:
+        from holdfast.providers.simulated import Fault, Simulated, World
+
+        return Simulated(
+            World.of(hosts=hosts),
+            seed=seed,
+            faults=[Fault(rate=failure_rate)] if failure_rate else (),
+            journal=data / "journal" if data else None,
+        )
+
+    _serve(listening, make)
+
+
+def _serve(listening: Listening, make: Callable[[], Awaitable[Hypervisor]]) -> None:
+    from holdfast.providers.contract import ProviderError
+    from holdfast.providers.wire.server import Server
+    from holdfast.providers.wire.tls import Tls
+
+    tls = _tls(listening)
+    logs.configure(listening.log_format, level=logging.INFO)
+    files = None if tls is None else Tls(cert=tls[0], key=tls[1], ca=tls[2])
+
+    async def run() -> None:
+        hypervisor = await make()
+        try:
+            server = Server(
+                hypervisor, listening.address, tls=files, plaintext=listening.plaintext, clients=listening.clients
+            )
+            port = await server.start()
+            host = listening.address.rpartition(":")[0]
+            click.echo(f"ready: {host}:{port}")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await server.stop()
+        finally:
+            await hypervisor.close()
+
+    try:
+        with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
+            runner.run(until_signalled(run()))
+    except ProviderError as error:
+        raise InputError(Complaint(message=error.message)) from None
+
+
+def _tls(listening: Listening) -> tuple[Path, Path, Path] | None:
+    """The files of TLS, or None if plaintext is asked for."""
+    folder = listening.tls_dir
+    cert = listening.tls_cert or (folder / "tls.crt" if folder else None)
+    key = listening.tls_key or (folder / "tls.key" if folder else None)
+    ca = listening.tls_ca or (folder / "ca.crt" if folder else None)
+    if cert and key and ca:
+        if listening.plaintext:
+            raise click.UsageError("--plaintext and TLS files exclude each other; leave one of them out")
+        missing = [str(path) for path in (cert, key, ca) if not path.is_file()]
+        if missing:
+            raise click.UsageError(f"there is no file {missing[0]}")
+        return cert, key, ca
+    if not listening.plaintext:
+        raise click.UsageError(
+            "a provider serves with TLS: give --tls-dir, or --tls-cert, --tls-key and --tls-ca;"
+            " or --plaintext, where everyone who can connect may use the machines"
+        )
+    return None
