@@ -129,6 +129,65 @@ def test_a_deadline_that_is_missed_after_the_step_is_reported_until_there_is_pro
     stepped(workload.CONTROLLERS, story, hours=hours, bounds=Bounds(floor=3, ceiling=5))
 
 
+BEHIND = pytest.mark.parametrize("hours", [0, -1])
+"""The hours by which the clock of the operator is behind those of the nodes, from the beginning on."""
+
+READY = {"sim.holdfast.dev/ready-after": "1s", "sim.holdfast.dev/stop-after": "1s"}
+
+
+@BEHIND
+@pytest.mark.parametrize("wait", [{"minReadySeconds": 20}, {"pauseDuration": "20s"}])
+def test_a_workload_waits_as_long_as_it_should_for_pods_of_nodes_whose_clocks_are_ahead(
+    hours: int, wait: dict[str, Any]
+) -> None:
+    async def story(cluster: Cluster, step: Step) -> None:
+        step()
+        rollout = {"minAvailable": 2, "maxSurge": 1, "maxUnavailable": 0, **wait}
+        manifest = stages.workload(replicas=2, rollout=rollout, metadata={"annotations": READY})
+        await cluster.create(WORKLOADS, manifest)
+        await stages.reaches(cluster, "Completed", within=60)
+        await stages.change(cluster, image="web:2")
+        began = cluster.loop.time()
+        await stages.reaches(cluster, "Completed", within=120)
+        # Two batches of one.
+        assert 40 <= cluster.loop.time() - began < 60
+
+    stepped(workload.CONTROLLERS, story, hours=hours, bounds=Bounds(floor=2, ceiling=3))
+
+
+@BEHIND
+def test_pods_of_a_clique_are_updated_as_fast_on_nodes_whose_clocks_are_ahead(hours: int) -> None:
+    strategy = {"type": "RollingRecreate", "rollingUpdate": {"minReadySeconds": 20, "maxSurge": 1}}
+    manifest = gangsets.pcs("wl", gangsets.clique("a", 2, minimum=2, annotations=READY), strategy=strategy)
+
+    async def story(cluster: Cluster, step: Step) -> None:
+        step()
+        await cluster.create(SETS, manifest)
+        await gangsets.until_available(cluster)
+        await gangsets.update(cluster, gangsets.changed(manifest))
+        began = cluster.loop.time()
+        await gangsets.until_updated(cluster, within=120)
+        assert 40 <= cluster.loop.time() - began < 80
+
+    stepped(podcliqueset.CONTROLLERS, story, hours=hours, bounds=Bounds(floor=2, ceiling=3))
+
+
+def test_replicas_of_a_group_wait_no_longer_after_the_clock_of_the_operator_was_set_back() -> None:
+    strategy = {"type": "RollingRecreate", "rollingUpdate": {"minReadySeconds": 20}}
+    cliques = (gangsets.clique("a", annotations=READY), gangsets.group("g", "a", replicas=2, minimum=1))
+    manifest = gangsets.pcs("wl", *cliques, strategy=strategy)
+
+    async def story(cluster: Cluster, step: Step) -> None:
+        await cluster.create(SETS, manifest)
+        await gangsets.until_available(cluster)
+        await gangsets.update(cluster, gangsets.changed(manifest))
+        await cluster.advance(5)
+        step()
+        await gangsets.until_updated(cluster, within=120)
+
+    stepped(podcliqueset.CONTROLLERS, story, hours=-1, bounds=Bounds(floor=1, ceiling=3))
+
+
 @STEPS
 @pytest.mark.parametrize("seconds", [0.2, 1, 3])
 def test_a_tenant_is_rolled_out(hours: int, seconds: float) -> None:

@@ -57,6 +57,7 @@ WHY = {
     ),
     "available, and restarted long ago": (ready(lastState=ended(137, seconds=3_600)), State.AVAILABLE, ""),
     "settling": (ready(4), State.SETTLING, "ready 4s, available in 6s"),
+    "of a node whose clock is ahead": (ready(-3600), State.SETTLING, "ready 0s, available in 10s"),
     "not scheduled": (
         {
             "spec": {},

@@ -37,6 +37,7 @@ from holdfast.kernel.outcomes import Failure
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.decisions import Decision
+from holdfast.runtime.sightings import Sight
 from holdfast.runtime.status import Invalid
 
 W = TypeVar("W")
@@ -120,6 +121,7 @@ class Controller(Generic[W]):
     grants      what decisions allow others to do, which only those can who may do it themselves
     indexes     look-ups that `observe` needs
     observe     (view, key) -> the world of one key; None where nothing is to be done
+    sight       (world, sight) -> the world with the times of its events by our clock (`sightings`)
     decide      (world, now) -> what to do
     cleanup     the same for an object that is being deleted and has our finalizer
     finalizer   the finalizer that is kept on objects while `cleanup` has work to do
@@ -136,6 +138,7 @@ class Controller(Generic[W]):
     resource: Resource
     observe: Callable[[View, Key], W | None]
     decide: Callable[[W, datetime], Decision]
+    sight: Callable[[W, Sight], W] | None = None
     owns: tuple[Resource, ...] = ()
     watches: tuple[Watch, ...] = ()
     reads: tuple[Resource, ...] = ()

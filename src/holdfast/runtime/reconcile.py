@@ -33,6 +33,7 @@ from holdfast.runtime.execution import Executor, Written
 from holdfast.runtime.failures import Away, Stale, combined
 from holdfast.runtime.pruning import Kept, Pruned, Refusals
 from holdfast.runtime.rehearsals import Rehearsals
+from holdfast.runtime.sightings import Sightings
 from holdfast.runtime.status import INVALID_SPEC
 
 W = TypeVar("W")
@@ -76,6 +77,7 @@ class Pass(Generic[W]):
         self._emit = emit
         self._side_by_side = side_by_side
         self._rehearsals = Rehearsals(writer)
+        self._sightings = Sightings()
 
     async def run(self, key: Key, written: list[Written]) -> Ending:
         """One pass.  Failures that a controller or an API may have are an ending; anything else is a defect.
@@ -95,6 +97,8 @@ class Pass(Generic[W]):
             world = controller.observe(self._view, key)
             if world is None:
                 return Done()
+            if controller.sight is not None:
+                world = controller.sight(world, self._sightings.at(self._now()))
             outcome = await self._finalized(primary, world, executor)
         except Undecodable as unreadable:
             return await self._unreadable(primary, unreadable, executor)

@@ -123,7 +123,8 @@ class Pod(msgspec.Struct, frozen=True, rename="camel"):
         since = self.ready_since
         if since is None:
             return State.UNREADY
-        return State.AVAILABLE if now >= since + min_ready else State.SETTLING
+        # As the operators count: without minReadySeconds, the clock of the node is not compared with ours.
+        return State.AVAILABLE if not min_ready or now >= since + min_ready else State.SETTLING
 
 
 # --- the tree
@@ -264,7 +265,7 @@ def _why(pod: Pod, state: State, *, min_ready: timedelta, now: datetime) -> str:
         case State.TERMINATING:
             return _going(pod, now)
         case State.SETTLING:
-            since = pod.ready_since or now
+            since = min(pod.ready_since or now, now)  # the clock of a node may be ahead
             return f"ready {brief(now - since)}, available in {brief(since + min_ready - now)}"
         case State.UNREADY | State.DEAD:
             return _problem(pod)

@@ -28,12 +28,14 @@ from holdfast.operators.podcliqueset import render
 from holdfast.operators.podcliqueset.cliques.decide import decide as decide_clique
 from holdfast.operators.podcliqueset.cliques.observe import ORPHANS, OTHERS_BUDGETS, WITHOUT_CONTROLLER
 from holdfast.operators.podcliqueset.cliques.observe import observe as observe_clique
+from holdfast.operators.podcliqueset.cliques.observe import sight as sight_clique
 from holdfast.operators.podcliqueset.cliques.status import explain as explain_clique
 from holdfast.operators.podcliqueset.gangs.decide import decide as decide_gang
 from holdfast.operators.podcliqueset.gangs.observe import observe as observe_gang
 from holdfast.operators.podcliqueset.gangs.observe import of_clique, of_pod
 from holdfast.operators.podcliqueset.groups.decide import decide as decide_group
 from holdfast.operators.podcliqueset.groups.observe import observe as observe_group
+from holdfast.operators.podcliqueset.groups.observe import sight as sight_group
 from holdfast.operators.podcliqueset.groups.status import explain as explain_group
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
 from holdfast.operators.podcliqueset.sets.decide import decide as decide_set
@@ -76,6 +78,7 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
             owns=(CLIQUES,),
             watches=(on_changed_set(GROUPS),),
             observe=observe_group,
+            sight=sight_group,
             decide=decide_group,
             explain=explain_group,
         ),
@@ -91,6 +94,7 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
             ),
             indexes=(disruption.PODS_BY_NODE, OTHERS_BUDGETS, ORPHANS),
             observe=observe_clique,
+            sight=sight_clique,
             decide=partial(decide_clique, image=image),
             explain=explain_clique,
         ),

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from holdfast.client.resources import BUDGETS, CONFIG_MAPS, CONTROLLER_REVISIONS, PODS, SECRETS, SERVICES
 from holdfast.operators.workload.decide import decide, explain
-from holdfast.operators.workload.observe import INDEXES, REFERENCES, WITHOUT_CONTROLLER, WORKLOADS, observe
+from holdfast.operators.workload.observe import INDEXES, REFERENCES, WITHOUT_CONTROLLER, WORKLOADS, observe, sight
 from holdfast.operators.workload.status import INVALID
 from holdfast.runtime.controllers import Controller
 from holdfast.runtime.disruption import in_namespace_of_budget, on_changed_node
@@ -25,6 +25,7 @@ CONTROLLERS: Final[tuple[Controller[Any], ...]] = (
         writes=(SERVICES,),
         indexes=INDEXES,
         observe=observe,
+        sight=sight,
         decide=decide,
         explain=explain,
         invalid=INVALID,

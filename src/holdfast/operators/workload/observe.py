@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -22,11 +23,13 @@ from holdfast.meta import hashing
 from holdfast.meta.objects import Key
 from holdfast.operators.workload.containers import references
 from holdfast.operators.workload.render import SWITCHED_FOR, WORKLOAD, Template, budget_name, labels
+from holdfast.runtime import sightings
 from holdfast.runtime.adoption import Claimed, claim
 from holdfast.runtime.controllers import Index, View, Watch
 from holdfast.runtime.decisions import Write
 from holdfast.runtime.disruption import PODS_BY_NODE, Budget, cordoned, foreign_budgets, own_budget
 from holdfast.runtime.references import References
+from holdfast.runtime.sightings import Sight
 
 WORKLOADS: Final = Resource.of(KINDS[0])
 
@@ -48,6 +51,7 @@ class World:
     object    the Workload as the API server sent it
     workload  the same, decoded
     pods      its replicas, including those that have ended
+    sighted   for replicas that are ready since a time that is still to come: when that was first seen, by uid
     unready   those that are not ready and not terminating, by name, as their problems are read
     claims    writes that adopt pods with its labels and no controller, and release pods that lost the labels
     records   its ControllerRevisions, by revision
@@ -62,6 +66,7 @@ class World:
     object: Object
     workload: Workload
     pods: tuple[Pod, ...] = ()
+    sighted: Mapping[str, datetime] = field(default_factory=dict)
     unready: Mapping[str, ReportedPod]
     claims: tuple[Write, ...] = ()
     records: Mapping[str, Record]
@@ -81,6 +86,12 @@ class World:
     def keeps_budget(self) -> bool:
         """Whether the controller keeps a disruption budget: not switched off, and none of others selects the pods."""
         return self.rollout.disruption_budget != "Unmanaged" and not self.budgets
+
+
+def sight(world: World, seen: Sight) -> World:
+    """The world with the times at which replicas became ready by the clock of the operator."""
+    ready = ((pod.metadata.uid, pod.ready_since()) for pod in world.pods)
+    return replace(world, sighted=sightings.corrected(ready, seen))
 
 
 def observe(view: View, key: Key) -> World | None:

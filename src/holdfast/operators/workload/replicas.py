@@ -41,7 +41,7 @@ def replicas(world: World, *, stable: str | None, now: datetime) -> Replicas:
             id=pod.metadata.name,
             revision=revision_of(pod),
             created_at=times.parse(pod.metadata.creation_timestamp or ""),
-            ready_since=pod.ready_since(),
+            ready_since=world.sighted.get(pod.metadata.uid) or pod.ready_since(),
             terminating=pod.deleting,
             dead=pod.metadata.name in ended and ended[pod.metadata.name] <= now,
             leaving=pod.spec.node_name in world.cordoned,

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Final
 
@@ -25,10 +26,11 @@ from holdfast.operators.podcliqueset.startup import Parent, starts_after
 from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.operators.podcliqueset.turns import Turn, layout_of, turn_of
 from holdfast.operators.podcliqueset.update import limits_of
-from holdfast.runtime import disruption
+from holdfast.runtime import disruption, sightings
 from holdfast.runtime.adoption import Claimed, claim
 from holdfast.runtime.controllers import Index, View, Watch
 from holdfast.runtime.decisions import Write
+from holdfast.runtime.sightings import Sight
 
 OTHERS_BUDGETS: Final = disruption.budgets_of_others(CLIQUES)
 
@@ -41,6 +43,7 @@ class World:
     layout      the set that it belongs to
     turn        what the set says to its replica
     objects     its pods as they were read, also those that have ended or are being deleted
+    sighted     for pods that are ready since a time that is still to come: when that was first seen, by uid
     claims      writes that adopt pods with its labels and no controller, and release pods that lost the labels
     parents     the PodCliques that its pods start after
     standalone  it is updated pod by pod; a PodClique of a scaling group is replaced with its replica
@@ -56,6 +59,7 @@ class World:
     layout: Layout
     turn: Turn
     objects: tuple[Object, ...] = ()
+    sighted: Mapping[str, datetime] = field(default_factory=dict)
     claims: tuple[Write, ...] = ()
     parents: tuple[Parent, ...] = ()
     standalone: bool = True
@@ -90,6 +94,10 @@ class World:
     def pods(self) -> tuple[Pod, ...]:
         return tuple(map(Pod.of, self.objects))
 
+    def ready_since(self, pod: Pod) -> datetime | None:
+        """When a pod became ready; None if it is not."""
+        return self.sighted.get(pod.metadata.uid) or pod.ready_since() or (pod.created_at if pod.ready else None)
+
     @cached_property
     def active(self) -> tuple[Pod, ...]:
         return tuple(pod for pod in self.pods if pod.active)
@@ -109,6 +117,12 @@ class World:
     @cached_property
     def outdated(self) -> tuple[Pod, ...]:
         return tuple(pod for pod in self.active if pod.template_hash != self.wanted)
+
+
+def sight(world: World, seen: Sight) -> World:
+    """The world with the times at which pods became ready by the clock of the operator."""
+    ready = ((pod.metadata.uid, pod.ready_since()) for pod in world.pods)
+    return replace(world, sighted=sightings.corrected(ready, seen))
 
 
 def observe(view: View, key: Key) -> World | None:

@@ -63,7 +63,7 @@ def _replicas(world: World, *, replacing: bool) -> tuple[Replica, ...]:
             id=pod.name,
             revision=pod.template_hash if replacing else world.wanted,
             created_at=pod.created_at,
-            ready_since=pod.ready_since() or (pod.created_at if pod.ready else None),
+            ready_since=world.ready_since(pod),
             terminating=pod.deleting,
             # An outdated pod without a node would keep its gang from being scheduled.
             dead=pod.finished or (replacing and pod.template_hash != world.wanted and not pod.scheduled),

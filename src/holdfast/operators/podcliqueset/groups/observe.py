@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 
 from holdfast.client.objects import Object
@@ -18,7 +19,9 @@ from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS
 from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.operators.podcliqueset.turns import Turn, layout_of, turn_of
 from holdfast.operators.podcliqueset.update import limits_of
+from holdfast.runtime import sightings
 from holdfast.runtime.controllers import View
+from holdfast.runtime.sightings import Sight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +37,7 @@ class World:
     objects   the same as they were read, by name
     hashes    the template hashes that its cliques should have
     bounds    the user's bounds of an update, if there are any
+    sighted   for replicas that are ready since a time that is still to come: when that was first seen, by identity
     """
 
     object: Object
@@ -46,6 +50,7 @@ class World:
     objects: Mapping[str, Object]
     hashes: Mapping[str, str]
     bounds: RollingUpdate | None = None
+    sighted: Mapping[str, datetime] = field(default_factory=dict)
 
     @property
     def replicas(self) -> int:
@@ -82,6 +87,15 @@ class World:
     def replica(self, index: int) -> GroupReplica:
         members = self.cliques.get(index, {})
         return GroupReplica(index=index, hashes=self.hashes, generation=self.turn.generation, members=members)
+
+    def identity(self, replica: GroupReplica) -> str:
+        return f"{self.object.uid}/{replica.index}"
+
+
+def sight(world: World, seen: Sight) -> World:
+    """The world with the times at which replicas became ready by the clock of the operator, which may be set back."""
+    ready = ((world.identity(replica), replica.ready_since) for replica in world.existing)
+    return replace(world, sighted=sightings.corrected(ready, seen))
 
 
 def observe(view: View, key: Key) -> World | None:

@@ -71,7 +71,7 @@ def _replica(world: World, replica: GroupReplica, ending: Termination, *, replac
         id=str(replica.index),
         revision=_OUTDATED if outdated else world.turn.generation,
         created_at=replica.created_at,
-        ready_since=replica.ready_since,
+        ready_since=world.sighted.get(world.identity(replica)) or replica.ready_since,
         terminating=all(clique.deleting for clique in replica.members.values()),
         # An outdated replica without nodes would keep its gang from being scheduled.
         dead=replica.index in ending.indices or (outdated and not replica.scheduled_in_part),

@@ -1,0 +1,47 @@
+"""Sightings: when this process first saw an event whose time, by another machine's clock, was still to come.
+
+Nodes have clocks of their own.  One that is an hour ahead says that a pod became ready in an hour, and what waits
+for a time after that would wait for an hour longer.  An event that has been seen has happened: if its time is still to
+come, it counts from when it was first seen, by our clock, and goes on doing so when its time has come.
+
+A new process sees everything for the first time.  This module must not know what happens to whom.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final
+
+_REMEMBERED: Final = 10_000
+
+Sight = Callable[[str, datetime], datetime]
+"""The time of an event by our clock, by the identity of what it happened to and the time that is said."""
+
+
+class Sightings:
+    """Events that were seen before their time."""
+
+    def __init__(self) -> None:
+        self._first: OrderedDict[tuple[str, datetime], datetime] = OrderedDict()
+
+    def at(self, now: datetime) -> Sight:
+        """What is seen now."""
+
+        def sight(uid: str, said: datetime) -> datetime:
+            known = self._first.get((uid, said))
+            if known is None and said > now:
+                known = self._first[uid, said] = now
+                if len(self._first) > _REMEMBERED:
+                    self._first.popitem(last=False)
+            # A clock that was set back after the sighting must not make it one that is still to come.
+            return said if known is None else min(known, now)
+
+        return sight
+
+
+def corrected(events: Iterable[tuple[str, datetime | None]], sight: Sight) -> dict[str, datetime]:
+    """By identity, the times of the events that count from another time than is said."""
+    found = ((uid, said, sight(uid, said)) for uid, said in events if said is not None)
+    return {uid: seen for uid, said, seen in found if seen != said}
