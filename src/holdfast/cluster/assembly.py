@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cryptography.hazmat.primitives.serialization import Encoding
+
 from holdfast.client.resources import Resource
 from holdfast.cluster import simulation
 from holdfast.cluster.controllers import (
@@ -20,6 +22,7 @@ from holdfast.cluster.controllers import (
     endpoints,
     jobs,
     replicasets,
+    root_certificates,
     signing,
     slices,
     statefulsets,
@@ -54,7 +57,7 @@ class Cluster:
     scalable   kinds of ours that disruption budgets may go by
     lost       when nodes count as lost
     suspension  since when this process has listened to them
-    authority  signs approved certificate signing requests; without one they wait
+    authority  signs approved certificate requests, and is published in every namespace; None: neither is done
     """
 
     nodes: int = 4
@@ -75,9 +78,13 @@ class Cluster:
             endpoints.CONTROLLER,
             slices.CONTROLLER,
             accounts.CONTROLLER,
-            *((signing.controller(self.authority),) if self.authority is not None else ()),
+            *(self._of_authority(self.authority) if self.authority is not None else ()),
             *(self._node_controllers() if self.nodes else ()),
         )
+
+    def _of_authority(self, authority: signing.Authority) -> tuple[Controller[Any], ...]:
+        published = authority.certificate.public_bytes(Encoding.PEM).decode()
+        return signing.controller(authority), root_certificates.controller(published)
 
     def components(self) -> tuple[Component, ...]:
         plane: Iterable[Component] = (GarbageCollector(), NamespaceTerminator())

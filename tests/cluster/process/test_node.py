@@ -33,7 +33,17 @@ from tests.cluster.processes import (
 from tests.places import ROOT
 
 from holdfast.client.protocols import Scope
-from holdfast.client.resources import CLAIMS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SECRETS
+from holdfast.client.resources import (
+    CLAIMS,
+    CONFIG_MAPS,
+    EVENTS,
+    LEASES,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
 from holdfast.cluster.nodes.lifecycle import KUBELET
 from holdfast.meta.errors import BadRequest
 from holdfast.meta.objects import Key
@@ -121,6 +131,44 @@ def test_a_process_is_told_about_its_pod(tmp_path: Path) -> None:
         await cluster.create(pod("told", main, restartPolicy="Never"))
         done = await cluster.until("told", phase("Succeeded"))
         assert await cluster.log("told") == f"told-red-$(NAME) $(MISSING) {done['status']['podIP']}\n"
+
+    play(tmp_path, story)
+
+
+def test_a_process_has_a_token_of_its_service_account_that_ends_with_its_pod(tmp_path: Path) -> None:
+    source = {"serviceAccountToken": {"path": "token", "expirationSeconds": 600}}
+    volume = {"name": "api", "projected": {"sources": [source]}}
+    main = container(
+        "sh",
+        "-c",
+        "cat /var/run/api/token; echo; sleep 1000",
+        volumeMounts=[{"name": "api", "mountPath": "/var/run/api"}],
+    )
+
+    async def story(cluster: Local) -> None:
+        await cluster.create(pod("reader", main, serviceAccountName="reader", volumes=[volume]))
+        waiting = await cluster.until("reader", lambda pod: "waiting" in state(pod).get("state", {}))
+        await cluster.until(
+            "reader", lambda pod: "not found" in state(pod)["state"].get("waiting", {}).get("message", "")
+        )
+        assert waiting["status"]["phase"] == "Pending"
+
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader", "namespace": "default"}}
+        await cluster.create(account, SERVICE_ACCOUNTS)
+        await cluster.until("reader", is_running)
+        async with asyncio.timeout(PATIENCE):
+            while not (token := (await cluster.log("reader")).strip()):
+                await asyncio.sleep(0.01)
+        assert (await reviewed(cluster, token))["user"]["username"] == "system:serviceaccount:default:reader"
+        await cluster.client.delete(PODS, Key("default", "reader"), grace_seconds=0)
+        assert not (await reviewed(cluster, token)).get("authenticated")
+
+    async def reviewed(cluster: Local, token: str) -> Wire:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        reviews = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
+        answered = await cluster.client.create(reviews, {**review, "metadata": {}})
+        status: Wire = answered.wire()["status"]
+        return status
 
     play(tmp_path, story)
 

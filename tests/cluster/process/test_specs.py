@@ -219,7 +219,8 @@ def test_volumes_are_made_of_other_objects(volume: dict[str, Any], expected: Con
         ({"configMap": {"name": "none"}}, 'configmap "none" not found'),
         ({"configMap": {"name": "conf", "items": [{"key": "z", "path": "z"}]}}, "conf has no key z"),
         ({"configMap": {"name": "conf", "items": [{"key": "a", "path": "../a"}]}}, "not a path within a volume"),
-        ({"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}, "use a Secret of type"),
+        ({"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}, "is not there yet"),
+        ({"projected": {"sources": [{"clusterTrustBundle": {"path": "t"}}]}}, "this source is none of these"),
         ({"downwardAPI": {"items": [{"path": "x"}]}}, "write a fieldRef"),
     ],
 )

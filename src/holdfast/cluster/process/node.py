@@ -2,7 +2,7 @@
 
 It serves the pods that are bound to it, each by a worker of its own, says that it is
 there, and gives out logs.  What is not offered is refused by name (`specs`):
-images, ``hostPath`` unless it is allowed, gRPC probes, tokens of service accounts.
+images, ``hostPath`` unless it is allowed, gRPC probes.  A token of a service account is a projected volume.
 Processes run as the user who runs this one, see the machine's files but for the node's own
 directory and those that are hidden, where the kernel offers that, and share its loopback;
 limits of CPU and memory are not enforced, and security contexts are not applied.
@@ -26,7 +26,17 @@ import aiohttp
 
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Unreachable
-from holdfast.client.resources import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, SECRETS, Resource
+from holdfast.client.resources import (
+    CLAIMS,
+    CONFIG_MAPS,
+    LEASES,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SLICES,
+    Resource,
+)
 from holdfast.cluster import start_orders
 from holdfast.cluster.process.directories import Directories
 from holdfast.cluster.process.env import Surroundings
@@ -72,7 +82,7 @@ class ProcessNode:
     hidden      files and directories of the machine that pods cannot reach, beside those of other pods
     """
 
-    reads: tuple[Resource, ...] = (PODS, CONFIG_MAPS, SECRETS, CLAIMS, NODES)
+    reads: tuple[Resource, ...] = (PODS, CONFIG_MAPS, SECRETS, CLAIMS, SERVICE_ACCOUNTS, SLICES, NODES)
 
     def __init__(
         self, directory: Path, *, name: str = NAME, host_paths: bool = False, hidden: Iterable[Path] = ()
@@ -117,6 +127,7 @@ class ProcessNode:
                     (PODS, lambda old, new: self._pod_changed(old, new, site, group)),
                     (CONFIG_MAPS, self._source_changed),
                     (SECRETS, self._source_changed),
+                    (SERVICE_ACCOUNTS, self._source_changed),
                     (CLAIMS, self._claim_changed),
                     (NODES, lambda _, new: unhealthy.set() if self._is_unwell(new) else None),
                 ):

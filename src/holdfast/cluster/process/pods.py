@@ -7,7 +7,7 @@ command is run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Final, TypeAlias
 
@@ -207,7 +207,16 @@ class DownwardSource(_Part, frozen=True):
     default_mode: int | None = None
 
 
+class TokenSource(_Part, frozen=True):
+    """A token of the pod's service account."""
+
+    path: str = ""
+    audience: str = ""
+    expiration_seconds: int = 3600
+
+
 class Projection(_Part, frozen=True):
+    service_account_token: TokenSource | None = None
     config_map: ConfigMapSource | None = None
     secret: SecretSource | None = None
     downward_api: DownwardSource | None = msgspec.field(default=None, name="downwardAPI")
@@ -295,7 +304,7 @@ class Status(_Part, frozen=True):
 
 
 Referred: TypeAlias = tuple[str, str]
-"""What a pod refers to: ``ConfigMap``, ``Secret`` or ``PersistentVolumeClaim``, and a name in its namespace."""
+"""What a pod refers to: a ConfigMap, Secret, PersistentVolumeClaim or ServiceAccount, by kind and name."""
 
 
 class Pod(_Part, frozen=True):
@@ -369,6 +378,18 @@ class Secret(_Part, frozen=True):
         return self.data
 
 
+def account_of(pod: Pod) -> str:
+    """The service account of a pod."""
+    return pod.spec.service_account_name or "default"
+
+
+def token_sources(pod: Pod, mounted: Collection[str]) -> tuple[TokenSource, ...]:
+    """The tokens that the volumes of these names have."""
+    projected = (each.projected for each in pod.spec.volumes if each.name in mounted and each.projected is not None)
+    sources = (source.service_account_token for each in projected for source in each.sources)
+    return tuple(each for each in sources if each is not None)
+
+
 def referred(pod: Pod) -> frozenset[Referred]:
     """Every object whose change may let a container start, or may change a file that it reads."""
     found: set[Referred] = set()
@@ -385,6 +406,8 @@ def referred(pod: Pod) -> frozenset[Referred]:
             found |= _named(config_map=part.config_map)
             if part.secret is not None:
                 found.add(("Secret", part.secret.secret_name or part.secret.name))
+            if isinstance(part, Projection) and part.service_account_token is not None:
+                found.add(("ServiceAccount", account_of(pod)))
         if volume.persistent_volume_claim is not None:
             found.add(("PersistentVolumeClaim", volume.persistent_volume_claim.claim_name))
     return frozenset(found)

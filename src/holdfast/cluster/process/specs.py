@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
+import msgspec
+
+from holdfast.client.resources import SLICES
 from holdfast.cluster.process.directories import Directories, Mounted, rewriting
 from holdfast.cluster.process.env import Lookup, Refused, Surroundings, expand, variables
 from holdfast.cluster.process.pods import RUNTIME_CLASS, Container, Mount, Pod
 from holdfast.cluster.process.volumes import located, within
+from holdfast.meta.objects import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,7 @@ def launch(
     work, scratch = directories.work(pod.uid, container.name), directories.scratch(pod.uid, container.name)
     given = {
         **machine,
+        **api_server(lookup),
         "HOSTNAME": pod.spec.hostname or pod.metadata.name,
         "HOME": str(work),
         "TMPDIR": str(scratch),
@@ -85,6 +91,38 @@ def launch(
         mounts=(*mounts, message),
         shown=(directories.pod(pod.uid), *_claims(pod, container, directories=directories, lookup=lookup)),
     )
+
+
+class _Port(msgspec.Struct, frozen=True):
+    port: int = 0
+
+
+class _Endpoint(msgspec.Struct, frozen=True):
+    addresses: tuple[str, ...] = ()
+
+
+class _Slice(msgspec.Struct, frozen=True):
+    """The addresses of the API server."""
+
+    endpoints: tuple[_Endpoint, ...] = ()
+    ports: tuple[_Port, ...] = ()
+
+
+def api_server(lookup: Lookup) -> dict[str, str]:
+    """The variables by which programs in a pod find the API: the server's own address, since no proxy runs here."""
+    found = lookup(SLICES, Key("default", "kubernetes"))
+    if found is None:
+        return {}
+    read = found.decode(_Slice)
+    hosts = [address for each in read.endpoints for address in each.addresses]
+    if not hosts or not read.ports:
+        return {}
+    host = _LOOPBACK.get(hosts[0], hosts[0])
+    return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(read.ports[0].port)}
+
+
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where a server is reached that listens on all addresses."""
 
 
 def volume_variable(name: str) -> str:

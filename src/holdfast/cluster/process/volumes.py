@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from holdfast.client.resources import CLAIMS
@@ -25,6 +26,7 @@ from holdfast.cluster.process.pods import (
     Projection,
     Secret,
     SecretSource,
+    TokenSource,
     Volume,
 )
 from holdfast.meta.objects import Key
@@ -72,7 +74,13 @@ def located(pod: Pod, volume: Volume, *, directories: Directories, lookup: Looku
     return directories.volume(pod.uid, volume.name)
 
 
-def contents(pod: Pod, volume: Volume, *, lookup: Lookup, around: Surroundings) -> Contents | None:
+Tokens: TypeAlias = Mapping[TokenSource, str]
+"""Tokens of service accounts, by what asks for them."""
+
+
+def contents(
+    pod: Pod, volume: Volume, *, lookup: Lookup, around: Surroundings, tokens: Tokens = MappingProxyType({})
+) -> Contents | None:
     """The files of a volume that is made of other objects; None where the files are the containers' own."""
     if volume.config_map is not None:
         return dict(_config_map(pod, volume.config_map, lookup, mode=_USUAL_MODE))
@@ -85,13 +93,15 @@ def contents(pod: Pod, volume: Volume, *, lookup: Lookup, around: Surroundings) 
         return {
             path: file
             for source in volume.projected.sources
-            for path, file in _projected(pod, source, lookup, around=around, mode=mode, volume=volume.name)
+            for path, file in _projected(
+                pod, source, lookup, around=around, mode=mode, volume=volume.name, tokens=tokens
+            )
         }
     return None
 
 
 def _projected(
-    pod: Pod, source: Projection, lookup: Lookup, *, around: Surroundings, mode: int, volume: str
+    pod: Pod, source: Projection, lookup: Lookup, *, around: Surroundings, mode: int, volume: str, tokens: Tokens
 ) -> Iterator[tuple[str, File]]:
     if source.config_map is not None:
         return _config_map(pod, source.config_map, lookup, mode=mode)
@@ -99,10 +109,18 @@ def _projected(
         return _secret(pod, source.secret, lookup, mode=mode)
     if source.downward_api is not None:
         return _downward(pod, source.downward_api, around, mode=mode)
+    if source.service_account_token is not None:
+        return _token(source.service_account_token, tokens, mode=mode)
     raise Refused(
-        f"volume {volume}: the process runtime projects configMap, secret and downwardAPI; for a token of a "
-        "service account use a Secret of type kubernetes.io/service-account-token"
+        f"volume {volume}: the process runtime projects serviceAccountToken, configMap, secret and downwardAPI; "
+        "this source is none of these"
     )
+
+
+def _token(source: TokenSource, tokens: Tokens, *, mode: int) -> Iterator[tuple[str, File]]:
+    if source not in tokens:
+        raise Refused("the token of the service account is not there yet")
+    yield within(source.path), File(tokens[source].encode(), mode & _OWNER_ONLY)
 
 
 def _config_map(pod: Pod, source: ConfigMapSource, lookup: Lookup, *, mode: int) -> Iterator[tuple[str, File]]:

@@ -34,9 +34,10 @@ from holdfast.cluster.process.directories import Directories
 from holdfast.cluster.process.env import Lookup, Refused, Surroundings
 from holdfast.cluster.process.files import make_private, publish, read_tail
 from holdfast.cluster.process.logs import last_words
-from holdfast.cluster.process.pods import Container, Pod, Referred, referred
+from holdfast.cluster.process.pods import Container, Pod, Referred, TokenSource, referred, token_sources
 from holdfast.cluster.process.probes import Kind
 from holdfast.cluster.process.specs import Launch, launch
+from holdfast.cluster.process.tokens import mint
 from holdfast.cluster.process.volumes import contents, located
 from holdfast.meta.errors import Conflict, NotFound, StatusError
 from holdfast.runtime.controllers import BACKOFF, View
@@ -100,6 +101,7 @@ class Worker:
         self._over = False
         self._changed = asyncio.Event()
         self._notices: list[Notice] = []
+        self._tokens: dict[TokenSource, str] = {}
 
     # --- input
 
@@ -211,11 +213,13 @@ class Worker:
         """One run of a container, from its preparation to its end."""
         name, directories, now = container.name, self._site.directories, self._site.now
         log = directories.log(self.pod.uid, name, number)
+        mounted = frozenset(mount.name for mount in container.volume_mounts)
         try:
             if self._waits_for_others(container):
                 ended = facts.Ended(exit_code=0, reason="Completed", started_at=now(), finished_at=now())
                 self.tell(facts.Exited(name, ended))
                 return
+            renewal = await self._mint(mounted)
             prepared = self._prepare(container)
             make_private(log.parent)
             _drop_old_logs(log.parent, number)
@@ -239,7 +243,11 @@ class Worker:
         started = now()
         self._processes[name] = _Process(run, prepared)
         self.tell(facts.Started(name, run.pid, started))
-        exit = await run.ended()
+        renewing = asyncio.create_task(self._renew_tokens(mounted, renewal))
+        try:
+            exit = await run.ended()
+        finally:
+            renewing.cancel()
         del self._processes[name]
         ended = facts.Ended(
             exit_code=exit.code,
@@ -251,6 +259,33 @@ class Worker:
             pid=run.pid,
         )
         self.tell(facts.Exited(name, ended))
+
+    # --- tokens
+
+    async def _mint(self, mounted: frozenset[str]) -> datetime | None:
+        """Ask for the tokens of volumes; returns when they are to be renewed.  An API that is away is asked again."""
+        sources = token_sources(self.pod, mounted)
+        failures = 0
+        while sources:
+            try:
+                minted = await mint(self._site.client, self.pod, sources, now=self._site.now())
+            except (StatusError, Unreachable) as error:
+                failures += 1
+                fields = {"pod": str(self._object.key), "error": str(error)}
+                _log.warning("token not granted", extra={"fields": fields})
+                await asyncio.sleep(BACKOFF.delay(failures).total_seconds())
+            else:
+                self._tokens.update(minted.tokens)
+                return minted.renew_at
+        return None
+
+    async def _renew_tokens(self, mounted: frozenset[str], moment: datetime | None) -> None:
+        """Renew the tokens of volumes for as long as their container runs and the service account exists."""
+        with contextlib.suppress(Refused):
+            while moment is not None:
+                await asyncio.sleep(max((moment - self._site.now()).total_seconds(), 1.0))
+                moment = await self._mint(mounted)
+                self._refresh()
 
     def _waits_for_others(self, container: Container) -> bool:
         """Whether a container only waits for other pods, which the node does; raises `Refused` while some are missing.
@@ -286,7 +321,7 @@ class Worker:
         site = self._site
         for volume in self.pod.spec.volumes:
             if volume.name in names:
-                files = contents(self.pod, volume, lookup=site.lookup, around=self._around)
+                files = contents(self.pod, volume, lookup=site.lookup, around=self._around, tokens=self._tokens)
                 if files is not None:
                     publish(located(self.pod, volume, directories=site.directories, lookup=site.lookup), files)
 
