@@ -45,6 +45,9 @@ COMMANDS: Final = {
         "holdfast.cli.plan.simulate:command",
         "Simulate a rollout in virtual time, with crashes and slow starts.",
     ),
+    "profile": Entry(
+        "holdfast.cli.profile.commands:command", "Find the configuration of a model that meets a service level."
+    ),
     "crds": Entry("holdfast.cli.manifests.crds:command", "Print the CustomResourceDefinitions of all kinds."),
     "convert": Entry("holdfast.cli.manifests.convert:command", "Print manifests of Cloudless as Workloads."),
     "apiserver": Entry("holdfast.cli.local.apiserver:command", "Run a Kubernetes API server in one process."),

@@ -52,6 +52,7 @@ PROCESS_CLASS: Final = {"metadata": {"name": RUNTIME_CLASS}, "handler": RUNTIME_
 class Cluster:
     """
     nodes      how many simulated nodes there are; with none, nothing moves a pod
+    fleets     what these nodes are; without any, all are alike
     processes  the node that runs pods as processes, if there is one
     seed       by which simulated pods draw their fates
     scalable   kinds of ours that disruption budgets may go by
@@ -61,6 +62,7 @@ class Cluster:
     """
 
     nodes: int = 4
+    fleets: tuple[Fleet, ...] = ()
     processes: ProcessNode | None = None
     seed: int = 0
     scalable: tuple[Kind, ...] = ()
@@ -108,7 +110,8 @@ class Cluster:
         yield self.suspension
         yield Scheduler()
         yield PodCollector()
-        yield SimulatedNodes(Fleet(count=self.nodes))
+        for number, fleet in enumerate(self.fleets or (Fleet(count=self.nodes),)):
+            yield SimulatedNodes(fleet, name=f"simulated-nodes-{number}" if number else "simulated-nodes")
         if self.processes is not None:
             yield self.processes
             yield ServiceProxy()

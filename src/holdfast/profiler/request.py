@@ -11,6 +11,12 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.kinds.nvidia.requests import (
+    DynamoGraphDeploymentRequestSpec,
+    Hardware,
+    ServiceLevel,
+    WorkloadShape,
+)
 from holdfast.profiler.results import Precision
 
 Backend = Literal["auto", "sglang", "trtllm", "vllm"]
@@ -73,3 +79,36 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     targets: Targets = msgspec.field(default_factory=Targets)
     planner: bool = False
     precision: Precision | None = None
+
+
+def of_spec(spec: DynamoGraphDeploymentRequestSpec, hardware: Hardware, *, model: str = "") -> Request:
+    """What a request asks, on hardware that was given or discovered; `model` is a directory that has the model."""
+    if hardware.gpu_sku is None:
+        raise Unanswerable("spec.hardware.gpuSku", "the GPUs are not known; write their SKU")
+    if hardware.total_gpus is None:
+        raise Unanswerable("spec.hardware.totalGpus", "write how many GPUs may be used")
+    workload, sla = spec.workload or WorkloadShape(), spec.sla or ServiceLevel()
+    traffic = {"isl": workload.isl, "osl": workload.osl}
+    whole = sla.e2e_latency is not None
+    limits = {"ttft_ms": sla.ttft, "itl_ms": sla.itl}
+    return Request(
+        model=model or spec.model,
+        backend=spec.backend or "auto",
+        machines=Machines(
+            sku=hardware.gpu_sku,
+            gpus=hardware.total_gpus,
+            per_node=hardware.num_gpus_per_node or hardware.total_gpus,
+            memory_mib=hardware.vram_mb,
+        ),
+        traffic=Traffic(
+            **{name: value for name, value in traffic.items() if value is not None},
+            concurrency=workload.concurrency,
+            request_rate=workload.request_rate,
+        ),
+        targets=Targets(ttft_ms=None, itl_ms=None, e2e_ms=sla.e2e_latency, favour=sla.optimization_type)
+        if whole
+        else Targets(
+            **{name: value for name, value in limits.items() if value is not None}, favour=sla.optimization_type
+        ),
+        planner=spec.features is not None and spec.features.planner is not None,
+    )

@@ -106,7 +106,8 @@ class Output(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The data of the output ConfigMap, which the profiling Job writes and the operator reads.
 
     The names of the keys are upstream's, but ``progress`` and ``result.json``, which are ours.
-    `final_config` is a YAML stream: ConfigMaps, then the DynamoGraphDeployment.
+    `final_config` is a YAML stream: ConfigMaps, then the DynamoGraphDeployment.  `heartbeat` is when the Job last
+    reported.
     """
 
     phase: str = ""
@@ -116,3 +117,4 @@ class Output(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     profiler_error: str = ""
     final_config: str = msgspec.field(default="", name="final_config.yaml")
     result: str = msgspec.field(default="", name="result.json")
+    heartbeat: str = ""

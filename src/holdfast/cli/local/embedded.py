@@ -25,6 +25,7 @@ from holdfast.cluster.nodes.suspension import Suspension
 from holdfast.cluster.process import services
 from holdfast.cluster.process.machine import OWN_ADDRESSES
 from holdfast.cluster.process.node import ProcessNode
+from holdfast.cluster.simulation.nodes import Fleet
 from holdfast.meta.errors import AlreadyExists
 from holdfast.meta.exchange import Request
 from holdfast.operators.operator import Operator
@@ -38,6 +39,7 @@ class ClusterOptions:
 
     settings   where the server stores its state, and its address
     nodes      the number of simulated nodes
+    fleets     what these nodes have; without any, each has GPUs
     seed       the seed of the random behaviour of simulated pods
     operators  the operators to run
     values     the settings of operators that are not the defaults
@@ -46,6 +48,7 @@ class ClusterOptions:
 
     settings: Settings
     nodes: int
+    fleets: tuple[Fleet, ...] = ()
     seed: int
     operators: tuple[Operator, ...] = field(default_factory=selection.operators)
     values: Mapping[str, str] = field(default_factory=dict)
@@ -88,6 +91,7 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
     authority = served.server.identity.authority
     cluster = Cluster(
         nodes=options.nodes,
+        fleets=options.fleets or (Fleet(count=options.nodes).with_gpus(),),
         processes=processes,
         seed=options.seed,
         scalable=own,

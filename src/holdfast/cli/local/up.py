@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from holdfast.apiserver.http import listener
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs
 from holdfast.cli.local import running, serving
 from holdfast.cli.local.embedded import ClusterOptions, embedded
+from holdfast.cli.local.fleets import parsed_fleets
 from holdfast.cli.local.serving import Settings
 from holdfast.cli.local.signals import until_signalled
 from holdfast.cli.local.summary import watch_summary
@@ -41,7 +43,15 @@ DIRECTORY: Final = Path(".holdfast")
     type=click.IntRange(0, 1000),
     default=4,
     show_default=True,
-    help="The number of simulated nodes; with 0 no pods run.",
+    help="The number of simulated nodes, each with 8 GPUs; with 0 no pods run.",
+)
+@click.option(
+    "--node",
+    "described",
+    metavar="KEY=VALUE,...",
+    multiple=True,
+    help="Simulated nodes of another kind, such as cpu=32,memory=128Gi,nvidia.com/gpu=8,count=4,labels=disk:ssd ; "
+    "may be repeated.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The seed of the random behaviour of simulated pods."
@@ -63,6 +73,7 @@ def command(
     data_dir: Path | None,
     ephemeral: bool,
     nodes: int,
+    described: tuple[str, ...],
     seed: int,
     health_port: int | None,
     names: str | None,
@@ -88,6 +99,9 @@ def command(
     """
     if ephemeral and data_dir is not None:
         raise click.UsageError("--ephemeral keeps nothing, so it has no --data-dir; leave one of them out")
+    fleets = parsed_fleets(described)
+    if fleets and click.get_current_context().get_parameter_source("nodes") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--node says how many nodes there are (count=4); leave --nodes out")
     operators = selection.operators() if names is None else selection.named(names)
     values = operator_settings.values(given, os.environ)
     bind = serving.checked_bind(bind, allow_others=allow_non_loopback)
@@ -104,7 +118,13 @@ def command(
             event_seconds=event_seconds,
         )
         options = ClusterOptions(
-            settings=settings, nodes=nodes, seed=seed, operators=operators, values=values, home=home
+            settings=settings,
+            nodes=sum(fleet.count for fleet in fleets) or nodes,
+            fleets=fleets,
+            seed=seed,
+            operators=operators,
+            values=values,
+            home=home,
         )
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
             runner.run(until_signalled(_run(options, health_port)))

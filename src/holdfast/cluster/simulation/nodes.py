@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+import msgspec
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, LEASES, NODES, Resource
@@ -35,9 +37,13 @@ _AGAIN: Final = timedelta(seconds=1)
 """When what failed is tried again."""
 
 
+GPU: Final = "nvidia.com/gpu"
+"""The resource that GPUs are, and the beginning of the labels that describe them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Equal nodes, ``node-1`` to ``node-<count>``.
+    """Equal nodes, ``node-<first>`` and so on.
 
     extended   other resources of each: ``{"nvidia.com/gpu": "8"}``
     labels     other labels of each
@@ -46,6 +52,7 @@ class Fleet:
     """
 
     count: int = 1
+    first: int = 1
     cpu: str = "32"
     memory: str = "128Gi"
     pods: int = 250
@@ -64,7 +71,25 @@ class Fleet:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"node-{number}" for number in range(1, self.count + 1))
+        return tuple(f"node-{number}" for number in range(self.first, self.first + self.count))
+
+    @property
+    def resources(self) -> dict[str, str]:
+        """What each node has."""
+        basic = {"cpu": self.cpu, "memory": self.memory, "ephemeral-storage": "1Ti", "pods": str(self.pods)}
+        return {**basic, **self.extended}
+
+    def with_gpus(self, number: int = 8) -> Fleet:
+        """The same with so many GPUs each."""
+        return replace(self, extended={**self.extended, GPU: str(number)}).discoverable()
+
+    def discoverable(self) -> Fleet:
+        """The same with the labels by which GPUs are discovered, where the nodes have some: they are H200."""
+        number = self.extended.get(GPU, "0")
+        if number == "0":
+            return self
+        labels = {f"{GPU}.product": "NVIDIA-H200", f"{GPU}.memory": "143771", f"{GPU}.count": number}
+        return replace(self, labels={**labels, **self.labels})
 
 
 # --- what a node says of itself
@@ -72,20 +97,13 @@ class Fleet:
 
 def manifest(fleet: Fleet, name: str, now: datetime) -> dict[str, Any]:
     """A node as it registers itself."""
-    index = fleet.names.index(name)
-    resources = {
-        "cpu": fleet.cpu,
-        "memory": fleet.memory,
-        "ephemeral-storage": "1Ti",
-        "pods": str(fleet.pods),
-        **fleet.extended,
-    }
+    number, resources = _number(name), fleet.resources
     labels = {
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "topology.kubernetes.io/region": fleet.region,
-        "topology.kubernetes.io/zone": fleet.zones[index % len(fleet.zones)],
+        "topology.kubernetes.io/zone": fleet.zones[(number - 1) % len(fleet.zones)],
         NODE_LABEL: "true",
         **fleet.labels,
     }
@@ -99,7 +117,7 @@ def manifest(fleet: Fleet, name: str, now: datetime) -> dict[str, Any]:
             "allocatable": resources,
             "conditions": conditions(now),
             "addresses": [
-                {"type": "InternalIP", "address": _address(index + 1)},
+                {"type": "InternalIP", "address": _address(number)},
                 {"type": "Hostname", "address": name},
             ],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
@@ -121,6 +139,10 @@ def _info(fleet: Fleet, name: str) -> dict[str, str]:
         "operatingSystem": "linux",
         "architecture": "amd64",
     }
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("node-"))
 
 
 def _address(number: int) -> str:
@@ -189,6 +211,8 @@ def decide(world: World, now: datetime, *, fleet: Fleet) -> tuple[tuple[Write, .
     if due <= now:
         writes.append(_renewal(world, world.node, now, fleet=fleet))
         due = now + fleet.heartbeat
+    if not world.registered:
+        writes += _equipment(world.node, fleet)
     if Node.of(world.node).ready != "True":
         writes.append(_recovery(world.node, now))
     return tuple(writes), min((*edges, due))
@@ -222,6 +246,32 @@ def _renewal(world: World, node: Object, now: datetime, *, fleet: Fleet) -> Writ
         },
     }
     return Create(resource=LEASES, manifest=lease, because=because)
+
+
+class _Capacity(msgspec.Struct, frozen=True):
+    capacity: dict[str, Any] = {}
+
+
+class _Equipped(msgspec.Struct, frozen=True):
+    status: _Capacity = _Capacity()
+
+
+def _equipment(node: Object, fleet: Fleet) -> list[Write]:
+    """What a node of an earlier start lacks of what the fleet has now."""
+    because, writes = "the nodes have other resources since the last start", list[Write]()
+    labels = {key: value for key, value in fleet.labels.items() if node.meta.labels.get(key) != value}
+    if labels:
+        patch: dict[str, Any] = {"metadata": {"labels": labels}}
+        writes.append(Patch(resource=NODES, key=node.key, uid=node.uid, patch=patch, because=because))
+    before, wanted = node.decode(_Equipped).status.capacity, fleet.resources
+    if before != wanted:
+        resources = {**dict.fromkeys(before), **wanted}
+        patch = {"status": {"capacity": resources, "allocatable": resources}}
+        status = Patch(
+            resource=NODES, key=node.key, uid=node.uid, patch=patch, subresource="status", because=because, wave=1
+        )
+        writes.append(status)
+    return writes
 
 
 def _recovery(node: Object, now: datetime) -> Write:

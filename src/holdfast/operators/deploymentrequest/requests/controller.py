@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 from holdfast.client.resources import CONFIG_MAPS, JOBS, PODS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, SERVICES
@@ -28,11 +26,7 @@ from holdfast.operators.operator import Setting
 from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller, Grant
 
-DEFAULTS: Final = Settings(
-    image=f"holdfast:{version('holdfast')}",
-    command=(sys.executable, "-m", "holdfast"),
-    path=str(Path(__file__).parents[4]),
-)
+DEFAULTS: Final = Settings(image=f"holdfast:{version('holdfast')}")
 
 
 def controllers(settings: Settings = DEFAULTS) -> tuple[Controller[Any], ...]:
@@ -83,5 +77,4 @@ SETTINGS: Final = (IMAGE,)
 
 def configure(values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
     """The controllers with the settings of an installation."""
-    image = values.get(IMAGE.name, IMAGE.default)
-    return controllers(Settings(image=image, command=DEFAULTS.command, path=DEFAULTS.path))
+    return controllers(Settings(image=values.get(IMAGE.name, IMAGE.default)))

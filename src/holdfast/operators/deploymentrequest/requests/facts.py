@@ -320,7 +320,7 @@ def _running(world: World, facts: Facts, job: Job, output: Output, *, now: datet
     if now >= overdue:
         return _overdue(world, facts, job)
     facts = replace(facts, due=(overdue, "the deadline of the profiling"))
-    heard = world.output.heartbeat if world.output is not None and output.phase else None
+    heard = times.read(output.heartbeat)
     if heard is None or facts.wait is None:
         return facts
     if now < heard + SILENCE:

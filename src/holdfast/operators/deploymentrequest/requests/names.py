@@ -16,9 +16,6 @@ REQUEST_UID: Final = "dgdr.nvidia.com/uid"
 ATTEMPT: Final = "dgdr.nvidia.com/attempt"
 """The annotation of a Job, of its output and of a deployment: the attempt that they belong to."""
 
-HEARTBEAT: Final = "dgdr.nvidia.com/heartbeat"
-"""The annotation of the output in which the profiler writes when it last reported."""
-
 RETRY: Final = "holdfast.dev/retry"
 """The annotation of a request whose change begins a new attempt."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -20,7 +19,6 @@ from holdfast.kernel.pod_problems import Diagnosis
 from holdfast.kinds.nvidia import deployments
 from holdfast.kinds.nvidia import requests as kind
 from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestStatus
-from holdfast.meta import times
 from holdfast.meta.objects import Key
 from holdfast.operators.deploymentrequest.requests import names
 from holdfast.operators.deploymentrequest.requests.hardware import GpuNode
@@ -100,10 +98,6 @@ class Output(_Wire, frozen=True):
     @property
     def attempt(self) -> str:
         return self.metadata.annotations.get(names.ATTEMPT, "")
-
-    @property
-    def heartbeat(self) -> datetime | None:
-        return times.read(self.metadata.annotations.get(names.HEARTBEAT))
 
 
 # --- the deployment

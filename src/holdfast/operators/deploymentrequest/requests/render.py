@@ -24,7 +24,7 @@ CREDENTIALS: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the profiler finds its token."""
 
 REQUEST: Final = "request.json"
-"""The key of the output that has what is asked."""
+"""The key of the output that has what is asked; the profiler reads it from there."""
 
 TOKEN: Final = "api-access"
 CACHE: Final = "model-cache"
@@ -39,16 +39,9 @@ _TOKEN_SECONDS: Final = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What an installation sets.
-
-    image    the image that has the profiler
-    command  the command of the profiler on a machine where pods run as processes
-    path     the PYTHONPATH of that command
-    """
+    """What an installation sets: the image that has the profiler."""
 
     image: str
-    command: tuple[str, ...]
-    path: str = ""
 
 
 # --- what the Job needs
@@ -168,11 +161,10 @@ def _job_spec(world: World, settings: Settings) -> dict[str, Any]:
 
 
 def _profiler(world: World, settings: Settings) -> dict[str, Any]:
-    command = settings.command if world.processes else ("holdfast",)
     made: dict[str, Any] = {
         "name": PROFILER,
         "image": settings.image,
-        "command": [*command, "profile", "job"],
+        "command": ["holdfast", "profile", "job"],
         "args": [
             *("--output", f"{world.namespace}/{names.output(world.name)}"),
             *("--credentials", CREDENTIALS),
@@ -185,8 +177,6 @@ def _profiler(world: World, settings: Settings) -> dict[str, Any]:
             *_cache_mount(world),
         ],
     }
-    if world.processes and settings.path:
-        made["env"] = [{"name": "PYTHONPATH", "value": settings.path}]
     if not world.processes:
         made["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     return made

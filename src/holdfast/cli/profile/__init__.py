@@ -1,0 +1,1 @@
+"""``holdfast profile``: which configuration of a model meets a service level."""
