@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-kubernetes check bench torture golden proto clean
+.PHONY: help demo up test test-go test-kubernetes check bench torture golden proto clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: $(STAMP) ## Run every test
 
 test-kubernetes: $(STAMP) ## Play the runtime's stories on a real cluster: make test-kubernetes KUBECONFIG=...
 	@HOLDFAST_KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -q tests/kubernetes
+
+test-go: $(STAMP) ## Use the cluster from Go, with client-go and controller-runtime; gets and compiles their modules
+	@HOLDFAST_GO_TESTS=1 $(BIN)/python -m pytest -q tests/golang
 
 check: $(STAMP) ## Check style, types and layers
 	@$(BIN)/ruff check .
