@@ -17,13 +17,14 @@ from typing import Final
 
 from benchmarks import targets
 from benchmarks.load import Clients, Speed
+from benchmarks.sizes import sized
 from benchmarks.tables import shown
 from benchmarks.targets import Target
 from holdfast.apiserver.http.listener import new_event_loop
 
-LISTED: Final = 1_000
-KEPT: Final = 10_000
-STARTS: Final = 3
+LISTED: Final = sized(1_000, 20)
+KEPT: Final = sized(10_000, 40)
+STARTS: Final = sized(3, 1)
 FILL_SECONDS: Final = 30.0
 
 
@@ -83,8 +84,8 @@ def report() -> None:
     print(f"{'API server, TLS, 32 connections':32} {'bar':>6} {'holdfast':>12} {'reference':>12} {'other':>12}")
     for line in LINES:
         values = (line.read(ours), line.reference, line.read(theirs) if theirs else 0.0)
-        shown = " ".join(f"{shown(value, line.unit):>12}" for value in values)
-        print(f"{line.name:32} {line.bar:>6} {shown}")
+        cells = " ".join(f"{shown(value, line.unit):>12}" for value in values)
+        print(f"{line.name:32} {line.bar:>6} {cells}")
 
 
 async def _ours() -> Figures:
@@ -112,16 +113,16 @@ async def _speeds(target: Target) -> Figures:
     async with Clients(target, "speed") as clients:
         idle = (await clients.usage()).memory_bytes
         await clients.repeat(lambda n: clients.create(n, size=1_500), most=LISTED, seconds=FILL_SECONDS)
-        plain = await clients.speed(lambda n: clients.list_all(gzip=False), most=200)
-        packed = await clients.speed(lambda n: clients.list_all(gzip=True), most=100)
+        plain = await clients.speed(lambda n: clients.list_all(gzip=False), most=sized(200, 5))
+        packed = await clients.speed(lambda n: clients.list_all(gzip=True), most=sized(100, 5))
         return Figures(
             idle_bytes=idle,
             list=plain,
             list_gzip=packed,
-            get=await clients.speed(lambda n: clients.get(n % LISTED), most=8_000),
-            create=await clients.speed(lambda n: clients.create(LISTED + n, size=1_500), most=4_000),
-            patch=await clients.speed(lambda n: clients.patch(n % LISTED, value=str(n)), most=4_000),
-            fan_out=await clients.fan_out(watchers=100, writes=100, size=1_500),
+            get=await clients.speed(lambda n: clients.get(n % LISTED), most=sized(8_000, 40)),
+            create=await clients.speed(lambda n: clients.create(LISTED + n, size=1_500), most=sized(4_000, 40)),
+            patch=await clients.speed(lambda n: clients.patch(n % LISTED, value=str(n)), most=sized(4_000, 40)),
+            fan_out=await clients.fan_out(watchers=sized(100, 5), writes=sized(100, 5), size=1_500),
         )
 
 

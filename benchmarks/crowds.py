@@ -19,6 +19,7 @@ from benchmarks import clusters
 from benchmarks.clusters import PER_NODE
 from benchmarks.load import CONNECTIONS
 from benchmarks.operating import CREWS
+from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from holdfast.apiserver.http.listener import new_event_loop
 from holdfast.apiserver.server import Server
@@ -30,8 +31,8 @@ from holdfast.client.protocols import Client
 from holdfast.client.resources import PODS
 from holdfast.runtime.manager import Manager
 
-CROWD: Final = 10_000
-IDLE_SECONDS: Final = 5.0
+CROWD: Final = sized(10_000, 500)
+IDLE_SECONDS: Final = sized(5.0, 0.2)
 PATIENCE_SECONDS: Final = 120.0
 
 

@@ -15,14 +15,15 @@ from typing import Any, Final
 from benchmarks import clusters, operating
 from benchmarks.clusters import PER_NODE
 from benchmarks.rollouts import WRITES, Fleet
+from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import DEFINITIONS, PODS, Resource
 from holdfast.cluster.simulation.behaviours import PREFIX
 from holdfast.kinds import crds, grove, grove_scheduler
 
-GANGS: Final = 10
-SIZE: Final = 100
+GANGS: Final = sized(10, 2)
+SIZE: Final = sized(100, 4)
 SURGE: Final = 50
 """In percent of a clique; nothing may be unavailable."""
 READY_SECONDS: Final = 1
@@ -62,7 +63,7 @@ async def measured() -> tuple[Figures, Figures]:
     async with clusters.served() as (client, employ), asyncio.timeout(PATIENCE_SECONDS):
         for kind in (*grove.KINDS, *grove_scheduler.KINDS):
             await client.create(DEFINITIONS, crds.crd_of(kind))
-        await clusters.furnish(client, count=2 * PODS_IN_ALL // PER_NODE)
+        await clusters.furnish(client, count=2 * PODS_IN_ALL // PER_NODE + 1)
         since = (await client.list(PODS)).version
         with employ("nodes"):
             async with client.watch(PODS, Scope(namespace="default"), since=since) as events:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.sizes import sized
 from holdfast.kernel.fleet import Fleet, Pool
 from holdfast.kernel.limits import resolve
 from holdfast.kernel.preview import EPOCH, preview
@@ -52,7 +53,7 @@ class Measured:
     p99: float
 
 
-def measure(name: str, bar: str, call: Callable[[], object], *, rounds: int = 2_000) -> Measured:
+def measure(name: str, bar: str, call: Callable[[], object], *, rounds: int = sized(2_000, 20)) -> Measured:
     for _ in range(rounds // 10):
         call()
     gc.collect()
@@ -77,9 +78,9 @@ def report() -> None:
             "one rollout decision",
             "p99 < 50 µs",
             lambda: decide(rolling, fleet, progress=Progress(), now=EPOCH),
-            rounds=20_000,
+            rounds=sized(20_000, 20),
         ),
-        measure("preview, 10,000 replicas at surge 1", "< 5 ms", lambda: preview(large, full), rounds=300),
+        measure("preview, 10,000 replicas at surge 1", "< 5 ms", lambda: preview(large, full), rounds=sized(300, 20)),
         measure("canonical hash of a pod template", "< 50 µs", lambda: canonical_hash(POD_TEMPLATE)),
         yardstick,
     ]

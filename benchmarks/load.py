@@ -86,7 +86,7 @@ class Clients:
         await self._send("PATCH", f"{self._path}/{_name(number)}", data=body, headers=_MERGE_PATCH)
 
     async def usage(self) -> Usage:
-        text = (await self._send("GET", "/metrics")).decode()
+        text = (await self._send("GET", "/metrics", headers={"Accept-Encoding": "identity"})).decode()
         return Usage(_metric(text, "process_cpu_seconds_total"), _metric(text, "process_resident_memory_bytes"))
 
     async def speed(self, call: Callable[[int], Awaitable[None]], *, most: int) -> Speed:

@@ -19,13 +19,14 @@ from typing import Final
 from benchmarks import kopf_copy, operating, processes, targets
 from benchmarks.copying import COPIES, DEFINITION, Copy, Value
 from benchmarks.load import CONNECTIONS
+from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Bookmark, Client, Scope
 from holdfast.client.resources import DEFINITIONS, NAMESPACES
 from holdfast.meta.objects import Key
 
-OBJECTS: Final = 1_000
+OBJECTS: Final = sized(1_000, 20)
 PATIENCE_SECONDS: Final = 60.0
 """After which an operator is given up in one phase."""
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import IO, Final
 
 from benchmarks.load import Usage
+from benchmarks.sizes import sized
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _LOOK_SECONDS: Final = 0.2
-_LOOKS: Final = 50
+_LOOKS: Final = sized(50, 5)
 _MOST: Final = 1_000_000
 """Bytes of a log that are read; the place where its writer is must not be moved."""
 _TOLD: Final = 2_000

@@ -13,12 +13,13 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from benchmarks import clusters
+from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from holdfast.client.protocols import Added, Client, Event, Scope
 from holdfast.client.resources import PODS, REPLICA_SETS
 
-PODS_KEPT: Final = 20
-FAILURES: Final = 200
+PODS_KEPT: Final = sized(20, 3)
+FAILURES: Final = sized(200, 5)
 PATIENCE_SECONDS: Final = 30.0
 
 _LABELS: Final = {"app": "replaced"}

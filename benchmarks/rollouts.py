@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from benchmarks import clusters, operating
 from benchmarks.clusters import PER_NODE
+from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from holdfast.client.pods import Pod
 from holdfast.client.protocols import Bookmark, Deleted, Event, Scope
@@ -23,8 +24,8 @@ from holdfast.cluster.simulation.behaviours import PREFIX
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import KINDS
 
-REPLICAS: Final = 1_000
-SURGE: Final = 10
+REPLICAS: Final = sized(1_000, 20)
+SURGE: Final = sized(10, 50)
 """In percent of the replicas; nothing may be unavailable."""
 READY_SECONDS: Final = 1
 PATIENCE_SECONDS: Final = 60.0
@@ -69,7 +70,7 @@ async def measured(crew: str, resource: Resource, manifest: Callable[[str], dict
     """One rollout, from the change of the image until all replicas have it and are ready."""
     async with clusters.served() as (client, employ), asyncio.timeout(PATIENCE_SECONDS):
         await client.create(DEFINITIONS, crds.crd_of(KINDS[0]))
-        await clusters.furnish(client, count=2 * REPLICAS // PER_NODE)
+        await clusters.furnish(client, count=2 * REPLICAS // PER_NODE + 1)
         since = (await client.list(PODS)).version
         with employ("nodes"):
             async with client.watch(PODS, Scope(namespace="default"), since=since) as events:

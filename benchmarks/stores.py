@@ -16,15 +16,16 @@ import msgspec
 
 from benchmarks import processes
 from benchmarks.kernel import POD_TEMPLATE
+from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
 from holdfast.cluster.nodes.evictions import BY_NODE
 from holdfast.runtime.stores import Store, Writer
 
-FEW: Final = 100
-MANY: Final = 100_000
-CHANGES: Final = 5_000
+FEW: Final = sized(100, 10)
+MANY: Final = sized(100_000, 200)
+CHANGES: Final = sized(5_000, 50)
 
 _UID: Final = "01234567-89ab-cdef-0123-456789{:06x}"
 
