@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "runtime": frozenset({"kernel", "meta", "client"}),
     "apiserver": frozenset({"meta"}),
     "cluster": frozenset({"kernel", "meta", "kinds", "client", "runtime"}),
-    "operators": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views", "profiler"}),
+    "operators": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views", "profiler", "providers"}),
     "providers": frozenset({"meta", "kinds"}),
     "profiler": frozenset({"meta", "kinds"}),
     "views": frozenset({"kernel", "meta", "kinds"}),

@@ -19,7 +19,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 WORDS = (
     "a", "ab-c", "A", "25%", "30s", "1.2.3", "/mnt/data", "10Gi", "10", "a.example.com", "a1b2", "10.0.0.1",
     "10.0.0.0/24", "52:54:00:12:34:56", "https://a.example.com/x", "https://a.example.com/x.ova", "s3://a/b", "tcp:80",
-    "@daily", "vmbr0",
+    "@daily", "vmbr0", "02:00",
 )  # fmt: skip
 """One of these has the form that any pattern asks for."""
 

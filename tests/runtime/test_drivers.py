@@ -18,7 +18,7 @@ from holdfast.kernel.children import Desired
 from holdfast.kernel.outcomes import Again, Permanent, Retry
 from holdfast.meta.errors import InternalError, Timeout
 from holdfast.meta.objects import Key
-from holdfast.runtime.controllers import PAUSED, Controller, View, Watch
+from holdfast.runtime.controllers import PAUSED, Controller, Signals, View, Watch
 from holdfast.runtime.decisions import NOTHING, Create, Decision, Delete, Notice
 from holdfast.runtime.manager import Manager, Settings
 from holdfast.testing.clusters import Cluster, connected, opened, play
@@ -536,3 +536,52 @@ def test_while_a_child_is_refused_what_is_missing_is_created_and_nothing_is_dele
         assert any(message.startswith("creating Secret default/wrong: ") for message in messages)
 
     play(story, controllers=[controller(decide=decide)])
+
+
+def test_a_signal_from_outside_the_api_brings_a_key() -> None:
+    passes: list[Key] = []
+    signals = Signals()
+
+    def decide(world: World, now: datetime) -> Decision:
+        passes.append(world.owner.key)
+        return NOTHING
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="0"))
+        await cluster.settle()
+        before = len(passes)
+        signals.send(Key("default", "a"))
+        await cluster.settle()
+        assert passes[before:] == [Key("default", "a")]
+
+    play(story, controllers=[controller(decide=decide, signals=signals)])
+
+
+def test_a_watch_passes_over_changes_that_do_not_matter() -> None:
+    passes: list[Key] = []
+
+    def decide(world: World, now: datetime) -> Decision:
+        passes.append(world.owner.key)
+        return NOTHING
+
+    def matters(old: Object, new: Object) -> bool:
+        return old.meta.labels != new.meta.labels
+
+    watch = Watch(resource=SERVICE_ACCOUNTS, keys=lambda obj, view: (Key("default", "a"),), matters=matters)
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="0"))
+        await cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": "x"}})
+        await cluster.settle()
+        before = len(passes)
+        await cluster.patch(SERVICE_ACCOUNTS, "x", {"metadata": {"annotations": {"of": "no interest"}}})
+        await cluster.settle()
+        assert len(passes) == before
+        await cluster.patch(SERVICE_ACCOUNTS, "x", {"metadata": {"labels": {"of": "interest"}}})
+        await cluster.settle()
+        assert len(passes) == before + 1
+        await cluster.delete(SERVICE_ACCOUNTS, "x")
+        await cluster.settle()
+        assert len(passes) == before + 2
+
+    play(story, controllers=[controller(decide=decide, watches=(watch,))])

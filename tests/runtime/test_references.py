@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import REPLICA_SETS, SECRETS, SERVICES, Resource
+from holdfast.meta.objects import Key
 from holdfast.runtime.references import References
 from holdfast.testing.snapshots import Snapshot
 
@@ -53,3 +54,12 @@ def test_the_index_of_references_is_the_same_whenever_it_is_asked_for() -> None:
 
     references = References(REPLICA_SETS, none)
     assert references.index == references.index
+
+
+def test_an_object_may_mention_one_in_another_namespace() -> None:
+    references = References(REPLICA_SETS, lambda obj: [(SECRETS, Key("shared", "s"))])
+    owner = {"metadata": {"name": "a", "namespace": "default"}}
+    view = Snapshot([(REPLICA_SETS, owner)], indexes=[references.index])
+    for namespace, expected in (("shared", ["a"]), ("default", [])):
+        secret = Object.of(SECRETS, {"metadata": {"name": "s", "namespace": namespace}})
+        assert [each.key.name for each in references.of(view, secret)] == expected

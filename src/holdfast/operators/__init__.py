@@ -13,6 +13,7 @@ OPERATORS: Final = (
     "holdfast.operators.workload",
     "holdfast.operators.podcliqueset",
     "holdfast.operators.tenant",
+    "holdfast.operators.virtualmachine",
     "holdfast.operators.deploymentrequest",
 )
 """The modules that export an `OPERATOR`, in the order in which they are listed.

@@ -11,7 +11,7 @@ This module must not know gRPC, the kinds, or the operator.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -159,6 +159,8 @@ class Description(_Value, frozen=True):
     disks: tuple[DiskInfo, ...] = ()
     host: str = ""
     guest_ready: bool | None = None
+    again_after: float | None = None
+    """In how many seconds something of this is about to change, such as the addresses of a guest that boots."""
     raw: dict[str, str] = {}
 
 
@@ -240,6 +242,8 @@ class Capabilities(_Value, frozen=True):
     import_backends: tuple[str, ...] = ()
     transfer_modes: tuple[str, ...] = ()
     inventory: bool = False
+    guest_commands: bool = False
+    """Whether the hypervisor is a `GuestCommands`, too."""
 
 
 # --- answers ---------------------------------------------------------------------------
@@ -325,3 +329,12 @@ class Hypervisor(Protocol):
     async def disk(self, id: str, disk: str = "", snapshot: str = "") -> DiskInfo: ...
     async def delete_disk(self, id: str) -> None: ...
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class GuestCommands(Protocol):
+    """What some hypervisors can do besides: run a command in a guest."""
+
+    async def execute(self, id: str, command: tuple[str, ...], timeout_seconds: int = 60) -> None:
+        """Run a command to its end; one that fails is a `Code.CONFLICT` with what it printed."""
+        ...

@@ -78,11 +78,32 @@ class Watch:
     """Another resource whose changes bring keys of ours.
 
     `keys` says whose: it is asked for the object as it was and for the object as it is, so a changed
-    reference reaches both.
+    reference reaches both.  `matters` says whether a change from one object to another is worth a pass: many objects
+    refer to one whose status changes often.
     """
 
     resource: Resource
     keys: Callable[[Object, View], Iterable[Key]]
+    matters: Callable[[Object, Object], bool] | None = None
+
+
+class Signals:
+    """Keys that something outside the API brings: a controller that learns of a change there has others look at it.
+
+    A signal that is lost with the process must be given again by what gave it.
+    """
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[Key], None]] = []
+
+    def subscribe(self, listener: Callable[[Key], None]) -> Callable[[], None]:
+        """Call `listener` with each key; returns a function that ends this."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def send(self, key: Key) -> None:
+        for listener in tuple(self._listeners):
+            listener(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +139,7 @@ class Controller(Generic[W]):
     watches     other resources, with whose keys they concern
     reads       resources that `observe` looks into, whose changes need no pass of their own
     writes      resources that decisions write besides its own and those it owns; permissions are derived from it
+    signals     brings keys whose objects changed outside the API
     grants      what decisions allow others to do, which only those can who may do it themselves
     indexes     look-ups that `observe` needs
     observe     (view, key) -> the world of one key; None where nothing is to be done
@@ -143,6 +165,7 @@ class Controller(Generic[W]):
     watches: tuple[Watch, ...] = ()
     reads: tuple[Resource, ...] = ()
     writes: tuple[Resource, ...] = ()
+    signals: Signals | None = None
     grants: tuple[Grant, ...] = ()
     indexes: tuple[Index, ...] = ()
     cleanup: Callable[[W, datetime], Decision] | None = None

@@ -37,6 +37,8 @@ from holdfast.runtime.worker_pool import WorkerPool
 
 W = TypeVar("W")
 Keys = Callable[[Object, View], Iterable[Key]]
+Source = tuple[Keys, Callable[[Object, Object], bool] | None]
+"""The keys that a change brings, and whether a change from one object to another is worth a pass."""
 
 _log: Final = logging.getLogger("holdfast.runtime")
 
@@ -92,17 +94,29 @@ class Driver(Generic[W]):
     def listen(self) -> None:
         """Begin to queue what changes; what there is already counts as changed."""
         controller = self.controller
-        sources: dict[Resource, list[Keys]] = {controller.resource: [_itself]}
+        sources: dict[Resource, list[Source]] = {controller.resource: [(_itself, None)]}
         for owned in controller.owns:
-            sources.setdefault(owned, []).append(partial(_owner, controller.resource))
+            sources.setdefault(owned, []).append((partial(_owner, controller.resource), None))
         for watch in controller.watches:
-            sources.setdefault(watch.resource, []).append(watch.keys)
+            sources.setdefault(watch.resource, []).append((watch.keys, watch.matters))
         for resource in controller.resources:
             change = partial(self._changed, resource, tuple(sources.get(resource, ())))
             self._unsubscribe.append(self._stores.subscribe(resource, change))
+        if controller.signals is not None:
+            self._unsubscribe.append(controller.signals.subscribe(self._signalled))
 
-    def _changed(self, resource: Resource, sources: tuple[Keys, ...], old: Object | None, new: Object | None) -> None:
-        keys = {key for keys in sources for each in (old, new) for key in self._keys(keys, each)}
+    def _signalled(self, key: Key) -> None:
+        self.queue.changed(key, asyncio.get_running_loop().time())
+        self._pool.wake()
+
+    def _changed(self, resource: Resource, sources: tuple[Source, ...], old: Object | None, new: Object | None) -> None:
+        keys = {
+            key
+            for keys, matters in sources
+            if matters is None or self._matters(matters, old, new)
+            for each in (old, new)
+            for key in self._keys(keys, each)
+        }
         if not keys:
             return
         now = asyncio.get_running_loop().time()
@@ -118,6 +132,13 @@ class Driver(Generic[W]):
             else:
                 self.queue.changed(key, now)
         self._pool.wake()
+
+    def _matters(self, matters: Callable[[Object, Object], bool], old: Object | None, new: Object | None) -> bool:
+        """Whether a change is worth a pass: that of an object that comes, goes or cannot be decoded always is."""
+        try:
+            return old is None or new is None or matters(old, new)
+        except Undecodable:
+            return True
 
     def _keys(self, keys: Keys, obj: Object | None) -> Iterable[Key]:
         """The keys that a change of an object brings; none where it cannot be decoded, which its controller reports."""

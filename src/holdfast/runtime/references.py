@@ -15,8 +15,8 @@ from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Index, View, Watch
 
-Mentions: TypeAlias = Callable[[Object], Iterable[tuple[Resource, str]]]
-"""What an object refers to in its own namespace: resources and names."""
+Mentions: TypeAlias = Callable[[Object], Iterable[tuple[Resource, str | Key]]]
+"""What an object refers to: resources, and names in its own namespace or keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,26 @@ class References:
     def index(self) -> Index:
         return Index(resource=self.resource, name=self.name, values=self._values)
 
-    def watches(self, *resources: Resource) -> tuple[Watch, ...]:
+    def watches(
+        self, *resources: Resource, matters: Callable[[Object, Object], bool] | None = None
+    ) -> tuple[Watch, ...]:
         """Reconcile those that mention an object of these resources whenever it changes."""
-        return tuple(Watch(resource=each, keys=self._keys) for each in resources)
+        return tuple(Watch(resource=each, keys=self._keys, matters=matters) for each in resources)
+
+    def of(self, view: View, obj: Object) -> tuple[Object, ...]:
+        """The objects that mention an object, in the order of their keys."""
+        return view.indexed(self.resource, self.name, _value(obj.resource, obj.key.namespace, obj.key.name))
 
     def _values(self, obj: Object) -> Iterable[str]:
-        return {_value(resource, obj.key.namespace, name) for resource, name in self.mentions(obj)}
+        return {
+            _value(resource, name.namespace, name.name)
+            if isinstance(name, Key)
+            else _value(resource, obj.key.namespace, name)
+            for resource, name in self.mentions(obj)
+        }
 
     def _keys(self, obj: Object, view: View) -> Iterable[Key]:
-        value = _value(obj.resource, obj.key.namespace, obj.key.name)
-        return [each.key for each in view.indexed(self.resource, self.name, value)]
+        return [each.key for each in self.of(view, obj)]
 
 
 def _value(resource: Resource, namespace: str, name: str) -> str:

@@ -20,6 +20,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import cache
 from random import Random
 from typing import Any, TypeVar
 
@@ -195,7 +196,7 @@ async def opened(
     cluster = Cluster(loop, server, employ=employ, seed=seed)
     try:
         for kind in kinds:
-            await cluster.client.create(DEFINITIONS, crds.crd_of(kind))
+            await cluster.client.create(DEFINITIONS, _definition(kind))
         await cluster.start()
         await cluster.settle()
         yield cluster
@@ -237,6 +238,12 @@ def play(
 def connected(server: Server, *, seed: int = 1) -> ApiClient:
     """A client of a server in the same process, as its admin."""
     return ApiClient(InProcess(server.handle, server.identity.admin_token), random=Random(seed))
+
+
+@cache
+def _definition(kind: Kind) -> Mapping[str, Any]:
+    """The definition of a kind, made once for all clusters of a process."""
+    return crds.crd_of(kind)
 
 
 async def _waited(event: asyncio.Event) -> None:

@@ -336,6 +336,9 @@ class ProviderImageStatus(OnProvider):
     size: Annotated[Quantity, api("How big it is there.")] | None = None
     # One task for all providers would let two of them overwrite each other's.
     task_ref: Annotated[str, api("The provider's task that prepares it.")] | None = None
+    start_time: Annotated[Time, api("When preparing it began.")] | None = None
+    failures: Annotated[Count, api("How often in a row preparing it failed.")] | None = None
+    last_failure_time: Annotated[Time, api("When preparing it last failed.")] | None = None
 
 
 class VMImageStatus(Status):

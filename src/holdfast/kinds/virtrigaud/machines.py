@@ -7,11 +7,24 @@ has no replicas; a VMSet has.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 
-from holdfast.kinds.model import Column, Model, Positive, Resource, Rule, Status, Time, Total, api
+from holdfast.kinds.model import (
+    Column,
+    Count,
+    Duration,
+    Model,
+    Percentage,
+    Positive,
+    Resource,
+    Rule,
+    Status,
+    Time,
+    Total,
+    api,
+)
 from holdfast.kinds.virtrigaud.devices import Disks, ImportedDiskRef, Networks
 from holdfast.kinds.virtrigaud.guests import MetaData, UserData, VirtualMachineLifecycle
 from holdfast.kinds.virtrigaud.references import GROUP, LocalObjectReference, Message, ObjectRef
@@ -86,6 +99,39 @@ class VMSnapshotOperation(Model):
     revert_to_ref: Annotated[LocalObjectReference, api("The VMSnapshot to revert to.")] | None = None
 
 
+class MaintenanceWindow(Model):
+    """A time of the day in which a machine may be restarted, in UTC."""
+
+    days: Annotated[
+        tuple[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], ...],
+        api("Days on which the window opens; every day when empty.", max_length=7),
+    ] = ()
+    start: Annotated[str, api("When the window opens, as HH:MM in UTC.", pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+    duration: Annotated[Duration, api("How long the window stays open.")]
+
+
+class ReconfigurePolicy(Model):
+    """When a machine may be restarted for a change that cannot be made while it runs."""
+
+    RULES: ClassVar = (
+        Rule(
+            rule="!has(self.restart) || self.restart != 'InWindow' || (has(self.windows) && size(self.windows) > 0)",
+            message="restart InWindow needs windows",
+            reason="FieldValueRequired",
+            field_path=".windows",
+        ),
+    )
+
+    restart: (
+        Annotated[
+            Literal["Never", "InWindow", "Always"],
+            api("Whether the machine may be restarted for a change of its hardware.", default="Never"),
+        ]
+        | None
+    ) = None
+    windows: Annotated[tuple[MaintenanceWindow, ...], api("When, for InWindow.", max_length=20)] = ()
+
+
 class VirtualMachineSpec(Model):
     """Desired state of the machine."""
 
@@ -115,6 +161,19 @@ class VirtualMachineSpec(Model):
     ) = None
     snapshot: Annotated[VMSnapshotOperation, api("Snapshot to go back to.")] | None = None
     lifecycle: Annotated[VirtualMachineLifecycle, api("What to do around starts and stops.")] | None = None
+    reconfigure: (
+        Annotated[ReconfigurePolicy, api("When the machine may be restarted for a change of its hardware.")] | None
+    ) = None
+    drift_policy: (
+        Annotated[
+            Literal["Heal", "Report"],
+            api(
+                "What to do when the machine was changed by other means: change it back, or only report it.",
+                default="Heal",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class VMSnapshotInfo(Model):
@@ -151,6 +210,42 @@ class PlacementStatus(Model):
     reason: Annotated[str, api("What decided the choice.")] | None = None
 
 
+class OperationType(StrEnum):
+    """What is being done to a machine."""
+
+    CREATE = "Create"
+    DELETE = "Delete"
+    POWER_ON = "PowerOn"
+    POWER_OFF = "PowerOff"
+    SHUTDOWN = "Shutdown"
+    REBOOT = "Reboot"
+    RECONFIGURE = "Reconfigure"
+    REVERT = "Revert"
+    PRE_STOP = "PreStop"
+    POST_START = "PostStart"
+
+
+class Operation(Model):
+    """What is being done to a machine now, or failed and is tried again."""
+
+    type: Annotated[OperationType, api("What is being done.")]
+    task_ref: Annotated[str, api("The provider's task that does it.")] | None = None
+    start_time: Annotated[Time, api("When it began.")] | None = None
+    percentage: Annotated[Percentage, api("Progress in per cent, where the provider reports it.")] | None = None
+    failures: Annotated[Count, api("How often in a row it failed.")] | None = None
+    last_failure_time: Annotated[Time, api("When it last failed.")] | None = None
+    reason: Annotated[str, api("Why it failed, in one word.")] | None = None
+    message: Message | None = None
+    details: Annotated[dict[str, str], api("What it brings about, such as the new number of processors.")] = {}
+
+
+class CurrentDisk(Model):
+    """A disk that the machine has."""
+
+    name: Annotated[str, api("Name of the disk.")]
+    size_gib: Annotated[Count, api("Size in GiB.")] = msgspec.field(name="sizeGiB")
+
+
 class VirtualMachineStatus(Status):
     """Observed state of the machine."""
 
@@ -170,6 +265,15 @@ class VirtualMachineStatus(Status):
     provider: Annotated[dict[str, str], api("Details in the provider's own words.")] = {}
     bound_provider: Annotated[BoundProviderRef, api("The Provider that gave the machine its id.")] | None = None
     placement: Annotated[PlacementStatus, api("Where the machine was put.")] | None = None
+    operation: Annotated[Operation, api("What is being done to the machine.")] | None = None
+    current_disks: Annotated[tuple[CurrentDisk, ...], api("Disks that the machine has.", keys=("name",))] = ()
+    pending_changes: Annotated[
+        tuple[str, ...], api("Changes of the spec that are not made yet, and what each waits for.")
+    ] = ()
+    reverted_to: Annotated[str, api("UID of the VMSnapshot that the machine was last reverted to.")] | None = None
+    rebooted_for: Annotated[str, api("The request, by annotation, that the machine was last rebooted for.")] | None = (
+        None
+    )
 
 
 class VirtualMachine(Resource):

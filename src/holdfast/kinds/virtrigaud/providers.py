@@ -52,6 +52,8 @@ class ProviderType(StrEnum):
     PROXMOX = "proxmox"
     MOCK = "mock"
     """No hypervisor at all: machines that exist in memory, for tests and demonstrations."""
+    SIMULATED = "simulated"
+    """The same, with hosts, datastores and tasks that take time."""
 
 
 class ProviderRuntimePhase(StrEnum):
@@ -182,7 +184,9 @@ class ProviderSpec(Model):
 
     type: Annotated[ProviderType, api("The kind of hypervisor.", rules=(immutable("spec.type"),))]
     endpoint: Annotated[str, api("Where the hypervisor answers, as a URI.", pattern=_ENDPOINT)]
-    credential_secret_ref: Annotated[ObjectRef, api("The Secret to log in with.")]
+    credential_secret_ref: (
+        Annotated[ObjectRef, api("The Secret to log in with; not needed where nothing is logged in to.")] | None
+    ) = None
     insecure_skip_verify: (
         Annotated[
             bool,
@@ -273,6 +277,13 @@ class ProviderAdoptionStatus(Model):
     message: Message | None = None
 
 
+class ProviderProbes(Model):
+    """Health checks in a row that do not count yet."""
+
+    failures: Annotated[Count, api("Failures in a row, up to the threshold.")] | None = None
+    successes: Annotated[Count, api("Successes in a row, up to the threshold.")] | None = None
+
+
 class ProviderStatus(Status):
     """Observed state of the hypervisor."""
 
@@ -287,6 +298,7 @@ class ProviderStatus(Status):
     )
     resource_usage: Annotated[ProviderResourceUsage, api("How full it is.")] | None = None
     adoption: Annotated[ProviderAdoptionStatus, api("Adoption of machines that were found on it.")] | None = None
+    probes: Annotated[ProviderProbes, api("Health checks in a row that do not count yet.")] | None = None
 
 
 class Provider(Resource):

@@ -1,0 +1,24 @@
+"""The operator of virtual machines: machines, the providers that run them, and what they are made from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.operators.operator import Operator
+from holdfast.operators.virtualmachine.controller import CONTROLLERS, RUNTIME, configure
+from holdfast.operators.virtualmachine.reasons import (
+    ClassReason,
+    ImageReason,
+    MachineReason,
+    NetworkReason,
+    ProviderReason,
+)
+
+OPERATOR: Final = Operator(
+    name="virtualmachine",
+    summary="Virtual machines on hypervisors (infra.virtrigaud.io VirtualMachine, Provider, VMImage, VMClass).",
+    controllers=CONTROLLERS,
+    reasons=(MachineReason, ProviderReason, ImageReason, ClassReason, NetworkReason),
+    settings=(RUNTIME,),
+    configure=configure,
+)

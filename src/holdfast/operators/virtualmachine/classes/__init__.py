@@ -1,0 +1,1 @@
+"""VMClasses: sizes of machines."""

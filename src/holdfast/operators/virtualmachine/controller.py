@@ -1,0 +1,219 @@
+"""The controllers of virtual machines: what they watch, write and run, and how they reach providers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from holdfast.client.objects import Object
+from holdfast.client.resources import CLAIMS, DEPLOYMENTS, PODS, SECRETS, SERVICES
+from holdfast.kernel.backoff import Backoff
+from holdfast.kinds.virtrigaud.machines import VirtualMachine
+from holdfast.meta.objects import Key
+from holdfast.operators.operator import Setting
+from holdfast.operators.virtualmachine import names, outside
+from holdfast.operators.virtualmachine.classes import decide as classes
+from holdfast.operators.virtualmachine.classes import observe as class_worlds
+from holdfast.operators.virtualmachine.connections import Connect, Connections
+from holdfast.operators.virtualmachine.images import decide as images
+from holdfast.operators.virtualmachine.images import observe as image_worlds
+from holdfast.operators.virtualmachine.machines import calls
+from holdfast.operators.virtualmachine.machines import observe as worlds
+from holdfast.operators.virtualmachine.machines.calls import Fetch
+from holdfast.operators.virtualmachine.machines.observe import REFERENCES, SNAPSHOTS_OF, key_of
+from holdfast.operators.virtualmachine.machines.status import INVALID
+from holdfast.operators.virtualmachine.networks import decide as networks
+from holdfast.operators.virtualmachine.networks import observe as network_worlds
+from holdfast.operators.virtualmachine.providers import decide as providers
+from holdfast.operators.virtualmachine.providers import observe as provider_worlds
+from holdfast.operators.virtualmachine.providers import status as provider_status
+from holdfast.operators.virtualmachine.resources import CLASSES, IMAGES, MACHINES, NETWORKS, PROVIDERS, SNAPSHOTS
+from holdfast.operators.virtualmachine.settings import DEFAULTS, Settings
+from holdfast.runtime.controllers import Controller, Signals, View, Watch
+from holdfast.runtime.status import Invalid
+
+
+def _of_pod(obj: Object, view: View) -> Iterable[Key]:
+    """The Provider whose process a pod is."""
+    labels = obj.meta.labels
+    if labels.get(provider_worlds.NAME) != provider_worlds.APP or provider_worlds.INSTANCE not in labels:
+        return ()
+    return (Key(obj.meta.namespace, labels[provider_worlds.INSTANCE]),)
+
+
+def _last_machine(obj: Object, view: View) -> Iterable[Key]:
+    """The Provider of a machine, if it is being deleted and waits for its machines to be gone."""
+    key = key_of(obj.decode(VirtualMachine).spec.provider_ref, obj.key)
+    provider = view.get(PROVIDERS, key)
+    return (key,) if provider is not None and provider.deleting else ()
+
+
+def _class_of(obj: Object, view: View) -> Iterable[Key]:
+    return (key_of(obj.decode(VirtualMachine).spec.class_ref, obj.key),)
+
+
+def _image_of(obj: Object, view: View) -> Iterable[Key]:
+    reference = obj.decode(VirtualMachine).spec.image_ref
+    return () if reference is None else (key_of(reference, obj.key),)
+
+
+def _networks_of(obj: Object, view: View) -> Iterable[Key]:
+    cards = obj.decode(VirtualMachine).spec.networks
+    return {key_of(card.network_ref, obj.key) for card in cards if card.network_ref is not None}
+
+
+def _used_by(resource_keys: Callable[[Object, View], Iterable[Key]]) -> Watch:
+    """Look at what machines refer to when they come, go, or refer to another object."""
+    return Watch(resource=MACHINES, keys=resource_keys, matters=_refers_to_others)
+
+
+def _refers_to_others(old: Object, new: Object) -> bool:
+    return not worlds.same_references(old, new)
+
+
+def _mentioned_by(resource_keys: Callable[[Object, View], Iterable[Key]]) -> Callable[[Object, View], Iterable[Key]]:
+    """The keys that the machines of a Provider bring."""
+
+    def keys(provider: Object, view: View) -> Iterable[Key]:
+        return {key for machine in REFERENCES.of(view, provider) for key in resource_keys(machine, view)}
+
+    return keys
+
+
+def _users_of(resource_keys: Callable[[Object, View], Iterable[Key]]) -> Watch:
+    """Look at what machines refer to when their Provider becomes able to do other things."""
+    return Watch(resource=PROVIDERS, keys=_mentioned_by(resource_keys), matters=worlds.provider_matters)
+
+
+def controllers(
+    settings: Settings = DEFAULTS,
+    *,
+    connect: Connect = outside.connect,
+    fetch: Fetch = outside.fetch,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> tuple[Controller[Any], ...]:
+    """The controllers, with the settings of an installation and the way to reach providers and guests."""
+    connections, signals = Connections(connect), Signals()
+    return (
+        Controller(
+            name="provider",
+            resource=PROVIDERS,
+            owns=(DEPLOYMENTS, SERVICES, SECRETS, CLAIMS),
+            watches=(
+                Watch(resource=PODS, keys=_of_pod),
+                Watch(resource=MACHINES, keys=_last_machine, matters=_refers_to_others),
+            ),
+            reads=(CLASSES,),
+            writes=(MACHINES, CLASSES),
+            indexes=(REFERENCES.index,),
+            observe=provider_worlds.observe,
+            survey=partial(provider_worlds.survey, connections=connections, clock=clock),
+            decide=partial(providers.decide, settings=settings),
+            cleanup=partial(providers.cleanup, settings=settings),
+            finalizer=providers.FINALIZER,
+            act=partial(providers.act, signals=signals),
+            explain=partial(providers.explain, settings=settings),
+            invalid=provider_status.INVALID,
+        ),
+        Controller(
+            name="virtualmachine",
+            resource=MACHINES,
+            watches=(
+                *REFERENCES.watches(PROVIDERS, matters=worlds.provider_matters),
+                *REFERENCES.watches(CLASSES, matters=worlds.class_matters),
+                *REFERENCES.watches(IMAGES, matters=worlds.image_matters),
+                *REFERENCES.watches(NETWORKS, matters=worlds.network_matters),
+                *REFERENCES.watches(SECRETS),
+                Watch(resource=SNAPSHOTS, keys=worlds.of_snapshot, matters=worlds.snapshot_matters),
+            ),
+            signals=signals,
+            indexes=(REFERENCES.index, SNAPSHOTS_OF.index),
+            observe=worlds.observe,
+            survey=partial(worlds.survey, connections=connections),
+            decide=calls.decide,
+            cleanup=calls.cleanup,
+            finalizer=names.FINALIZER,
+            act=partial(calls.act, connections=connections, fetch=fetch),
+            explain=calls.explain,
+            invalid=INVALID,
+            backoff=Backoff(),
+        ),
+        Controller(
+            name="vmimage",
+            resource=IMAGES,
+            watches=(_used_by(_image_of), _users_of(_image_of)),
+            reads=(SECRETS,),
+            indexes=(REFERENCES.index,),
+            observe=image_worlds.observe,
+            survey=partial(image_worlds.survey, connections=connections),
+            decide=images.decide,
+            act=partial(images.act, connections=connections),
+            invalid=Invalid(conditions={"Ready": False, "Validated": False}, fields={"phase": "Failed"}),
+        ),
+        Controller(
+            name="vmclass",
+            resource=CLASSES,
+            watches=(_used_by(_class_of), _users_of(_class_of)),
+            indexes=(REFERENCES.index,),
+            observe=class_worlds.observe,
+            decide=classes.decide,
+            invalid=Invalid(conditions={"Ready": False, "Validated": False}),
+        ),
+        Controller(
+            name="vmnetworkattachment",
+            resource=NETWORKS,
+            watches=(_used_by(_networks_of), _users_of(_networks_of)),
+            indexes=(REFERENCES.index,),
+            observe=network_worlds.observe,
+            decide=networks.decide,
+            invalid=Invalid(conditions={"Ready": False, "Validated": False}, fields={"phase": "Failed"}),
+        ),
+    )
+
+
+CONTROLLERS: Final = controllers()
+
+
+# --- settings
+
+CONTAINERS: Final = "containers"
+PROCESSES: Final = "processes"
+
+
+def _runtime_problem(text: str) -> str | None:
+    return None if text in (CONTAINERS, PROCESSES) else f"it is neither {CONTAINERS} nor {PROCESSES}"
+
+
+RUNTIME: Final = Setting(
+    name="virtualmachine.runtime",
+    variable="VIRTUALMACHINE_RUNTIME",
+    default=CONTAINERS,
+    meaning="How the processes of Providers run: containers, or processes of the node that `holdfast up` runs on.",
+    problem=_runtime_problem,
+)
+
+
+def configure(values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
+    """The controllers with the settings of an installation."""
+    if values.get(RUNTIME.name, RUNTIME.default) != PROCESSES:
+        return CONTROLLERS
+    path = os.environ.get("PYTHONPATH")
+    return controllers(
+        Settings(
+            processes=True,
+            command=(sys.executable, "-m", "holdfast"),
+            env={"PYTHONPATH": path} if path else {},
+            local=local_types(),
+        )
+    )
+
+
+def local_types() -> frozenset[str]:
+    """The types of hypervisor that can run on this machine."""
+    qemu = shutil.which("qemu-system-x86_64") or shutil.which("qemu-system-aarch64")
+    return frozenset({"simulated", *(("qemu",) if qemu and shutil.which("qemu-img") else ())})

@@ -1,0 +1,1 @@
+"""VMImages: what root disks are made from, on each provider."""

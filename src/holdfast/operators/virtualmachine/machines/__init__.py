@@ -1,0 +1,1 @@
+"""VirtualMachines: each is one machine on one provider."""

@@ -1,0 +1,170 @@
+"""The calls to the provider of one pass, and what becomes of them.
+
+A call that is done at once leads to the next step in the same pass.  One that becomes a task is recorded in the
+status, which is written before anything else is done for the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from holdfast.kernel.outcomes import Failure
+from holdfast.kinds.virtrigaud.guests import HTTPGetAction, LifecycleHandler
+from holdfast.kinds.virtrigaud.machines import Operation, OperationType
+from holdfast.operators.virtualmachine.connections import Connections
+from holdfast.operators.virtualmachine.machines import status
+from holdfast.operators.virtualmachine.machines.decide import Call, MachineDecision, Step, next_step, started
+from holdfast.operators.virtualmachine.machines.facts import Facts, facts_of, failed
+from holdfast.operators.virtualmachine.machines.observe import Found, World, described
+from holdfast.operators.virtualmachine.reasons import MachineReason
+from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Made, ProviderError, Task, TaskState
+from holdfast.runtime.decisions import Decision, Notice
+
+Fetch: TypeAlias = Callable[[str, float], Awaitable[int]]
+"""Sends a GET request to a URL within so many seconds; returns the status, or raises OSError."""
+
+_MOST: Final = 8
+"""Calls of one pass at most."""
+
+
+def decide(world: World, now: datetime) -> MachineDecision:
+    """The next step, the status that shows it, and the call that comes before the status is written."""
+    return _decision(facts_of(world, now))
+
+
+cleanup = decide
+
+
+def explain(world: World, failure: Failure, now: datetime) -> None:
+    """A pass that failed leaves the status as it is: what lasts is reported by the Provider."""
+    return
+
+
+def _decision(facts: Facts, notices: tuple[Notice, ...] = (), step: Step | None = None) -> MachineDecision:
+    step = step or next_step(facts)
+    said, turned = status.report(facts, step)
+    return MachineDecision(
+        status=said,
+        notices=(*notices, *turned),
+        outcome=step.outcome,
+        finalized=step.finalized,
+        call=step.call,
+        facts=facts,
+    )
+
+
+async def act(world: World, decision: Decision, *, connections: Connections, fetch: Fetch) -> Decision:
+    """Make the call of a decision, and those that follow from it."""
+    for _ in range(_MOST):
+        if not isinstance(decision, MachineDecision) or decision.call is None or decision.facts is None:
+            return decision
+        assert decision.facts.world.target is not None, "a call has a provider"
+        hypervisor = connections.to(decision.facts.world.target)
+        decision = await _called(decision.facts, decision.call, hypervisor, decision.notices, fetch)
+    return decision
+
+
+async def _called(
+    facts: Facts, call: Call, hypervisor: Hypervisor, notices: tuple[Notice, ...], fetch: Fetch
+) -> MachineDecision:
+    notices = tuple(each for each in notices if each.type == "Warning")
+    operation = started(facts, call, "")
+    try:
+        made = await _perform(facts.world, call, hypervisor, fetch)
+        id, task = made.id or facts.world.id, made.task
+        # Whatever comes next, the identifier is not lost.
+        facts = replace(facts, world=replace(facts.world, found=replace(facts.world.found, id=id)))
+        state = await hypervisor.task(task) if task is not None else TaskState(done=True)
+        if state.done and state.error and state.code is not Code.NOT_FOUND:
+            raise ProviderError(state.code or Code.INTERNAL, state.error)
+        if task is not None and not state.done:
+            running = (started(facts, call, task.id), state)
+            return _decision(replace(facts, running=running, failed=None), notices)
+        found = Found(id=id, description=await described(id, hypervisor.describe))
+    except ProviderError as error:
+        if call.type is OperationType.PRE_STOP:
+            # A hook that fails does not keep a machine running.
+            text = f"spec.lifecycle.preStop: {error.message}"
+            warning = Notice(type="Warning", reason=MachineReason.HOOK_FAILED.value, message=text)
+            return _decision(replace(facts, done=(*facts.done, operation)), (*notices, warning))
+        return _failed(facts, failed(operation, error, facts.now), notices)
+    world = replace(facts.world, found=found)
+    return _decision(facts_of(world, facts.now, (*facts.done, operation)), notices)
+
+
+def _failed(facts: Facts, operation: Operation, notices: tuple[Notice, ...]) -> MachineDecision:
+    """A call that failed is recorded, and tried again later."""
+    return _decision(replace(facts, failed=operation, tried=True), notices)
+
+
+async def _perform(world: World, call: Call, hypervisor: Hypervisor, fetch: Fetch) -> Made:
+    """One call; the answer has the identifier of the machine where it is new, and the task if there is one."""
+    id = world.id
+    task: Task | None = None
+    match call.type:
+        case OperationType.CREATE:
+            assert call.machine is not None, "a machine is created as something"
+            return await hypervisor.create(call.machine)
+        case OperationType.DELETE:
+            task = await hypervisor.delete(id)
+        case OperationType.POWER_ON:
+            task = await hypervisor.power(id, "On")
+        case OperationType.POWER_OFF:
+            task = await hypervisor.power(id, "Off")
+        case OperationType.SHUTDOWN:
+            task = await hypervisor.power(id, "ShutdownGraceful", call.graceful_seconds)
+        case OperationType.REBOOT:
+            task = await hypervisor.power(id, "Reboot", call.graceful_seconds)
+        case OperationType.RECONFIGURE:
+            assert call.change is not None, "a machine is changed to something"
+            task = await hypervisor.reconfigure(id, call.change)
+        case OperationType.REVERT:
+            task = await hypervisor.revert(id, call.snapshot)
+        case OperationType.PRE_STOP | OperationType.POST_START:
+            assert call.handler is not None, "a hook does something"
+            task = await _hook(world, call, call.handler, hypervisor, fetch)
+    return Made(id="", task=task)
+
+
+# --- hooks
+
+
+async def _hook(
+    world: World, call: Call, handler: LifecycleHandler, hypervisor: Hypervisor, fetch: Fetch
+) -> Task | None:
+    if handler.exec is not None:
+        if not isinstance(hypervisor, GuestCommands):
+            raise ProviderError(Code.UNSUPPORTED, "the provider cannot run commands in guests")
+        await hypervisor.execute(world.id, handler.exec.command, call.graceful_seconds)
+        return None
+    if handler.snapshot is not None:
+        name = f"{world.name_on_provider}-{handler.snapshot.name}-{world.object.meta.generation}"
+        made = await hypervisor.snapshot(
+            world.id,
+            name,
+            memory=bool(handler.snapshot.include_memory),
+            description=handler.snapshot.description or "",
+        )
+        return made.task
+    assert handler.http_get is not None, "a hook is one of three"
+    await _fetched(world, handler.http_get, call, fetch)
+    return None
+
+
+async def _fetched(world: World, action: HTTPGetAction, call: Call, fetch: Fetch) -> None:
+    found = world.found.description
+    ips = found.ips if found is not None else world.before.ips
+    host = action.host or next(iter(ips), "")
+    if not host:
+        raise ProviderError(Code.RETRYABLE, "the guest has no address yet")
+    name = f"[{host}]" if ":" in host else host
+    url = f"{(action.scheme or 'HTTP').lower()}://{name}:{action.port}/{(action.path or '').lstrip('/')}"
+    try:
+        code = await fetch(url, call.graceful_seconds)
+    except OSError as error:
+        raise ProviderError(Code.RETRYABLE, f"GET {url}: {type(error).__name__}") from error
+    if code >= 400:
+        raise ProviderError(Code.CONFLICT, f"GET {url} was answered with {code}")

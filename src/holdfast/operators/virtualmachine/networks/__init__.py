@@ -1,0 +1,1 @@
+"""VMNetworkAttachments: networks that machines join."""

@@ -1,0 +1,1 @@
+"""Providers: hypervisors, and the processes that speak to them."""

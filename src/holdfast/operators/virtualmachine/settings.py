@@ -1,0 +1,24 @@
+"""How an installation runs the processes of providers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """
+    processes  whether they run as processes of the node, without images
+    command    how a process is started, before ``provider serve``
+    env        the variables that it needs
+    local      the types of hypervisor that can run on this machine; others are simulated when they run as processes
+    """
+
+    processes: bool = False
+    command: tuple[str, ...] = ("holdfast",)
+    env: Mapping[str, str] = field(default_factory=dict)
+    local: frozenset[str] = frozenset({"simulated"})
+
+
+DEFAULTS = Settings()
