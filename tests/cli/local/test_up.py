@@ -23,7 +23,7 @@ from holdfast.client.api import ApiClient
 from holdfast.client.kubeconfig import connect
 from holdfast.client.objects import Object
 from holdfast.client.resources import DEFINITIONS, DEPLOYMENTS, EVENTS, NAMESPACES, NODES, PODS, Resource
-from holdfast.cluster.process.containers import can_hide
+from holdfast.cluster.process.containers import hiding
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.exchange import Request
 from holdfast.meta.objects import Key
@@ -145,7 +145,7 @@ def test_names_of_no_operators_are_refused(names: str, complaint: str) -> None:
 
 
 def test_a_pod_that_is_a_process_cannot_read_the_files_of_its_cluster(tmp_path: Path) -> None:
-    if can_hide(tmp_path):
+    if not hiding(tmp_path).means:
         pytest.skip("this machine cannot hide directories")
     state, elsewhere = tmp_path / "state", tmp_path / "kubeconfig"
     with up("--data-dir", str(state), "--nodes", "1", "--kubeconfig", str(elsewhere)) as (_, kubeconfig):

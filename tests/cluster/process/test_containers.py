@@ -15,13 +15,19 @@ from typing import Any
 import pytest
 from tests.cluster.processes import PATIENCE, utc_now
 
-from holdfast.cluster.process.containers import ContainerRun, Executed, Exit, StartFailed, can_hide
+from holdfast.cluster.process.containers import ContainerRun, Executed, Exit, Hiding, StartFailed, hiding
 from holdfast.cluster.process.logs import Options, last_words, read
-from holdfast.cluster.process.supervisor import LONGEST_LINE, Lines, Log
+from holdfast.cluster.process.supervisor import LONGEST_LINE, MEANS, Lines, Log
 from holdfast.meta.errors import BadRequest
 from holdfast.meta.exchange import Request
 
-hiding = pytest.mark.skipif(bool(can_hide(Path("/proc"))), reason="this machine cannot hide directories")
+
+def _param(means: str) -> Any:
+    problem = hiding(Path("/proc"), [means]).problem
+    return pytest.param(means, marks=pytest.mark.skipif(bool(problem), reason=f"this machine hides nothing: {problem}"))
+
+
+by_any_means = pytest.mark.parametrize("means", [_param(means) for means in MEANS])
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -287,13 +293,18 @@ ESCAPES = {
     "through the working directory of its supervisor": "cat /proc/$PPID/cwd{secret}",
     "through the mounts of its supervisor": "nsenter --mount=/proc/$PPID/ns/mnt cat {secret}",
     "by removing the mount": "umount {data}; cat {secret}",
+    "by a symbolic link": "ln -s {secret} link; cat link",
+    "by a hard link": "ln {secret} link && cat link",
+    "by moving it": "mv {secret} . && cat secret",
+    "by moving its directory": "mv {data} ../moved && cat ../moved/secret",
+    "by a mount of its own": "unshare -Urm sh -c 'mkdir m; mount --bind {data} m && cat m/secret'",
     "by removing the mount in a namespace of its own": "unshare -Urm sh -c 'umount {data}; cat {secret}'",
 }
 
 
-@hiding
+@by_any_means
 @pytest.mark.parametrize("script", ESCAPES.values(), ids=ESCAPES.keys())
-def test_a_command_cannot_read_what_is_hidden(tmp_path: Path, script: str) -> None:
+def test_a_command_cannot_read_what_is_hidden(tmp_path: Path, script: str, means: str) -> None:
     async def story() -> None:
         data = tmp_path / "data"
         own = data / "pods" / "one"
@@ -301,15 +312,15 @@ def test_a_command_cannot_read_what_is_hidden(tmp_path: Path, script: str) -> No
         (data / "secret").write_text("a token\n")
         filled = script.format(secret=data / "secret", data=data)
         log = tmp_path / "log"
-        async with running(own, filled, log=log, hidden=[data], shown=[own]) as run:
+        async with running(own, filled, log=log, means=means, hidden=[data], shown=[own]) as run:
             assert (await run.ended()).code != 0
         assert "a token" not in log.read_text()
 
     play(story)
 
 
-@hiding
-def test_a_command_has_its_own_directories_within_what_is_hidden(tmp_path: Path) -> None:
+@by_any_means
+def test_a_command_has_its_own_directories_within_what_is_hidden(tmp_path: Path, means: str) -> None:
     async def story() -> None:
         data, file = tmp_path / "data", tmp_path / "kubeconfig"
         own, other = data / "pods" / "one", data / "pods" / "two"
@@ -320,43 +331,88 @@ def test_a_command_has_its_own_directories_within_what_is_hidden(tmp_path: Path)
         log, link = tmp_path / "log", tmp_path / "link"
         link.symlink_to(data)
         # A directory within a hidden one is hidden already, and a symbolic link is what it points to.
-        async with running(own, script, log=log, hidden=[data / "pods", link, file], shown=[own]) as run:
+        hidden = [data / "pods", link, file]
+        async with running(own, script, log=log, means=means, hidden=hidden, shown=[own]) as run:
             await run.ended()
         lines = [line.split(" ", 3)[3] for line in log.read_text().splitlines()]
-        stated = [line for line in lines if "Read-only file system" not in line]
-        assert stated == [str(own), f"{data}:", "pods", "", f"{data}/pods:", "one", "0"]
+        stated = [line for line in lines if "Read-only file system" not in line and "ermission denied" not in line]
+        listed = [f"{data}:", "pods", "", f"{data}/pods:", "one", "0"] if means == "namespaces" else []
+        assert stated == [str(own), *listed]
         assert (own / "file").read_text() == "written\n"
         assert not (data / "file").exists()
 
     play(story)
 
 
-@hiding
-def test_probes_and_hooks_cannot_read_what_is_hidden_either(tmp_path: Path) -> None:
+@by_any_means
+def test_probes_and_hooks_cannot_read_what_is_hidden_either(tmp_path: Path, means: str) -> None:
     async def story() -> None:
         data = tmp_path / "data"
         data.mkdir()
         (data / "secret").write_text("a token")
-        async with running(tmp_path, "sleep 1000", hidden=[data]) as run:
+        async with running(tmp_path, "sleep 1000", means=means, hidden=[data]) as run:
             asked = await run.execute(["cat", str(data / "secret")], timeout=PATIENCE)
             assert asked.code == 1
-            assert "No such file" in asked.output
+            assert ("No such file" if means == "namespaces" else "Permission denied") in asked.output
 
     play(story)
 
 
-@hiding
-def test_nothing_survives_of_a_command_from_which_something_is_hidden(tmp_path: Path) -> None:
+@by_any_means
+def test_nothing_survives_of_a_command_from_which_something_is_hidden(tmp_path: Path, means: str) -> None:
     async def story() -> None:
-        data = tmp_path / "data"
+        data, own = tmp_path / "data", tmp_path / "own"
         data.mkdir()
-        script = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; sleep 1000"
-        async with running(tmp_path, script, hidden=[data]) as run:
-            daemon = int(await written(tmp_path / "pid"))
+        own.mkdir()
+        script = "setsid sleep 1000 & echo $! > pid; sleep 1000"
+        async with running(own, script, means=means, hidden=[data]) as run:
+            daemon = int(await written(own / "pid"))
         await dead(daemon)
         await dead(run.pid)
 
     play(story)
+
+
+@by_any_means
+def test_a_command_cannot_look_into_other_processes_and_has_no_capabilities(tmp_path: Path, means: str) -> None:
+    async def story() -> None:
+        data, own = tmp_path / "data", tmp_path / "own"
+        data.mkdir()
+        own.mkdir()
+        script = (
+            f"head -c 1 /proc/{os.getpid()}/environ; head -c 1 /proc/{os.getpid()}/mem; grep CapEff /proc/self/status"
+        )
+        async with running(own, script, means=means, hidden=[data]) as run:
+            assert (await run.ended()).code == 0
+        lines = [line.split(" ", 3)[3] for line in (own / "log").read_text().splitlines()]
+        assert [line for line in lines if "ermission denied" not in line] == ["CapEff:\t0000000000000000"]
+        assert len(lines) == 3
+
+    play(story)
+
+
+@by_any_means
+def test_a_command_works_with_all_other_files_as_before(tmp_path: Path, means: str) -> None:
+    async def story() -> None:
+        data, own, other = tmp_path / "data", tmp_path / "own", tmp_path / "other"
+        for each in (data, own, other):
+            each.mkdir()
+        (tmp_path / "file").write_text("as before\n")
+        script = f"cat ../file; echo more >> ../file; mkdir {other}/d; mv {other}/d {own}/d; ls; : > /dev/null"
+        async with running(own, script, means=means, hidden=[data], log=tmp_path / "log") as run:
+            assert (await run.ended()).code == 0
+        assert [line.split(" ", 3)[3] for line in (tmp_path / "log").read_text().splitlines()] == ["as before", "d"]
+        assert (tmp_path / "file").read_text() == "as before\nmore\n"
+
+    play(story)
+
+
+def test_a_machine_without_namespaces_uses_landlock_and_one_without_both_says_why(tmp_path: Path) -> None:
+    assert hiding(tmp_path, []) == Hiding()
+    assert hiding(tmp_path).means in ("", *MEANS)
+    for means in MEANS:
+        found = hiding(tmp_path, [means])
+        assert found.means == means or found.problem.startswith(f"{means}: ")
 
 
 def test_a_command_inherits_no_variables_and_no_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -75,10 +75,11 @@ class ContainerRun:
         directory: Path,
         log: Path,
         log_bytes: int = LOG_BYTES,
+        means: str = "",
         hidden: Sequence[Path] = (),
         shown: Sequence[Path] = (),
     ) -> ContainerRun:
-        """Start a command, which cannot reach the paths in `hidden` but for those in `shown`.
+        """Start a command, which by these `means` cannot reach the paths in `hidden` but for those in `shown`.
 
         Raises `StartFailed` with the reason.
         """
@@ -97,7 +98,7 @@ class ContainerRun:
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_MESSAGE)
         run = cls(process, reader, writer)
         spec = {"argv": list(argv), "env": dict(env), "directory": str(directory), "log": str(log)}
-        paths = {"hidden": _real(hidden), "shown": _real(shown)}
+        paths = {"means": means, "hidden": _real(hidden), "shown": _real(shown)}
         try:
             await run._begin({**spec, "log_bytes": log_bytes, **paths})
         except BaseException:
@@ -187,12 +188,31 @@ class ContainerRun:
         await asyncio.to_thread(self._process.wait)
 
 
-def can_hide(path: Path) -> str:
-    """Why this machine cannot hide a path from commands; empty if it can."""
+@dataclass(frozen=True, slots=True)
+class Hiding:
+    """How this machine can hide paths from commands (`supervisor.MEANS`); without means, `problem` says why not."""
+
+    means: str = ""
+    problem: str = ""
+
+
+def hiding(path: Path, among: Iterable[str] = tuple(supervisor.MEANS)) -> Hiding:
+    """The first means by which this machine can hide a path."""
     if sys.platform != "linux":
-        return "it does not run Linux"
+        return Hiding(problem="it does not run Linux")
+    problems = []
+    for means in among:
+        problem = _problem(means, path)
+        if not problem:
+            return Hiding(means)
+        problems.append(f"{means}: {problem}")
+    return Hiding(problem="; ".join(problems))
+
+
+def _problem(means: str, path: Path) -> str:
+    """Why a path cannot be hidden by some means; empty if it can."""
     tried = subprocess.run(
-        [sys.executable, "-I", "-S", supervisor.__file__, *_real([path])],
+        [sys.executable, "-I", "-S", supervisor.__file__, means, *_real([path])],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env={},

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from holdfast.client.resources import LEASES, NODES
 from holdfast.cluster.nodes.lifecycle import KUBELET
-from holdfast.cluster.process.containers import can_hide
+from holdfast.cluster.process.containers import Hiding, hiding
 from holdfast.meta import times
 from holdfast.meta.quantities import Format, Quantity
 
@@ -45,7 +45,6 @@ _CONDITIONS: Final = (
     ("DiskPressure", "False", "NotWatched", "The process runtime does not watch the disks of the machine."),
     ("PIDPressure", "False", "NotWatched", "The process runtime does not watch the processes of the machine."),
 )
-_HIDDEN: Final = "which cannot reach its data directory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class Machine:
     """What was measured.
 
     own_addresses  whether each pod can have a loopback address of its own
-    exposed        why directories cannot be hidden from processes; empty if they can
+    hiding         how directories are hidden from processes, or why they cannot be
     """
 
     capacity: Mapping[str, Quantity]
@@ -63,7 +62,7 @@ class Machine:
     kernel: str
     variables: Mapping[str, str]
     own_addresses: bool
-    exposed: str
+    hiding: Hiding
 
 
 def measure(directory: Path) -> Machine:
@@ -82,7 +81,7 @@ def measure(directory: Path) -> Machine:
         kernel=platform.release(),
         variables={name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"PATH": _path()},
         own_addresses=OWN_ADDRESSES,
-        exposed=can_hide(directory),
+        hiding=hiding(directory),
     )
 
 
@@ -110,8 +109,9 @@ def node_manifest(name: str, machine: Machine) -> dict[str, Any]:
 def node_status(name: str, machine: Machine, now: datetime) -> dict[str, Any]:
     amounts = {resource: str(amount) for resource, amount in machine.capacity.items()}
     moment = times.format(now)
-    reached = f"which can read its data directory, because that cannot be hidden: {machine.exposed}"
-    ready = f"Commands of pods are run as processes of this machine, {reached if machine.exposed else _HIDDEN}."
+    reached = f"which can read its data directory, because that cannot be hidden: {machine.hiding.problem}"
+    hidden = f"which cannot reach its data directory ({machine.hiding.means})"
+    ready = f"Commands of pods are run as processes of this machine, {hidden if machine.hiding.means else reached}."
     return {
         "capacity": amounts,
         "allocatable": amounts,

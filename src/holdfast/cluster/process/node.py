@@ -98,8 +98,9 @@ class ProcessNode:
     async def run(self, environment: Environment) -> None:
         make_private(self._places.pods)
         self._machine = await asyncio.to_thread(measure, self._places.root)
-        if self._machine.exposed:
-            _log.warning("pods can read the data directory", extra={"fields": {"reason": self._machine.exposed}})
+        hiding = self._machine.hiding
+        if not hiding.means:
+            _log.warning("pods can read the data directory", extra={"fields": {"reason": hiding.problem}})
         self._addresses = Addresses(self._machine, self._places.root)
         await environment.stores.synced(*self.reads)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as http:
@@ -111,7 +112,8 @@ class ProcessNode:
                 events=Events(environment.client, "holdfast-node", now=environment.now, metrics=Metrics()),
                 http=http,
                 machine=self._machine.variables,
-                hidden=() if self._machine.exposed else self._hidden,
+                means=hiding.means,
+                hidden=self._hidden if hiding.means else (),
                 now=environment.now,
             )
             await self._serve(environment, site)

@@ -7,15 +7,20 @@ when the process that started it is killed.  Then it kills the processes that th
 command has left behind.  On Linux it adopts orphans, so that not even a daemon
 escapes; elsewhere it kills the command's process group.
 
-The commands run in a mount namespace of their own, in which the directories in `hidden` are empty
-but for the paths in `shown`, and the files in `hidden` are empty.  It belongs to a user namespace of
-their own, in which they have no capabilities, so that they can neither undo that nor look into other
-processes.
+The commands cannot reach the paths in `hidden` but for those in `shown`, by one of these `means`:
+
+    namespaces  They run in a mount namespace of their own, in which the directories in `hidden` are empty but for
+                the paths in `shown`, and the files in `hidden` are empty.  It belongs to a user namespace of their
+                own.
+    landlock    They may open everything but the paths in `hidden` and the directories above these.  What is created
+                in those directories later is out of their reach, too.
+
+In both cases they have no capabilities, and can neither undo that nor look into other processes.
 
 The conversation is lines of JSON.  To the supervisor:
 
     {"argv": [...], "env": {...}, "directory": "...", "log": "...", "log_bytes": n,
-     "hidden": [...], "shown": [...]}                                                  first, and once
+     "means": "...", "hidden": [...], "shown": [...]}                                  first, and once
     {"signal": 15}                                                                     send it to the command
     {"execute": id, "argv": [...], "timeout": seconds}                                 run another beside it
 
@@ -26,8 +31,8 @@ From it:
     {"code": n, "signal": n}                              the command has ended, and its log is complete
 
 It is run by its path with an isolated interpreter, so it imports the standard
-library alone, and must stay quick to start.  With paths as its arguments it runs nothing, and
-only exits with 0 if this machine can hide them.
+library alone, and must stay quick to start.  With means and a path as its arguments it runs nothing, and
+only exits with 0 if this machine can hide the path by these means.
 """
 
 from __future__ import annotations
@@ -39,10 +44,11 @@ import os
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 LONGEST_LINE = 16 * 1024
@@ -52,10 +58,19 @@ LONGEST_OUTPUT = 10 * 1024
 """What is kept of the output of a command that is run beside."""
 
 _CHUNK = 64 * 1024
-_SET_DEATH_SIGNAL, _DROP_CAPABILITY, _SET_SUBREAPER = 1, 24, 36
+_SET_DEATH_SIGNAL, _DROP_CAPABILITY, _SET_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 24, 36, 38
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 _CAPABILITIES = 64
+
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_RULE_FOR_PATH = 1
+_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
+"""The rights to files and directories that Landlock knows, by the first version that does."""
+
+_RIGHTS_TO_FILES = 0b111 | 1 << 14 | 1 << 15
+"""Those of them that concern a file: execute, write, read, truncate, control a device."""
 
 
 class Confinement:
@@ -63,9 +78,28 @@ class Confinement:
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.syscall.restype = ctypes.c_long
 
     def enter(self, hidden: list[str], shown: list[str]) -> None:
         """Raises `OSError` where the kernel does not offer it or forbids it."""
+        raise NotImplementedError
+
+    def _drop_capabilities(self) -> None:
+        for number in range(_CAPABILITIES):
+            # Those that this kernel does not know are refused, and so is everything to one who has none.
+            self._libc.prctl(_DROP_CAPABILITY, number, 0, 0, 0)
+
+    def _check(self, done: int, what: str) -> int:
+        if done < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), what)
+        return done
+
+
+class Namespaces(Confinement):
+    """A user namespace and a mount namespace."""
+
+    def enter(self, hidden: list[str], shown: list[str]) -> None:
         user, group = os.geteuid(), os.getegid()
         self._check(self._libc.unshare(_NEW_USERS | _NEW_MOUNTS), "unshare")
         for name, line in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
@@ -87,18 +121,60 @@ class Confinement:
             os.close(descriptor)
         for path in directories:
             self._mount("none", path, _REMOUNT | _BIND | _READ_ONLY | _NO_SETUID | _NO_DEVICES)
-        for number in range(_CAPABILITIES):
-            # Those that this kernel does not know are refused.
-            self._libc.prctl(_DROP_CAPABILITY, number, 0, 0, 0)
+        self._drop_capabilities()
 
     def _mount(self, source: str, target: str, flags: int, kind: str = "none", data: bytes | None = None) -> None:
         done = self._libc.mount(source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), data)
         self._check(done, target)
 
-    def _check(self, done: int, what: str) -> None:
-        if done:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), what)
+
+class Landlock(Confinement):
+    """Landlock rules, which any process can give itself; they permit paths and cannot forbid one."""
+
+    def enter(self, hidden: list[str], shown: list[str]) -> None:
+        version = self._check(self._libc.syscall(_CREATE_RULESET, None, 0, 1), "landlock")
+        rights = sum(right for first, right in _RIGHTS.items() if first <= version)
+        rules = self._check(self._libc.syscall(_CREATE_RULESET, struct.pack("=Q", rights), 8, 0), "landlock")
+        for path in (*_around(hidden), *shown):
+            # What is gone by now needs no rule.
+            with contextlib.suppress(FileNotFoundError):
+                self._permit(rules, path, rights)
+        self._check(self._libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "landlock")
+        self._drop_capabilities()
+        self._check(self._libc.syscall(_RESTRICT_SELF, rules, 0), "landlock")
+        os.close(rules)
+
+    def _permit(self, rules: int, path: str, rights: int) -> None:
+        """Permit everything with a file, or beneath a directory."""
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            allowed = rights if os.path.isdir(path) else rights & _RIGHTS_TO_FILES
+            rule = struct.pack("=Qi", allowed, descriptor)
+            self._check(self._libc.syscall(_ADD_RULE, rules, _RULE_FOR_PATH, rule, 0), path)
+        finally:
+            os.close(descriptor)
+
+
+def _around(hidden: list[str], at: str = "/") -> Iterator[str]:
+    """The paths beneath a directory that have nothing hidden in them; of a directory that has, those in it.
+
+    Symbolic links are left out: what they lead to is permitted where it is, or hidden.
+    """
+    try:
+        entries = list(os.scandir(at))
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_symlink() or entry.path in hidden:
+            continue
+        if any(path.startswith(f"{entry.path}/") for path in hidden):
+            yield from _around(hidden, entry.path)
+        else:
+            yield entry.path
+
+
+MEANS: dict[str, type[Confinement]] = {"namespaces": Namespaces, "landlock": Landlock}
+"""How paths are hidden, the better first."""
 
 
 class Log:
@@ -286,7 +362,7 @@ class Supervisor:
         """In the child: hide what is to be hidden; even if this program is killed, the command does not outlive it."""
         assert self._libc is not None
         if self._spec["hidden"]:
-            Confinement().enter(self._spec["hidden"], self._spec["shown"])
+            MEANS[self._spec["means"]]().enter(self._spec["hidden"], self._spec["shown"])
             # The working directory was entered before: from there, its hidden parents could be reached.
             os.chdir(self._spec["directory"])
         # Last, because new credentials clear it.
@@ -438,7 +514,7 @@ def _why(error: Exception, spec: dict[str, Any]) -> str:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         try:
-            Confinement().enter(sys.argv[1:], [])
+            MEANS[sys.argv[1]]().enter(sys.argv[2:], [])
         except OSError as error:
             sys.exit(f"{error.filename}: {error.strerror}")
         sys.exit()

@@ -60,6 +60,7 @@ class Site:
     """What all pods of a node share.
 
     machine  the variables of the machine that every process is given
+    means    how `hidden` is hidden
     hidden   the files and directories of the machine that no process can reach, but for directories of its pod
     """
 
@@ -70,6 +71,7 @@ class Site:
     events: Events
     http: aiohttp.ClientSession
     machine: Mapping[str, str]
+    means: str
     hidden: tuple[Path, ...]
     now: Callable[[], datetime]
 
@@ -228,6 +230,7 @@ class Worker:
                 env=prepared.env,
                 directory=prepared.directory,
                 log=log,
+                means=self._site.means,
                 hidden=self._site.hidden,
                 shown=prepared.shown,
             )
