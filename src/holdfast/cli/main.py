@@ -67,6 +67,7 @@ COMMANDS: Final = {
     "chaos": Entry(
         "holdfast.cli.local.chaos:command", "Inject faults: pods crash, hang or are slow, nodes fail or vanish."
     ),
+    "completion": Entry("holdfast.cli.completion:command", "Print what completes commands in bash, zsh or fish."),
 }
 """Every command, in the order in which they are listed."""
 
