@@ -11,7 +11,7 @@ from importlib import import_module
 
 from benchmarks.sizes import VARIABLE
 
-SECTIONS = ("kernel", "apiserver", "runtime", "rollouts", "gangs")
+SECTIONS = ("kernel", "profiler", "apiserver", "runtime", "rollouts", "gangs")
 
 
 def main() -> None:

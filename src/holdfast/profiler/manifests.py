@@ -49,7 +49,7 @@ def deployment(
     result: Result,
     *,
     name: str,
-    spec: DynamoGraphDeploymentRequestSpec,
+    spec: DynamoGraphDeploymentRequestSpec | None = None,
     point: Point | None = None,
     namespace: str | None = None,
     labels: Mapping[str, str] | None = None,
@@ -57,8 +57,10 @@ def deployment(
 ) -> list[Manifest]:
     """ConfigMaps, where there is a planner, and then the deployment of `point`, or of the point that was chosen.
 
+    `spec` is that of the DynamoGraphDeploymentRequest, where there is one.
     `mocker` is the command of Holdfast where mock workers run.
     """
+    spec = spec or DynamoGraphDeploymentRequestSpec(model=request.model)
     point = point or result.chosen
     if point is None:
         raise Unanswerable("spec.sla", result.remedy or "no configuration meets the targets")
@@ -205,7 +207,7 @@ class _Graph:
 
     def _mocked_args(self, engine: Engine) -> list[str]:
         return [
-            *("--model", self.request.model),
+            *("--model", self.spec.model),
             *("--role", engine.role),
             *("--gpu", self.request.machines.sku),
             *("--tp", str(engine.tensor_parallel)),

@@ -286,7 +286,7 @@ class _Space(NamedTuple):
             tokens_per_second=tokens,
             tokens_per_second_per_gpu=tokens / sum(engine.gpus for engine in engines),
             tokens_per_second_per_user=1000 / served.itl_ms,
-            sla_met=_excess(served.ttft_ms, served.itl_ms, traffic.osl, self.request.targets) <= 1,
+            sla_met=meets(served.ttft_ms, served.itl_ms, self.request),
             estimated=self.hardware.estimated,
             extrapolated=tuple(sorted(beyond)),
         )
@@ -345,6 +345,11 @@ def _excess(ttft_ms: float, itl_ms: float, osl: int, targets: Targets) -> float:
         if targets.itl_ms is not None:
             ratios.append(itl_ms / targets.itl_ms)
     return max(ratios)
+
+
+def meets(ttft_ms: float, itl_ms: float, request: Request) -> bool:
+    """Whether such times are within the targets of `request`."""
+    return _excess(ttft_ms, itl_ms, request.traffic.osl, request.targets) <= 1
 
 
 def _layout(point: Point) -> tuple[tuple[str, int], ...]:
