@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,9 +16,12 @@ from holdfast.kinds.nvidia import KINDS
 from holdfast.meta import times
 from holdfast.operators.deploymentrequest.requests import names
 from holdfast.operators.deploymentrequest.requests.controller import CONTROLLERS
-from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, REQUESTS
+from holdfast.operators.deploymentrequest.requests.facts import facts_of
+from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, REQUESTS, World
 from holdfast.operators.deploymentrequest.requests.transitions import TRANSITIONS
 from holdfast.profiler.results import Engine, Point, Result
+from holdfast.runtime.controllers import Controller
+from holdfast.runtime.decisions import Decision
 from holdfast.testing.clusters import Cluster, play
 
 T = TypeVar("T")
@@ -49,6 +54,12 @@ class Phases:
 
     def __init__(self) -> None:
         self.seen: dict[str, list[str | None]] = {}
+        self.rows: list[str] = []
+        """The rows of the table that were gone through, each once in a row."""
+
+    def went(self, row: str) -> None:
+        if self.rows[-1:] != [row]:
+            self.rows.append(row)
 
     def changed(self, old: Object | None, new: Object | None) -> None:
         if new is None:
@@ -84,7 +95,18 @@ def told(story: Callable[[Cluster, Phases], Awaitable[T]], *, nodes: int = 1) ->
         assert not broken, broken
         return ended
 
-    return play(watched, controllers=CONTROLLERS, kinds=KINDS)
+    return play(watched, controllers=(recording(phases),), kinds=KINDS)
+
+
+def recording(phases: Phases) -> Controller[Any]:
+    """The controller of requests, which also records the rows of the table."""
+    (controller,) = CONTROLLERS
+
+    def decide(world: World, now: datetime) -> Decision:
+        phases.went(facts_of(world, now).row)
+        return controller.decide(world, now)
+
+    return dataclasses.replace(controller, decide=decide)
 
 
 # --- what others do

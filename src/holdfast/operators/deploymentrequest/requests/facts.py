@@ -31,7 +31,7 @@ from holdfast.meta.hashing import canonical_hash
 from holdfast.operators.deploymentrequest.requests import generated, names
 from holdfast.operators.deploymentrequest.requests.generated import Unusable
 from holdfast.operators.deploymentrequest.requests.hardware import resolve
-from holdfast.operators.deploymentrequest.requests.observe import Graph, Job, World, claim_of
+from holdfast.operators.deploymentrequest.requests.observe import ASKED, Graph, Job, World, claim_of
 from holdfast.operators.deploymentrequest.requests.reasons import FAILED_IN, TERMINAL, RequestReason
 from holdfast.operators.deploymentrequest.requests.transitions import Phase
 from holdfast.operators.deploymentrequest.requests.validate import findings
@@ -209,6 +209,7 @@ def _pending(world: World, facts: Facts) -> Facts:
         return replace(
             facts,
             row="T5",
+            hardware=_asked_hardware(world) or facts.hardware,
             job=True,
             sub_phase="Initializing",
             wait=Wait(RequestReason.INITIALIZING, f"Job {names.job(world.name)} was created"),
@@ -234,6 +235,19 @@ def _pending(world: World, facts: Facts) -> Facts:
         message = f"{listed} exist without belonging to this request; delete or rename them"
         return replace(facts, wait=Wait(RequestReason.JOB_NAME_CONFLICT, message))
     return replace(facts, row="T4", wait=Wait(RequestReason.CREATING_JOB, f"creating Job {names.job(world.name)}"))
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    hardware: Hardware | None = None
+
+
+def _asked_hardware(world: World) -> Hardware | None:
+    """The hardware that the profiler was asked to plan for."""
+    text = world.output.data.get(ASKED) if world.output is not None else None
+    try:
+        return None if text is None else msgspec.json.decode(text, type=_Asked).hardware
+    except msgspec.MsgspecError:
+        return None
 
 
 # --- Profiling

@@ -30,6 +30,9 @@ REQUESTS: Final = Resource.of(kind.KIND)
 GRAPHS: Final = Resource.of(deployments.KIND)
 RUNTIME_CLASSES: Final = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 
+ASKED: Final = "request.json"
+"""The key of the output that has what is asked; the profiler reads it from there."""
+
 PROCESS: Final = "process"
 """The RuntimeClass, and its handler, of pods that run as processes of the machine of their node."""
 

@@ -17,14 +17,11 @@ from holdfast.kinds.nvidia import deployments
 from holdfast.kinds.nvidia.requests import Hardware, ProfilingResults
 from holdfast.meta.objects import owner_reference
 from holdfast.operators.deploymentrequest.requests import names
-from holdfast.operators.deploymentrequest.requests.observe import PROCESS, World
+from holdfast.operators.deploymentrequest.requests.observe import ASKED, PROCESS, World
 from holdfast.operators.deploymentrequest.requests.overrides import PROFILER, overridden
 
 CREDENTIALS: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the profiler finds its token."""
-
-REQUEST: Final = "request.json"
-"""The key of the output that has what is asked; the profiler reads it from there."""
 
 TOKEN: Final = "api-access"
 CACHE: Final = "model-cache"
@@ -108,7 +105,7 @@ def output(world: World, attempt: str, hardware: Hardware) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {**metadata, "ownerReferences": [_owner(world)]},
-        "data": {REQUEST: msgspec.json.encode(asked, order="deterministic").decode()},
+        "data": {ASKED: msgspec.json.encode(asked, order="deterministic").decode()},
     }
 
 

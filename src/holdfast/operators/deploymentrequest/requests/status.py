@@ -70,7 +70,7 @@ def status_of(world: World, facts: Facts, now: datetime) -> tuple[dict[str, Any]
         "profilingPhase": facts.sub_phase if phase == "Profiling" else None,
         "profilingProgress": _wire(facts.progress) if phase == "Profiling" else None,
         "profilingJobName": names.job(world.name) if facts.job else None,
-        "hardware": _wire(facts.hardware),
+        "hardware": _whole(_wire(facts.hardware)),
         "profilingResults": _wire(facts.results),
         "dgdName": facts.dgd_name,
         "deploymentInfo": _wire(facts.info),
@@ -83,6 +83,14 @@ def status_of(world: World, facts: Facts, now: datetime) -> tuple[dict[str, Any]
 
 def _wire(model: msgspec.Struct | None) -> dict[str, Any] | None:
     return None if model is None else wire(model)
+
+
+def _whole(fields: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The same with whole numbers written as such."""
+    if fields is None:
+        return None
+    whole = {name: int(value) for name, value in fields.items() if isinstance(value, float) and value.is_integer()}
+    return {**fields, **whole}
 
 
 def _event(world: World, facts: Facts, phase: Phase) -> tuple[Notice, ...]:
