@@ -6,11 +6,12 @@ This module must not know any operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 from holdfast import operators
+from holdfast.client.resources import Resource
 from holdfast.kernel.reasons import Reason
 from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller
@@ -63,6 +64,8 @@ class Operator:
     start_order  how its pods wait for other pods before they start
     settings     what an installation may set for it
     configure    the same controllers with other values of settings, by name; None where it has no settings
+    embedded     the settings that a cluster of `holdfast up` has, by name, where nothing else is set
+    defaults     the objects that a cluster of `holdfast up` with nodes has from the start; users may change them
     """
 
     name: str
@@ -73,6 +76,8 @@ class Operator:
     start_order: StartOrder | None = None
     settings: tuple[Setting, ...] = ()
     configure: Callable[[Mapping[str, str]], tuple[Controller[Any], ...]] | None = None
+    embedded: Mapping[str, str] = field(default_factory=dict)
+    defaults: Callable[[], tuple[tuple[Resource, Mapping[str, Any]], ...]] = tuple
 
     def configured(self, values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
         """The controllers with these values of settings; what is not among them has its default."""

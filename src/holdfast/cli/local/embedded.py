@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from holdfast.cli.local.serving import Serving, Settings
 from holdfast.cli.operator import installing, selection
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
+from holdfast.client.resources import Resource
 from holdfast.cluster.assembly import Cluster
 from holdfast.cluster.controllers.signing import Authority
 from holdfast.cluster.nodes.suspension import Suspension
@@ -85,7 +86,9 @@ async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
 async def _managed(served: Serving, options: ClusterOptions, processes: ProcessNode | None) -> AsyncIterator[Embedded]:
     metrics = Metrics()
     client = ApiClient(InProcess(served.server.handle, served.server.identity.admin_token), observed=metrics.called)
-    controllers = tuple(controller for each in options.operators for controller in each.configured(options.values))
+    controllers = tuple(
+        controller for each in options.operators for controller in each.configured({**each.embedded, **options.values})
+    )
     # A kind without an operator here may be defined by the operator of another project.
     own = kinds.ALL if options.operators == selection.operators() else selection.kinds_of(controllers)
     authority = served.server.identity.authority
@@ -102,7 +105,7 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
     installed = await installing.install(
         client, (*own, *(kind for kind in read if kind not in own)), created=selection.created(controllers)
     )
-    for resource, manifest in cluster.default_objects():
+    for resource, manifest in (*cluster.default_objects(), *_defaults(options)):
         with contextlib.suppress(AlreadyExists):
             await client.create(resource, manifest)
     manager = Manager(
@@ -123,6 +126,13 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
         manager.stop()
         await ended
         await client.close()
+
+
+def _defaults(options: ClusterOptions) -> Iterator[tuple[Resource, Mapping[str, Any]]]:
+    """What the operators offer from the start, where there are nodes to run it on."""
+    if options.nodes:
+        for each in options.operators:
+            yield from each.defaults()
 
 
 def _log_source(processes: ProcessNode | None) -> LogSource:

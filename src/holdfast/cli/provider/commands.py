@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from holdfast.apiserver.http import listener
 from holdfast.cli import logs
@@ -102,15 +103,18 @@ def serve() -> None:
 @click.option(
     "--failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share of calls that fail."
 )
+@click.option("--any-place", is_flag=True, help="Take hosts, clusters and datastores that do not exist for others.")
 @options
-def simulated(listening: Listening, *, data: Path | None, hosts: int, seed: int, failure_rate: float) -> None:
+def simulated(
+    listening: Listening, *, data: Path | None, hosts: int, seed: int, failure_rate: float, any_place: bool
+) -> None:
     """Serve machines that exist in memory."""
 
     async def make() -> Hypervisor:
         from holdfast.providers.simulated import Fault, Simulated, World
 
         return Simulated(
-            World.of(hosts=hosts),
+            msgspec.structs.replace(World.of(hosts=hosts), any_place=any_place),
             seed=seed,
             faults=[Fault(rate=failure_rate)] if failure_rate else (),
             journal=data / "journal" if data else None,

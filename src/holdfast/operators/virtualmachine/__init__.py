@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.operators.operator import Operator
-from holdfast.operators.virtualmachine.controller import CONTROLLERS, RUNTIME, configure
+from holdfast.operators.virtualmachine.controller import CONTROLLERS, PROCESSES, RUNTIME, configure
+from holdfast.operators.virtualmachine.offers import offered
 from holdfast.operators.virtualmachine.reasons import (
     ClassReason,
     ImageReason,
@@ -21,4 +22,6 @@ OPERATOR: Final = Operator(
     reasons=(MachineReason, ProviderReason, ImageReason, ClassReason, NetworkReason),
     settings=(RUNTIME,),
     configure=configure,
+    embedded={RUNTIME.name: PROCESSES},
+    defaults=offered,
 )

@@ -46,11 +46,12 @@ def _of_pod(obj: Object, view: View) -> Iterable[Key]:
     return (Key(obj.meta.namespace, labels[provider_worlds.INSTANCE]),)
 
 
-def _last_machine(obj: Object, view: View) -> Iterable[Key]:
-    """The Provider of a machine, if it is being deleted and waits for its machines to be gone."""
+def _first_or_last_machine(obj: Object, view: View) -> Iterable[Key]:
+    """The Provider of a machine, if it waits for its first machine, or for its last one to be gone."""
     key = key_of(obj.decode(VirtualMachine).spec.provider_ref, obj.key)
     provider = view.get(PROVIDERS, key)
-    return (key,) if provider is not None and provider.deleting else ()
+    waits = provider is not None and (provider.deleting or names.ON_DEMAND in provider.meta.annotations)
+    return (key,) if waits else ()
 
 
 def _class_of(obj: Object, view: View) -> Iterable[Key]:
@@ -106,7 +107,7 @@ def controllers(
             owns=(DEPLOYMENTS, SERVICES, SECRETS, CLAIMS),
             watches=(
                 Watch(resource=PODS, keys=_of_pod),
-                Watch(resource=MACHINES, keys=_last_machine, matters=_refers_to_others),
+                Watch(resource=MACHINES, keys=_first_or_last_machine, matters=_refers_to_others),
             ),
             reads=(CLASSES,),
             writes=(MACHINES, CLASSES),

@@ -24,6 +24,9 @@ ADOPT: Final = "virtrigaud.io/adopt-vms"
 ADOPT_FILTER: Final = "virtrigaud.io/adopt-filter"
 """The annotation that says which, as JSON."""
 
+ON_DEMAND: Final = "virtrigaud.io/start-on-demand"
+"""The annotation of a Provider whose process starts when the first machine refers to it."""
+
 FINALIZER: Final = "virtualmachine.infra.virtrigaud.io/finalizer"
 
 _NAME_MAX: Final = 63

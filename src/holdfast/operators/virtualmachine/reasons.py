@@ -82,6 +82,7 @@ class ProviderReason(Reason):
     STARTING = "DeploymentStarting", "The pods of the process are starting."
     NOT_READY = "DeploymentNotReady", "No pod of the process exists."
     DEPLOYMENT_FAILED = "DeploymentFailed", "The pods of the process cannot run."
+    ON_DEMAND = "StartsOnDemand", "The process starts when the first machine refers to the Provider."
     STOPPING = "Stopping", "The Provider is being deleted."
     INVALID_CONFIGURATION = "InvalidConfiguration", "The spec of the runtime is not valid."
     TLS_ENABLED = "Enabled", "Calls are encrypted, and both sides prove who they are."

@@ -31,6 +31,7 @@ from holdfast.providers.contract import (
     Listed,
     Machine,
     Made,
+    Placement,
     PowerOp,
     Prepared,
     ProviderError,
@@ -449,7 +450,7 @@ class Simulated:
 
     def _reserve(self, machine: Machine, disks: list[DiskRecord], **more: Any) -> MachineRecord:
         """Choose a host and a datastore, and note the machine as one that is being made."""
-        placement = machine.placement
+        placement = self._known_place(machine.placement) if self.world.any_place else machine.placement
         host = host_for(
             self._hosts(),
             name=placement.host,
@@ -484,6 +485,17 @@ class Simulated:
         if machine.imported_disk:
             self._journal.remove("disk", machine.imported_disk)
         return record
+
+    def _known_place(self, placement: Placement) -> Placement:
+        """A placement without the names of places that do not exist."""
+        hosts, clusters = {each.name for each in self.world.hosts}, {each.cluster for each in self.world.hosts}
+        stores = {each.name for each in self.world.datastores}
+        return msgspec.structs.replace(
+            placement,
+            host=placement.host if placement.host in hosts else "",
+            cluster=placement.cluster if placement.cluster in clusters else "",
+            datastore=placement.datastore if placement.datastore in stores else "",
+        )
 
     def _datastore_for(self, host: Host | None, name: str, size: int) -> str:
         stores = self._datastores()
@@ -643,8 +655,15 @@ class Simulated:
             disks=tuple(disk.info(tuple(one.id for one in record.snapshots)) for disk in record.disks),
             host=record.host,
             guest_ready=self._booted(record),
+            again_after=self._boots_for(record),
             raw=raw,
         )
+
+    def _boots_for(self, record: MachineRecord) -> float | None:
+        """For how long the guest still starts; None where it does not."""
+        if record.power != "On" or self._booted(record) or any_match(self.world.no_agent, record.name):
+            return None
+        return record.powered_at + self.latencies.boot - self._now()
 
     def _booted(self, record: MachineRecord) -> bool:
         return record.power == "On" and self._now() >= record.powered_at + self.latencies.boot

@@ -21,6 +21,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     datastores: tuple[Datastore, ...] = ()
     templates: tuple[str, ...] = ()
     """The templates that exist besides prepared images; if empty, every template exists."""
+    any_place: bool = False
+    """Whether hosts, clusters and datastores that do not exist are taken for others: it stands for any hypervisor."""
     cpu_overcommit: float = 4.0
     stubborn: tuple[str, ...] = ()
     """Patterns of names of machines whose guests ignore a request to shut down."""

@@ -149,6 +149,11 @@ class World:
         return self.secure and not self.external and not (tls and tls.secret_ref)
 
     @property
+    def idle(self) -> bool:
+        """Whether the process is not started, because no machine needs it yet."""
+        return self.object.meta.annotations.get(names.ON_DEMAND) == "true" and not self.machines
+
+    @property
     def port(self) -> int:
         service = self.provider.spec.runtime.service
         return (service.port if service else None) or 9443
@@ -209,7 +214,7 @@ def endpoint(world: World) -> str:
 
 async def survey(world: World, *, connections: Connections, clock: Callable[[], datetime]) -> World:
     """The world with new certificates, where they are needed, and with what the process answers."""
-    if world.own_certificates and _is_old(world.secret, clock()):
+    if world.own_certificates and not world.idle and _is_old(world.secret, clock()):
         host = names.runtime(world.object.key.namespace, world.object.key.name)
         short = f"{host}.{world.object.key.namespace}"
         alternatives = (server_name(world.object.key), host, short, f"{short}.svc", "localhost")

@@ -22,7 +22,7 @@ _OWN: Final = frozenset({"simulated", "qemu"})
 
 def children(world: World, settings: Settings) -> tuple[Desired, ...]:
     """The objects that should exist; none where the process runs already."""
-    if world.external:
+    if world.external or world.idle:
         return ()
     wanted: list[Desired] = []
     if world.own_certificates:

@@ -107,6 +107,9 @@ def _runtime(world: World, settings: Settings, failure: Failure | None) -> tuple
     if failure is not None:
         text = advised(ProviderReason.INVALID_CONFIGURATION, failure.message)
         return ProviderRuntimePhase.FAILED, Verdict.false(ProviderReason.INVALID_CONFIGURATION, text)
+    if world.idle and not world.pods:
+        text = "the process starts when a machine refers to the Provider"
+        return ProviderRuntimePhase.PENDING, Verdict.false(ProviderReason.ON_DEMAND, text)
     trouble = next((f"pod {name}: {pod.trouble}" for name, ready, pod in world.pods if not ready and pod.trouble), "")
     if any(ready for _, ready, _ in world.pods):
         text = "the process runs"
@@ -192,9 +195,21 @@ def _tls(world: World) -> Verdict:
     if not world.secure:
         text = advised(ProviderReason.TLS_DISABLED, "calls to the provider are not encrypted")
         return Verdict.false(ProviderReason.TLS_DISABLED, text)
+    if world.external or world.idle:
+        return _external_tls(world)
     complete = world.secret is not None and all(world.secret.get(key) for key in ("ca.crt", "tls.crt", "tls.key"))
     if not complete and world.issued is None:
         text = advised(ProviderReason.TLS_SECRET_MISSING, "the Secret with the certificates is missing or incomplete")
+        return Verdict.false(ProviderReason.TLS_SECRET_MISSING, text)
+    return Verdict.true(ProviderReason.TLS_ENABLED, "calls are encrypted, and both sides prove who they are")
+
+
+def _external_tls(world: World) -> Verdict:
+    """The posture of a process that is not ours, or not started yet."""
+    if world.idle:
+        return Verdict.true(ProviderReason.TLS_ENABLED, "certificates are issued when the process starts")
+    if not world.secret:
+        text = "calls are encrypted once spec.runtime.service.tls.secretRef names a Secret with certificates"
         return Verdict.false(ProviderReason.TLS_SECRET_MISSING, text)
     return Verdict.true(ProviderReason.TLS_ENABLED, "calls are encrypted, and both sides prove who they are")
 
