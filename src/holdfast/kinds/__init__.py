@@ -62,7 +62,8 @@ def __getattr__(name: str) -> Any:
 def find(api_version: str, kind: str) -> Kind | None:
     """The kind that an object's ``apiVersion`` and ``kind`` name."""
     group = api_version.partition("/")[0]
-    return next((known for known in _kinds_of(group) if known.name == kind and known.api_version == api_version), None)
+    versions = (version for known in _kinds_of(group) if known.name == kind for version in known.versions)
+    return next((version for version in versions if version.api_version == api_version), None)
 
 
 def by_name(name: str) -> Kind | None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from holdfast.kinds.model import Column, Kind, Model, Resource, Spelling
+from holdfast.kinds.model import Column, Kind, Model, Older, Resource, Spelling
 
 _VALIDATIONS: Final = "x-kubernetes-validations"
 
@@ -28,8 +28,12 @@ class SchemaError(TypeError):
     """A declaration that no structural schema can express."""
 
 
-def crd_of(kind: Kind) -> dict[str, Any]:
-    """The CustomResourceDefinition that makes an API server serve ``kind``."""
+def crd_of(kind: Kind, *, conversion: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The CustomResourceDefinition that makes an API server serve ``kind``.
+
+    An older version is served only where objects of it are converted, as `conversion` says: a server that does not
+    convert would store what the newer version cannot read.
+    """
     names: dict[str, Any] = {
         "kind": kind.name,
         "listKind": f"{kind.name}List",
@@ -40,17 +44,26 @@ def crd_of(kind: Kind) -> dict[str, Any]:
         names["shortNames"] = list(kind.short_names)
     if kind.categories:
         names["categories"] = list(kind.categories)
+    spec: dict[str, Any] = {
+        "group": kind.group,
+        "names": names,
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "versions": [_version(kind)],
+    }
+    if kind.older is not None and conversion is not None:
+        _, older = kind.versions
+        spec["versions"].append(_version(older) | {"storage": False} | _deprecated(kind.older))
+        spec["conversion"] = dict(conversion)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": kind.crd_name},
-        "spec": {
-            "group": kind.group,
-            "names": names,
-            "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [_version(kind)],
-        },
+        "spec": spec,
     }
+
+
+def _deprecated(older: Older) -> dict[str, Any]:
+    return {"deprecated": True, "deprecationWarning": older.deprecation} if older.deprecation else {}
 
 
 def _version(kind: Kind) -> dict[str, Any]:

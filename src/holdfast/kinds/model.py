@@ -21,12 +21,14 @@ Conventions every kind follows:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Final, Literal, dataclass_transform
 
 import msgspec
 from msgspec import Meta
+
+from holdfast.kinds.conversion import Conversion
 
 _UNSET: Final[Any] = object()
 
@@ -354,6 +356,17 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Older:
+    """An older version of a kind: it is served where objects of it are converted, and not stored."""
+
+    version: str
+    model: type[Resource]
+    conversion: Conversion
+    columns: tuple[Column, ...] = (AGE,)
+    deprecation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """One kind of the API: its type and how Kubernetes serves it."""
 
@@ -366,6 +379,7 @@ class Kind:
     namespaced: bool = True
     columns: tuple[Column, ...] = (AGE,)
     scale: Scale | None = None
+    older: Older | None = None
 
     @property
     def name(self) -> str:
@@ -379,6 +393,14 @@ class Kind:
     def crd_name(self) -> str:
         return f"{self.plural}.{self.group}"
 
+    @property
+    def versions(self) -> tuple[Kind, ...]:
+        """The kind in each of its versions, the one that is stored first."""
+        if self.older is None:
+            return (self,)
+        older = self.older
+        return self, replace(self, version=older.version, model=older.model, columns=older.columns, older=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -388,7 +410,13 @@ class Group:
     version: str
 
     def kind(
-        self, model: type[Resource], plural: str, *columns: Column, short: str, scale: Scale | None = None
+        self,
+        model: type[Resource],
+        plural: str,
+        *columns: Column,
+        short: str,
+        scale: Scale | None = None,
+        older: Older | None = None,
     ) -> Kind:
         """Declare a kind of the group.  The age is its last column, unless it stands among the columns."""
         return Kind(
@@ -399,4 +427,5 @@ class Group:
             short_names=(short,),
             columns=columns if AGE in columns else (*columns, AGE),
             scale=scale,
+            older=older,
         )

@@ -8,13 +8,17 @@ the API; profiling and deploying are the operators' matter.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from holdfast.kinds.model import Kind
-from holdfast.kinds.nvidia import deployments, requests
+from holdfast.kinds.nvidia import alpha, deployments, requests
 from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment
 from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequest
 
-KINDS: Final[tuple[Kind, ...]] = (requests.KIND, deployments.KIND)
+REQUESTS: Final = replace(requests.KIND, older=alpha.REQUESTS)
+GRAPHS: Final = replace(deployments.KIND, older=alpha.GRAPHS)
 
-__all__ = ["KINDS", "DynamoGraphDeployment", "DynamoGraphDeploymentRequest"]
+KINDS: Final[tuple[Kind, ...]] = (REQUESTS, GRAPHS)
+
+__all__ = ["GRAPHS", "KINDS", "REQUESTS", "DynamoGraphDeployment", "DynamoGraphDeploymentRequest"]
