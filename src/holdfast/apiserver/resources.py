@@ -6,7 +6,7 @@ verbs work on these values alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -72,6 +72,7 @@ class ResourceType:
     field_values  those of them that are computed
     stored_key    the key of another type, if objects are stored as that type
     to_stored, from_stored   conversion between this version and the stored one, where they differ
+    convert       conversion of objects to the version that an apiVersion names, where it takes time
     created_by_update   an update creates a missing object
     unconditional       an update may leave out the resourceVersion
     keeps_status  the status of a new object is kept
@@ -110,6 +111,7 @@ class ResourceType:
     stored_key: str = ""
     to_stored: Callable[[Object], Object] | None = None
     from_stored: Callable[[Object], Object] | None = None
+    convert: Callable[[Sequence[Object], str], Awaitable[list[Object]]] | None = None
     field_values: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
     created_by_update: bool = False
     unconditional: bool = True

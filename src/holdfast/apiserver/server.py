@@ -25,6 +25,7 @@ from holdfast.apiserver.auth.rbac import Authorizer
 from holdfast.apiserver.auth.tokens import Issuer
 from holdfast.apiserver.builtins import BUILTINS
 from holdfast.apiserver.crd import resource_types
+from holdfast.apiserver.crd.conversion import OwnConversions, no_conversion
 from holdfast.apiserver.crd.registry import DEFINITIONS, Definitions
 from holdfast.apiserver.expiry import DEFAULT_SECONDS, Expiry
 from holdfast.apiserver.http import bodies
@@ -87,6 +88,7 @@ class Server:
         log_source: LogSource | None = None,
         event_seconds: float = DEFAULT_SECONDS,
         service_network: IPv4Network = service_addresses.NETWORK,
+        conversions: OwnConversions = no_conversion,
     ) -> None:
         self.store = store
         self.identity = identity
@@ -117,7 +119,7 @@ class Server:
             authorize=self.authorizer.check,
             subresources={**subresources.table(log_source), ("create", "token"): self._token},
         )
-        self.definitions = Definitions(self.handlers)
+        self.definitions = Definitions(self.handlers, self.webhooks.calls, conversions)
         self.own_service = OwnService(self.handlers)
         self.expiry = Expiry(store, seconds=event_seconds, now=now)
         self.handle: Handle = guarded(
@@ -140,10 +142,12 @@ class Server:
         log_source: LogSource | None = None,
         event_seconds: float = DEFAULT_SECONDS,
         service_network: IPv4Network = service_addresses.NETWORK,
+        conversions: OwnConversions = no_conversion,
     ) -> Server:
         """Open the server of a data directory, or an ephemeral one.
 
-        Events expire after `event_seconds`; new Services get cluster IPs of `service_network`.
+        Events expire after `event_seconds`; new Services get cluster IPs of `service_network`; `conversions`
+        convert custom objects between versions where no webhook does.
         """
         if data_dir is None:
             identity, store = Identity.ephemeral(bind, now=now()), Store.open(None)
@@ -159,6 +163,7 @@ class Server:
             log_source=log_source,
             event_seconds=event_seconds,
             service_network=service_network,
+            conversions=conversions,
         )
         await server._bootstrap()
         server.definitions.load()

@@ -10,7 +10,7 @@ and a command that needs three of them should not wait for the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -31,6 +31,7 @@ __all__ = [
     "Translation",
     "UnknownKind",
     "by_name",
+    "conversion",
     "decode",
     "find",
     "translate",
@@ -48,6 +49,9 @@ _MODULES: Final = {
 
 _TRANSLATORS: Final = {"cloudless": ".cloudless.upstream", "cloudless.io": ".cloudless.upstream"}
 """The module that translates the documents of another API, by their API group."""
+
+Convert = Callable[[Mapping[str, Any], str], dict[str, Any]]
+"""An object in another version."""
 
 ALL: tuple[Kind, ...]
 """Every kind; served by ``__getattr__``, so that importing this package imports none of them."""
@@ -82,6 +86,13 @@ def decode(doc: Mapping[str, Any]) -> Resource:
     if kind is None:
         raise UnknownKind(_not_found(api_version, name))
     return checks.decode(kind, doc)
+
+
+def conversion(crd_name: str) -> Convert | None:
+    """What converts the objects of a definition between its versions; None where they have one version alone."""
+    plural, _, group = crd_name.partition(".")
+    kind = next((known for known in _kinds_of(group) if known.plural == plural), None)
+    return None if kind is None or kind.older is None else kind.older.conversion.convert
 
 
 def translate(doc: Any) -> Translation | None:

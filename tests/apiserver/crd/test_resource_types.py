@@ -180,10 +180,26 @@ PROBLEMS: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"spec__conversion": {"strategy": "Webhook", "webhook": {}}},
         [
+            "spec.conversion.webhook.clientConfig: Required value: required when strategy is set to Webhook",
+            "spec.conversion.webhook.conversionReviewVersions: Required value",
+        ],
+    ),
+    (
+        {
+            "spec__conversion": {
+                "strategy": "Webhook",
+                "webhook": {
+                    "clientConfig": {"url": "https://a/", "service": {"name": "a", "namespace": "b"}},
+                    "conversionReviewVersions": ["v9"],
+                },
+            }
+        },
+        [
+            "spec.conversion.webhook.clientConfig: Required value: exactly one of url or service is required",
             (
-                "spec.conversion.strategy: Forbidden: conversion webhooks are not called by this server; "
-                "use strategy None, and let the schema of each version accept the objects of the others"
-            )
+                'spec.conversion.webhook.conversionReviewVersions: Invalid value: ["v9"]: '
+                "must include at least one of v1, v1beta1"
+            ),
         ],
     ),
     (

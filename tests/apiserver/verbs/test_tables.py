@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,6 +39,7 @@ PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "met
 @dataclass(frozen=True)
 class Entry:
     value: bytes
+    converted: dict[str, bytes] = field(default_factory=dict)
 
 
 def rows_of(*columns: Column, obj: dict[str, Any] = WIDGET, custom: bool = True) -> list[Any]:

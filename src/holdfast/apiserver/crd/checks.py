@@ -53,7 +53,17 @@ _SHAPE: Final = walk.compile(
             names=_record(
                 plural=_TEXT, singular=_TEXT, kind=_TEXT, listKind=_TEXT, shortNames=_TEXTS, categories=_TEXTS
             ),
-            conversion=_record(strategy=_TEXT),
+            conversion=_record(
+                strategy=_TEXT,
+                webhook=_record(
+                    clientConfig=_record(
+                        url=_TEXT,
+                        caBundle=_TEXT,
+                        service=_record(name=_TEXT, namespace=_TEXT, path=_TEXT, port={"type": "integer"}),
+                    ),
+                    conversionReviewVersions=_TEXTS,
+                ),
+            ),
             versions=_list(
                 _record(
                     name=_TEXT,
@@ -317,13 +327,24 @@ def _conversion(spec: _Object) -> Iterator[FieldError]:
         case "":
             yield FieldError.required("spec.conversion.strategy")
         case "Webhook":
-            detail = (
-                "conversion webhooks are not called by this server; "
-                "use strategy None, and let the schema of each version accept the objects of the others"
-            )
-            yield FieldError.forbidden("spec.conversion.strategy", detail)
+            yield from _webhook(conversion.get("webhook"))
         case other:
             yield FieldError.not_supported("spec.conversion.strategy", other, supported=("None", "Webhook"))
+
+
+def _webhook(webhook: _Object | None) -> Iterator[FieldError]:
+    at = "spec.conversion.webhook"
+    config = (webhook or {}).get("clientConfig")
+    if config is None:
+        yield FieldError.required(f"{at}.clientConfig", "required when strategy is set to Webhook")
+    elif bool(config.get("url")) == bool(config.get("service")):
+        yield FieldError.required(f"{at}.clientConfig", "exactly one of url or service is required")
+    versions = (webhook or {}).get("conversionReviewVersions") or []
+    if not versions:
+        yield FieldError.required(f"{at}.conversionReviewVersions", "")
+    elif not set(versions) & {"v1", "v1beta1"}:
+        detail = "must include at least one of v1, v1beta1"
+        yield FieldError.invalid(f"{at}.conversionReviewVersions", versions, detail=detail)
 
 
 def _changes(spec: _Object, old: _Object, *, established: bool) -> Iterator[FieldError]:

@@ -12,7 +12,9 @@ import logging
 from dataclasses import replace
 from typing import Final
 
+from holdfast.apiserver.admission.webhooks.calls import Calls
 from holdfast.apiserver.crd import resource_types
+from holdfast.apiserver.crd.conversion import OwnConversions, converter, no_conversion
 from holdfast.apiserver.http.options import DeleteOptions
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage.store import Overflow
@@ -28,8 +30,10 @@ DEFINITIONS: Final = "apiextensions.k8s.io/customresourcedefinitions"
 class Definitions:
     """Keeps the registry up to date with the stored definitions."""
 
-    def __init__(self, handlers: Handlers) -> None:
+    def __init__(self, handlers: Handlers, calls: Calls, own: OwnConversions = no_conversion) -> None:
         self.handlers = handlers
+        self._calls = calls
+        self._own = own
         self._cleanups: dict[str, asyncio.Task[None]] = {}
 
     @property
@@ -70,7 +74,8 @@ class Definitions:
         registry.remove(spec["group"], spec["names"]["plural"])
         going = "deletionTimestamp" in definition["metadata"]
         if resource_types.is_established(definition):
-            for each in resource_types.types_of(definition):
+            convert = converter(definition, self._calls, self._own)
+            for each in resource_types.types_of(definition, convert):
                 registry.add(replace(each, terminating=going))
 
     def _clean_up(self, definition: Object) -> None:
@@ -83,7 +88,7 @@ class Definitions:
     async def _end(self, definition: Object) -> None:
         """Delete every object of a definition, then the definition; a definition that waits for its names gets them."""
         spec, name = definition["spec"], definition["metadata"]["name"]
-        types = resource_types.types_of(definition)
+        types = resource_types.types_of(definition, converter(definition, self._calls, self._own))
         kind = next((each for each in types if each.version == each.storage_version), types[0] if types else None)
         if kind is not None:
             await self._remove_objects(kind)

@@ -27,6 +27,7 @@ from holdfast.meta.schemas.walk import Schema
 
 if TYPE_CHECKING:
     from holdfast.apiserver.cel.rules import Rules
+    from holdfast.apiserver.crd.conversion import ConvertAll
 
 FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -157,15 +158,16 @@ def _accepted_names(spec: Object, accepted: Object, others: Iterable[Object]) ->
 # --- resource types ----------------------------------------------------------
 
 
-def types_of(crd: Object) -> tuple[ResourceType, ...]:
-    """The resource types of a definition, one for each served version."""
+def types_of(crd: Object, convert: ConvertAll | None = None) -> tuple[ResourceType, ...]:
+    """The resource types of a definition, one for each served version; `convert` converts between them."""
     spec = crd["spec"]
     names = {**spec["names"], **((crd.get("status") or {}).get("acceptedNames") or {})}
     storage = next((each["name"] for each in spec["versions"] if each["storage"]), "")
-    return tuple(_type_of(spec, names, version, storage=storage) for version in spec["versions"] if version["served"])
+    served = [version for version in spec["versions"] if version["served"]]
+    return tuple(_type_of(spec, names, version, storage=storage, convert=convert) for version in served)
 
 
-def _type_of(spec: Object, names: Object, version: Object, *, storage: str) -> ResourceType:
+def _type_of(spec: Object, names: Object, version: Object, *, storage: str, convert: ConvertAll | None) -> ResourceType:
     schema = version["schema"]["openAPIV3Schema"]
     subresources = version.get("subresources") or {}
     scale = _scale(subresources["scale"]) if subresources.get("scale") else None
@@ -190,6 +192,7 @@ def _type_of(spec: Object, names: Object, version: Object, *, storage: str) -> R
         fields=tuple(each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ()),
         validate=_validation(schema, scale),
         storage_version=storage,
+        convert=convert,
         deprecation=_deprecation(spec, names, version),
     )
 

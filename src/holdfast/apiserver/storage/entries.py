@@ -65,6 +65,11 @@ class Entry(msgspec.Struct, frozen=True, dict=True):
     def metadata(self) -> Metadata:
         return _decode_partial(self.value).metadata
 
+    @cached_property
+    def converted(self) -> dict[str, bytes]:
+        """The object in versions that it was converted to, by apiVersion; see `verbs.versions`."""
+        return {}
+
     @property
     def uid(self) -> str:
         return self.metadata.uid

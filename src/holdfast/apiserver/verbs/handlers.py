@@ -111,6 +111,7 @@ class Handlers:
         if (asked := get_version(request)) > self.store.revision:
             raise reads.too_new(asked, self.store.revision)
         entry = self.entry(info, kind)
+        await versions.prepared((entry,), kind)
         form = negotiation.form_of(request)
         return await _respond(form, self._formed(request, kind, form.kind, wire(entry, kind)))
 
@@ -312,6 +313,7 @@ class Handlers:
             if entry is None:
                 raise NotFound.of(kind.plural, name, group=kind.group)
             checks.check_deletable(entry)
+            await versions.prepared((entry,), kind)
             obj = shown(entry, kind)
             deletion.check_preconditions(kind, obj, options)
             warnings = deletion.advice(kind, options) + await self.writer.judge(writing, None, obj, "DELETE")
@@ -319,14 +321,16 @@ class Handlers:
             if options.dry_run or kept == obj:
                 return Removed(kept or obj, kept is None, warnings)
             change: Put | Remove
+            draft = Draft.of(versions.kept(await versions.stored(obj if kept is None else kept, kind), kind))
             if kept is None:
-                change = Remove(kind.key, namespace, name, expect=entry.rv, draft=Draft.of(versions.kept(obj, kind)))
+                change = Remove(kind.key, namespace, name, expect=entry.rv, draft=draft)
             else:
-                change = Put(kind.key, namespace, name, Draft.of(versions.kept(kept, kind)), expect=entry.rv)
+                change = Put(kind.key, namespace, name, draft, expect=entry.rv)
             try:
                 (written,) = await self.store.write(change)
             except Stale:
                 continue
+            await versions.prepared((written,), kind)
             return Removed(shown(written, kind), kept is None, warnings)
         raise Conflict.of(kind.plural, name, group=kind.group)
 

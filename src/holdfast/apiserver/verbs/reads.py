@@ -12,7 +12,7 @@ from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage.store import Entry, Store
 from holdfast.apiserver.storage.store import Expired as StoreExpired
 from holdfast.apiserver.verbs import metadata, tables
-from holdfast.apiserver.verbs.versions import head, shown, wire
+from holdfast.apiserver.verbs.versions import head, prepared, shown, wire
 from holdfast.meta.errors import BadRequest, Cause, Details, Expired, StatusError, Timeout
 from holdfast.meta.exchange import Response, encode
 from holdfast.meta.selectors import FieldSelector, field_value
@@ -35,6 +35,11 @@ class Filter:
     @property
     def everything(self) -> bool:
         return not (self.options.labels.requirements or self.options.fields.terms)
+
+    @property
+    def reads_objects(self) -> bool:
+        """Whether it selects by fields beside the name and the namespace."""
+        return not self.options.fields.fields <= {"metadata.name", "metadata.namespace"}
 
     def __call__(self, entry: Entry) -> bool:
         if not self.options.labels.matches(entry.labels):
@@ -88,10 +93,14 @@ async def page(store: Store, kind: ResourceType, namespace: str | None, options:
     if after is not None:
         entries = [entry for entry in entries if (entry.namespace, entry.name) > after]
     if not wanted.everything:
+        if wanted.reads_objects:
+            await prepared(entries, kind)
         entries = [entry for entry in entries if wanted(entry)]
     if options.limit <= 0 or len(entries) <= options.limit:
+        await prepared(entries, kind)
         return Page(entries, rv)
     kept = entries[: options.limit]
+    await prepared(kept, kind)
     token = metadata.continue_token(rv, (kept[-1].namespace, kept[-1].name))
     return Page(kept, rv, token, len(entries) - len(kept) if wanted.everything else None)
 

@@ -17,7 +17,7 @@ from holdfast.apiserver.resources import Object, ResourceType, Scale
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.verbs import metadata, patches
 from holdfast.apiserver.verbs.handlers import Handlers, Subresource
-from holdfast.apiserver.verbs.versions import shown
+from holdfast.apiserver.verbs.versions import prepared, shown
 from holdfast.apiserver.verbs.writes import Change
 from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, FieldError, Invalid, NotFound, TooManyRequests
 from holdfast.meta.exchange import Request, Response
@@ -95,7 +95,9 @@ def scaled(obj: Object, kind: ResourceType, scale: Object) -> Object:
 
 
 async def get_scale(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
-    return Response.of(scale_of(shown(handlers.entry(info, kind), kind), _scale(kind)))
+    entry = handlers.entry(info, kind)
+    await prepared((entry,), kind)
+    return Response.of(scale_of(shown(entry, kind), _scale(kind)))
 
 
 async def write_scale(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:

@@ -29,10 +29,13 @@ _CREATED_AT: Final = Column(name="Created At", value=lambda obj, now: created(ob
 
 
 class Stored(Protocol):
-    """A value with the bytes of an object."""
+    """A value with the bytes of an object, and those in versions that it was converted to."""
 
     @property
     def value(self) -> bytes: ...
+
+    @property
+    def converted(self) -> dict[str, bytes]: ...
 
 
 def created(obj: Object) -> str | None:
@@ -179,7 +182,7 @@ class _TableEvents:
         self._headers = True
 
     def __call__(self, entry: Stored) -> bytes:
-        obj: Object = msgspec.json.decode(entry.value)
+        obj: Object = msgspec.json.decode(entry.converted.get(self._kind.api_version, entry.value))
         obj["apiVersion"] = self._kind.api_version
         version = (obj.get("metadata") or {}).get("resourceVersion", "")
         shown = table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
 from holdfast.apiserver.http.bodies import read_json
@@ -11,8 +11,8 @@ from holdfast.apiserver.resources import ResourceType
 from holdfast.apiserver.storage.store import Ahead, Ended, Entry, Event, Overflow, Store, Watch
 from holdfast.apiserver.storage.store import Expired as StoreExpired
 from holdfast.apiserver.verbs.reads import Filter
-from holdfast.apiserver.verbs.versions import wire
-from holdfast.meta.errors import Expired
+from holdfast.apiserver.verbs.versions import prepared, wire
+from holdfast.meta.errors import Expired, StatusError
 from holdfast.meta.exchange import encode
 
 BOOKMARK_SECONDS: Final = 30.0
@@ -79,6 +79,7 @@ class Stream(AsyncIterator[bytes]):
         sent = now()
         ends = sent + (self.options.timeout if self.options.timeout else LONGEST_SECONDS)
         try:
+            await prepared(self.first, self.kind)
             opening = b"".join(_line("ADDED", self.render(entry)) for entry in self.first if self.wanted(entry))
             self.first = []
             if self.initial and self.options.initial_events:
@@ -87,6 +88,7 @@ class Stream(AsyncIterator[bytes]):
                 yield opening
             while (left := ends - now()) > 0:
                 events = await watch.take(within=min(left, BOOKMARK_SECONDS))
+                await self._prepare(events)
                 chunk = b"".join(self._events(event) for event in events)
                 # Also while there are many events that the selector does not match.
                 if not chunk and self.options.bookmarks and (not events or now() - sent >= BOOKMARK_SECONDS):
@@ -96,10 +98,19 @@ class Stream(AsyncIterator[bytes]):
                     yield chunk
         except Overflow:
             yield _error(Expired.of(self.since, self.store.compacted))
+        except StatusError as error:
+            # An object cannot be converted; the client lists again.
+            yield _error(error)
         except Ended:
             return
         finally:
             watch.close()
+
+    async def _prepare(self, events: Sequence[Event]) -> None:
+        """Convert the objects of events that are stored in another version."""
+        if self.kind.convert is not None:
+            entries = (each for event in events for each in (event.entry, event.previous) if each is not None)
+            await prepared(entries, self.kind)
 
     def _events(self, event: Event) -> bytes:
         """The event that the client gets for a change: objects may begin or cease to match its selector."""
@@ -132,9 +143,15 @@ class Stream(AsyncIterator[bytes]):
 
 def _at(entry: Entry, rv: int) -> Entry:
     """The last state that matched, at the version at which it stopped matching."""
-    obj = read_json(entry.value)
-    obj["metadata"]["resourceVersion"] = str(rv)
-    return Entry(entry.resource, entry.namespace, entry.name, rv, encode(obj))
+
+    def at(value: bytes) -> bytes:
+        obj = read_json(value)
+        obj["metadata"]["resourceVersion"] = str(rv)
+        return encode(obj)
+
+    made = Entry(entry.resource, entry.namespace, entry.name, rv, at(entry.value))
+    made.converted.update({version: at(value) for version, value in entry.converted.items()})
+    return made
 
 
 async def _refusing(error: Expired) -> AsyncGenerator[bytes, None]:
@@ -142,7 +159,7 @@ async def _refusing(error: Expired) -> AsyncGenerator[bytes, None]:
     yield _error(error)
 
 
-def _error(error: Expired) -> bytes:
+def _error(error: StatusError) -> bytes:
     return _line("ERROR", encode(error.to_status()))
 
 

@@ -19,7 +19,7 @@ from holdfast.apiserver.http.options import DeleteOptions, WriteOptions
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage.store import Draft, Entry, Put, Remove, Stale, Store
 from holdfast.apiserver.verbs import deletion, metadata
-from holdfast.apiserver.verbs.versions import kept, shown, wire
+from holdfast.apiserver.verbs.versions import kept, prepared, shown, stored, wire
 from holdfast.apiserver.workers import compute
 from holdfast.meta.errors import (
     AlreadyExists,
@@ -126,10 +126,11 @@ class Writer:
                 raise AlreadyExists.of(kind.plural, name, group=kind.group)
             return Written(encode(obj), created=True, warnings=(*warnings, *said))
         try:
-            namespace = obj["metadata"].get("namespace", "")
-            (entry,) = await self.store.write(Put(kind.key, namespace, name, Draft.of(kept(obj, kind)), expect=0))
+            namespace, draft = obj["metadata"].get("namespace", ""), Draft.of(kept(await stored(obj, kind), kind))
+            (entry,) = await self.store.write(Put(kind.key, namespace, name, draft, expect=0))
         except Stale:
             raise AlreadyExists.of(kind.plural, name, group=kind.group) from None
+        await prepared((entry,), kind)
         return Written(wire(entry, kind), created=True, warnings=(*warnings, *said), rv=entry.rv)
 
     def _begin(self, writing: Writing, obj: Object, *, tracked: bool) -> tuple[str, ...]:
@@ -173,6 +174,7 @@ class Writer:
                 if create is not None:
                     return await create()
                 raise NotFound.of(kind.plural, name, group=kind.group)
+            await prepared((entry,), kind)
             old = shown(entry, kind)
             size = max(writing.size, len(entry.value))
             # Decoded again, because a deep copy takes ten times as long.
@@ -190,9 +192,10 @@ class Writer:
             if writing.options.dry_run:
                 return Written(encode(obj), warnings=warnings, rv=entry.rv)
             try:
-                written = await self.store.write(self._change(kind, obj, entry))
+                written = await self.store.write(self._change(kind, await stored(obj, kind), entry))
             except Stale:
                 continue
+            await prepared(written, kind)
             return Written(wire(written[0], kind), warnings=warnings, rv=written[0].rv)
         raise Conflict.of(kind.plural, name, group=kind.group)
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from holdfast import kinds
 from holdfast.apiserver.admission.service_addresses import NETWORK
@@ -32,6 +32,9 @@ from holdfast.meta.exchange import Request
 from holdfast.operators.operator import Operator
 from holdfast.runtime.manager import Manager
 from holdfast.runtime.metrics import Metrics
+
+IN_PROCESS: Final = {"strategy": "None"}
+"""How definitions say that versions are converted: by the server itself, which knows how (`kinds.conversion`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +106,10 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
     )
     read = selection.kinds_of(cluster.controllers())
     installed = await installing.install(
-        client, (*own, *(kind for kind in read if kind not in own)), created=selection.created(controllers)
+        client,
+        (*own, *(kind for kind in read if kind not in own)),
+        created=selection.created(controllers),
+        conversion=IN_PROCESS,
     )
     for resource, manifest in (*cluster.default_objects(), *_defaults(options)):
         with contextlib.suppress(AlreadyExists):

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import click
 
+from holdfast import kinds
 from holdfast.apiserver.admission.service_addresses import NETWORK
 from holdfast.apiserver.auth.identity import Identity, IdentityError, load_serving
 from holdfast.apiserver.expiry import DEFAULT_SECONDS
@@ -127,6 +128,7 @@ async def _opened(
             log_source=log_source,
             event_seconds=settings.event_seconds,
             service_network=service_network,
+            conversions=kinds.conversion,
         )
     except InUse as error:
         raise CannotStart(Complaint(message=str(error), path="--data-dir")) from error

@@ -40,9 +40,9 @@ class Foreign:
         )
 
 
-def marked(kind: Kind) -> dict[str, Any]:
-    """Our definition of a kind, with the annotation that says so."""
-    definition = crds.crd_of(kind)
+def marked(kind: Kind, *, conversion: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Our definition of a kind, with the annotation that says so; `conversion` says how versions are converted."""
+    definition = crds.crd_of(kind, conversion=conversion)
     annotations = {HASH: hashing.canonical_hash(definition)}
     return {**definition, "metadata": {**definition["metadata"], "annotations": annotations}}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,12 +44,14 @@ async def install(
     created: Collection[str] = (),
     adopts: bool = False,
     writes: bool = True,
+    conversion: Mapping[str, Any] | None = None,
 ) -> Installed:
     """Have the kinds served as they are declared here.
 
     A definition that is absent or ours is written; another project's is not, unless it is adopted.
     created   the names of definitions whose objects our controllers create, so that their specs must be kept too
     writes    whether anything is written at all
+    conversion  how the server converts between versions; without it, older versions are not served
     """
     kinds = tuple(kinds)
     try:
@@ -61,7 +63,7 @@ async def install(
         return Installed(0, ())
     written, unfit = [], []
     for kind in kinds:
-        definition, found = definitions.marked(kind), there.get(kind.crd_name)
+        definition, found = definitions.marked(kind, conversion=conversion), there.get(kind.crd_name)
         if found is not None and not definitions.is_ours(found.wire()) and not (adopts and writes):
             foreign = definitions.foreign(kind, found.wire(), created=kind.crd_name in created)
             if foreign.dropped:

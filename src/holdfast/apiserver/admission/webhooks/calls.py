@@ -138,7 +138,9 @@ class Calls:
             raise CallFailed(hook.problem)
         if VERSION not in hook.versions:
             raise CallFailed(f"webhook does not accept known AdmissionReview versions ({VERSION})")
-        body = await self._post(hook, encode({"kind": KIND, "apiVersion": API_VERSION, "request": request}))
+        body = await self.send(
+            hook.client, encode({"kind": KIND, "apiVersion": API_VERSION, "request": request}), seconds=hook.seconds
+        )
         try:
             return checked(body, uid=request["uid"], mutating=mutating)
         except ValueError as error:
@@ -149,13 +151,14 @@ class Calls:
         if session is not None:
             await session.close()
 
-    async def _post(self, hook: Hook, body: bytes) -> bytes:
-        client, query = hook.client, f"timeout={hook.seconds}s"
+    async def send(self, client: Client, body: bytes, *, seconds: int) -> bytes:
+        """Post a body to a webhook and return the body of its response; raises `CallFailed`."""
+        query = f"timeout={seconds}s"
         host = f"{client.service}.{client.namespace}.svc" if client.service else None
         shown = f"https://{host}:{client.port}{_cleaned(client.path)}" if host else _checked_url(client.url)
         headers = _HEADERS | ({"Host": f"{host}:{client.port}"} if host else {})
         try:
-            async with asyncio.timeout(hook.seconds):
+            async with asyncio.timeout(seconds):
                 url = f"{self._url(client) if host else shown}?{query}"
                 options = {"headers": headers, "ssl": _tls(client.authority), "server_hostname": host}
                 try:

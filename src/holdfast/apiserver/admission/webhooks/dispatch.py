@@ -23,6 +23,7 @@ from holdfast.apiserver.http.options import META
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.storage.store import Store
 from holdfast.apiserver.verbs import metadata, subresources
+from holdfast.apiserver.verbs.versions import converted
 from holdfast.apiserver.verbs.writes import SERVER, Writing
 from holdfast.meta.errors import BadRequest, Forbidden, InternalError, StatusError, from_status
 from holdfast.meta.exchange import encode
@@ -46,11 +47,11 @@ class Webhooks:
         self._store = store
         self._registry = registry
         self._reshape = reshape
-        self._calls = Calls(resolve or resolver(store))
+        self.calls = Calls(resolve or resolver(store))
         self._hooks: dict[str, tuple[int, tuple[Hook, ...]]] = {}
 
     async def close(self) -> None:
-        await self._calls.close()
+        await self.calls.close()
 
     async def mutate(
         self, writing: Writing, obj: Object, old: Object | None, operation: str
@@ -156,10 +157,10 @@ class Webhooks:
         """The response of a webhook that allows the request; None if the call failed and its policy is Ignore."""
         if question.dry_run and hook.side_effects:
             raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
-        seen, before = _in_version(question, kind, obj), _in_version(question, kind, old)
+        seen, before = await _in_version(question, kind, obj), await _in_version(question, kind, old)
         request = request_of(question, kind, seen, before, uid=str(uuid.uuid4()))
         try:
-            answer = await self._calls.ask(hook, request, mutating=mutating)
+            answer = await self.calls.ask(hook, request, mutating=mutating)
         except CallFailed as error:
             if not hook.lenient:
                 raise InternalError.of(f'failed calling webhook "{hook.name}": {error}') from None
@@ -186,7 +187,7 @@ class Webhooks:
                 answer = await self._answer(hook, question, kind, obj, old, mutating=True)
                 if answer is not None:
                     said += answer.warnings
-                    made = self._patched(hook, question, kind, obj, answer)
+                    made = await self._patched(hook, question, kind, obj, answer)
                     if made is not obj:
                         obj = made
                         again |= satisfied
@@ -207,11 +208,11 @@ class Webhooks:
                 said += answer.warnings
         return said
 
-    def _patched(self, hook: Hook, question: Question, kind: ResourceType, obj: Object, answer: Answer) -> Object:
+    async def _patched(self, hook: Hook, question: Question, kind: ResourceType, obj: Object, answer: Answer) -> Object:
         """The object with the patch of a webhook, pruned and defaulted again; the same object if nothing changed."""
         if not answer.patch:
             return obj
-        seen = _in_version(question, kind, obj)
+        seen = await _in_version(question, kind, obj)
         form = _form(kind, seen)
         try:
             # Encoded and decoded: a patch may put one value in two places, which must not share it.
@@ -223,7 +224,7 @@ class Webhooks:
             made = bodies.checked_object(made, form)
             if form is kind:
                 self._reshape(kind, made)
-                made = _converted(made, kind, question.kind)
+                made = await _converted(made, kind, question.kind)
         except (jsonpatch.JSONPatchError, StatusError) as error:
             raise InternalError.of(f'the patch of admission webhook "{hook.name}" cannot be used: {error}') from None
         return made
@@ -312,16 +313,12 @@ def _with(obj: Object, name: str, other: Object) -> Object:
     return rest | {name: other[name]} if name in other else rest
 
 
-def _in_version(question: Question, kind: ResourceType, obj: Any) -> Any:
+async def _in_version(question: Question, kind: ResourceType, obj: Any) -> Any:
     """The object in the version that a webhook gets; an object of a subresource has only one version."""
     if obj is None or obj["kind"] != question.kind.kind:
         return obj
-    return _converted(obj, question.kind, kind)
+    return await _converted(obj, question.kind, kind)
 
 
-def _converted(obj: Object, source: ResourceType, target: ResourceType) -> Object:
-    if source.gvk == target.gvk:
-        return obj
-    obj = source.to_stored(obj) if source.to_stored is not None else obj
-    obj = target.from_stored(obj) if target.from_stored is not None else obj
-    return {**obj, "kind": target.kind, "apiVersion": target.api_version}
+async def _converted(obj: Object, source: ResourceType, target: ResourceType) -> Object:
+    return obj if source.gvk == target.gvk else await converted(obj, source, target)
