@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "cluster": frozenset({"kernel", "meta", "kinds", "client", "runtime"}),
     "operators": frozenset({"kernel", "meta", "kinds", "client", "runtime", "views", "profiler", "providers"}),
     "providers": frozenset({"meta", "kinds"}),
-    "profiler": frozenset({"meta", "kinds"}),
+    "profiler": frozenset({"meta", "kinds", "client"}),
     "views": frozenset({"kernel", "meta", "kinds"}),
     "dashboard": frozenset({"client", "views", "meta"}),
     "simulator": frozenset({"kernel", "meta", "views"}),

@@ -64,6 +64,10 @@ COMMANDS: Final = {
     "kubectl": Entry(
         "holdfast.cli.objects.kubectl:command", "Run kubectl with the kubeconfig that the other commands use."
     ),
+    "mocker": Entry("holdfast.cli.mocker.commands:command", "Serve a model without a GPU, with the timing of one."),
+    "load": Entry(
+        "holdfast.cli.load:command", "Send requests to an inference server, and measure TTFT, ITL and throughput."
+    ),
     "chaos": Entry(
         "holdfast.cli.local.chaos:command", "Inject faults: pods crash, hang or are slow, nodes fail or vanish."
     ),

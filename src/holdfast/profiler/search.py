@@ -157,13 +157,15 @@ class _Space(NamedTuple):
 
         def serve(count: int) -> Point | None:
             served: Served | None = None
+            batch = max(1, math.ceil((traffic.concurrency or 1) / count))
             if traffic.request_rate is not None:
                 served = loaded(worker, traffic.isl, traffic.osl, traffic.request_rate / count, most)
-            elif (batch := max(1, math.ceil((traffic.concurrency or 1) / count))) <= most:
+                batch = 0 if served is None else _allowed(served.batch, most)
+            elif batch <= most:
                 served = full(worker, traffic.isl, traffic.osl, batch)
             if served is None:
                 return None
-            return self._point([(worker, "worker", count, max(1, math.ceil(served.batch)))], served, count)
+            return self._point([(worker, "worker", count, batch)], served, count)
 
         yield from _fewest(serve, replicas)
 
@@ -214,21 +216,23 @@ class _Space(NamedTuple):
             if rate > highest or decoded is None:
                 return None
             itl, in_flight = decoded.itl_ms, decoded.batch
+            allowed = _allowed(in_flight, most)
         elif traffic.concurrency is not None:
             in_flight = max(1.0, traffic.concurrency / decoders)
             if in_flight > most:
                 return None
             itl = decoder.decode(in_flight, context).ms
             rate = min(highest, 1000 * traffic.concurrency / (prefill_ms + transfer + tokens * itl))
+            allowed = math.ceil(in_flight)
         else:
-            in_flight = batch
+            in_flight = allowed = batch
             itl = decoder.decode(batch, context).ms
             rate = min(highest, DECODE_MATCHING * 1000 * decoders * batch / (tokens * itl))
         wait = waiting(prefill_ms, rate * prefill_ms / 1000 / prefillers, prefillers)
         served = Served(prefill_ms + wait + transfer, itl, rate, in_flight)
         roles: list[Role] = [
             (prefiller, "prefill", prefillers, 1),
-            (decoder, "decode", decoders, max(1, math.ceil(in_flight))),
+            (decoder, "decode", decoders, allowed),
         ]
         return self._point(roles, served, 1)
 
@@ -290,6 +294,14 @@ class _Space(NamedTuple):
             estimated=self.hardware.estimated,
             extrapolated=tuple(sorted(beyond)),
         )
+
+
+def _allowed(mean: float, most: int) -> int:
+    """The sequences that an engine must take at once, so that requests that come at random hardly ever wait for others.
+
+    Those in flight vary about their mean; four standard deviations more are rarely seen.
+    """
+    return min(most, math.ceil(mean + 4 * math.sqrt(mean)) + 1)
 
 
 def _steps(most: int) -> list[int]:

@@ -36,10 +36,11 @@ def test_a_closed_loop_measures_what_the_server_does() -> None:
 
 
 def test_an_open_loop_sends_at_its_rate_whatever_the_server_does() -> None:
-    samples = measured(rate=100, process="constant", requests=20, isl=20, osl=2, timing=Linear(step=150, prompt=0))
+    samples = measured(rate=100, process="constant", requests=20, isl=20, osl=2, timing=Linear(step=500, prompt=0))
     sent = sorted(each.sent for each in samples)
     assert len(sent) == 20
-    assert sent[-1] - sent[0] == pytest.approx(0.19, abs=0.1)
+    assert sent[-1] - sent[0] >= 0.18
+    assert sent[-1] < min(each.first for each in samples), "no request waits for the answer to another"
     assert all(not each.error for each in samples)
 
 

@@ -13,6 +13,7 @@ from holdfast.apiserver.http import listener
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs
 from holdfast.cli.local import running, serving
+from holdfast.cli.local.binding import checked_bind
 from holdfast.cli.local.serving import Settings
 from holdfast.cli.local.signals import until_signalled
 
@@ -47,7 +48,7 @@ def command(
     """
     if ephemeral and data_dir is not None:
         raise click.UsageError("--ephemeral keeps nothing, so it has no --data-dir; leave one of them out")
-    bind = serving.checked_bind(bind, allow_others=allow_non_loopback)
+    bind = checked_bind(bind, allow_others=allow_non_loopback)
     logs.configure(log_format, level=logging.INFO)
     access_log.setLevel(logging.INFO if logs_access else logging.WARNING)
     with contextlib.ExitStack() as stack:

@@ -14,7 +14,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from ipaddress import IPv4Network, ip_address
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,18 +29,13 @@ from holdfast.apiserver.server import Server
 from holdfast.apiserver.storage.store import CannotOpen, InUse
 from holdfast.apiserver.verbs.subresources import LogSource
 from holdfast.cli import logs
-from holdfast.cli.errors import Complaint, ExitCode, InputError
+from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local import kubeconfigs
+from holdfast.cli.local.binding import CannotStart
 from holdfast.client.settings import KubeconfigError
 
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Addresses that listen on all interfaces, and the address to connect to instead."""
-
-
-class CannotStart(InputError):
-    """The options are valid, but the server cannot start now."""
-
-    exit_code = ExitCode.BLOCKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,20 +178,6 @@ def _url(listener: Listener) -> str:
     host, port = listener.address
     host = _EVERYWHERE.get(host, host)
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-
-
-def checked_bind(bind: str, *, allow_others: bool) -> str:
-    """The address to listen on; other machines may reach it only with --allow-non-loopback."""
-    # As a name it would be two addresses, with a free port each.
-    bind = "127.0.0.1" if bind == "localhost" else bind
-    try:
-        local = ip_address(bind).is_loopback
-    except ValueError:
-        local = False
-    if not local and not allow_others:
-        message = f"{bind} can be reached by other machines; add --allow-non-loopback if they shall, or bind 127.0.0.1"
-        raise InputError(Complaint(message=message, path="--bind"))
-    return bind
 
 
 def default_directory() -> Path:

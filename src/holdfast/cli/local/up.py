@@ -17,6 +17,7 @@ from holdfast.apiserver.http import listener
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs
 from holdfast.cli.local import running, serving
+from holdfast.cli.local.binding import checked_bind
 from holdfast.cli.local.embedded import ClusterOptions, embedded
 from holdfast.cli.local.fleets import parsed_fleets
 from holdfast.cli.local.serving import Settings
@@ -104,7 +105,7 @@ def command(
         raise click.UsageError("--node says how many nodes there are (count=4); leave --nodes out")
     operators = selection.operators() if names is None else selection.named(names)
     values = operator_settings.values(given, os.environ)
-    bind = serving.checked_bind(bind, allow_others=allow_non_loopback)
+    bind = checked_bind(bind, allow_others=allow_non_loopback)
     logs.configure(log_format, level=logging.WARNING)
     access_log.setLevel(logging.INFO if logs_access else logging.WARNING)
     with contextlib.ExitStack() as stack:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.cli.errors import Complaint, ExitCode, InputError
-from holdfast.cli.local.serving import CannotStart
+from holdfast.cli.local.binding import CannotStart
 from holdfast.cli.operator import deploying, installing, permissions, selection
 from holdfast.cli.operator import health as checkups
 from holdfast.client.kubeconfig import Connection, connect

@@ -43,6 +43,7 @@ class Plan:
     concurrency  requests in flight, of a closed loop
     requests     how many requests are sent at most
     duration     seconds in which requests are sent
+    ramp         seconds over which a closed loop begins, so that its requests do not stay in step
     timeout      seconds that one request may take
     """
 
@@ -54,6 +55,7 @@ class Plan:
     concurrency: int | None = None
     requests: int | None = None
     duration: float | None = None
+    ramp: float = 0.0
     process: Process = "poisson"
     seed: int = 0
     timeout: float = 300.0
@@ -133,8 +135,9 @@ class _Test:
         self._began = self._clock()
         async with asyncio.TaskGroup() as group:
             if self._plan.concurrency is not None:
-                for _ in range(self._plan.concurrency):
-                    group.create_task(self._one_after_another())
+                for number in range(self._plan.concurrency):
+                    delay = self._plan.ramp * number / self._plan.concurrency
+                    group.create_task(self._one_after_another(delay))
                 return
             async for _ in self._moments():
                 group.create_task(self._request())
@@ -151,8 +154,9 @@ class _Test:
     def _counted(self, times: Iterator[float]) -> Iterator[float]:
         return times if self._plan.requests is None else itertools.islice(times, self._plan.requests)
 
-    async def _one_after_another(self) -> None:
+    async def _one_after_another(self, delay: float) -> None:
         plan = self._plan
+        await asyncio.sleep(delay)
         while plan.requests is None or self._sent < plan.requests:
             if plan.duration is not None and self._clock() - self._began >= plan.duration:
                 return

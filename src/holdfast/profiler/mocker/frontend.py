@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from holdfast.profiler.mocker import openai
 from holdfast.profiler.mocker.openai import Refusal
-from holdfast.profiler.mocker.worker import MOST_BYTES, REQUEST_ID, ROLES, Role, as_openai, json, live
+from holdfast.profiler.mocker.worker import MOST_BYTES, REQUEST_ID, ROLES, Role, as_openai, json, kept_running, live
 
 AWAY_SECONDS: Final = 1.0
 """How long a worker that could not be reached is left out."""
@@ -121,12 +121,11 @@ class Frontend:
     async def _connected(self, app: web.Application) -> AsyncIterator[None]:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
         connector = aiohttp.TCPConnector(limit=0)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as self._http:
-            asking = asyncio.create_task(self._ask_all(), name="ask workers")
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as self._http,
+            kept_running(self._ask_all()),
+        ):
             yield
-            asking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await asking
 
     # --- workers
 

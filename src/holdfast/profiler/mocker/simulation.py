@@ -55,6 +55,7 @@ class Traffic:
     requests     how many there are
     times        when they are sent (open loop)
     concurrency  how many are in flight (closed loop), where no times are given
+    ramp         seconds over which the first of a closed loop are sent, so that they do not stay in step
     """
 
     isl: int
@@ -62,10 +63,12 @@ class Traffic:
     requests: int
     times: Iterable[float] | None = None
     concurrency: int = 1
+    ramp: float = 0.0
 
     def first(self) -> Iterator[float]:
         if self.times is None:
-            return itertools.repeat(0.0, min(self.concurrency, self.requests))
+            first = min(self.concurrency, self.requests)
+            return (self.ramp * number / first for number in range(first))
         return itertools.islice(self.times, self.requests)
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import signal
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from aiohttp import web
@@ -33,6 +35,8 @@ ROLES: Final[tuple[Role, ...]] = get_args(Role)
 REQUEST_ID: Final = "X-Request-Id"
 MOST_BYTES: Final = 8 * 2**20
 """The largest body of a request."""
+
+_log: Final = logging.getLogger("holdfast.profiler.mocker")
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -138,11 +142,8 @@ class Worker:
         return app
 
     async def _scheduled(self, app: web.Application) -> AsyncIterator[None]:
-        running = asyncio.create_task(self._schedule.run(), name="schedule")
-        yield
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        async with kept_running(self._schedule.run()):
+            yield
 
     async def _leave(self, app: web.Application) -> None:
         self._leaving = True
@@ -274,6 +275,24 @@ async def as_openai(request: web.Request, handler: Handler) -> web.StreamRespons
         message = f"{request.method} {request.path}: {error.reason}"
         body = openai.error_body(message, status=error.status)
         return web.Response(status=error.status, body=body, content_type="application/json", headers=allowed)
+
+
+@contextlib.asynccontextmanager
+async def kept_running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run something beside a server until the end of the block; where it fails, the process is stopped."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("the server cannot go on", exc_info=task.exception())
+            signal.raise_signal(signal.SIGTERM)
+
+    task = asyncio.create_task(work)
+    task.add_done_callback(ended)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def live(request: web.Request) -> web.Response:
