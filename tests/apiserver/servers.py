@@ -337,6 +337,13 @@ VALID: dict[str, Object] = {
     "networking.k8s.io/v1 IngressClass": {"spec": {"controller": "example.com/c"}},
     "networking.k8s.io/v1 NetworkPolicy": {"spec": {"podSelector": {}}},
     "storage.k8s.io/v1 StorageClass": {"provisioner": "example.com/p"},
+    "networking.k8s.io/v1 ServiceCIDR": {"spec": {"cidrs": ["10.97.0.0/24", "fd00::/112"]}},
+    "networking.k8s.io/v1 IPAddress": {
+        "metadata": {"name": "10.97.0.7"},
+        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "s"}},
+    },
+    "storage.k8s.io/v1 VolumeAttributesClass": {"driverName": "d.example.com", "parameters": {"iops": "1"}},
+    "storage.k8s.io/v1 CSIStorageCapacity": {"storageClassName": "fast", "capacity": "1Gi"},
     "storage.k8s.io/v1 CSIDriver": {"spec": {}},
     "storage.k8s.io/v1 CSINode": {"spec": {"drivers": []}},
     "storage.k8s.io/v1 VolumeAttachment": {

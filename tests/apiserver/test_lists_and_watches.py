@@ -342,6 +342,23 @@ def test_a_streamed_list_ends_with_a_bookmark_that_says_so(api: Api) -> None:
     assert seen(watch.rest())[0] == ("ADDED", "c")
 
 
+@pytest.mark.parametrize(("accept", "kind"), [(PARTIAL, "PartialObjectMetadata"), (TABLE, "Table")])
+@pytest.mark.parametrize("path", [CONFIGMAPS, PODS, "/apis/storage.k8s.io/v1/storageclasses", DEFINITIONS])
+def test_a_bookmark_has_the_form_that_the_client_asked_for(
+    api: Api, path: str, accept: dict[str, str], kind: str
+) -> None:
+    query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1"
+    event = api.watch(f"{path}?{query}", headers=accept).next()
+    assert (event["type"], event["object"]["kind"], event["object"]["apiVersion"]) == (
+        "BOOKMARK",
+        kind,
+        "meta.k8s.io/v1",
+    )
+    assert event["object"]["metadata"]["resourceVersion"] == str(api.server.store.revision)
+    marked = event["object"] if kind != "Table" else event["object"]["rows"][0]["object"]
+    assert marked["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
 def test_without_initial_events_a_watch_begins_now(api: Api) -> None:
     fill(api, "ab")
     watch = api.watch(f"{CONFIGMAPS}?sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=1")

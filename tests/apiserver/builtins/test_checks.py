@@ -516,6 +516,39 @@ def test_the_template_of_a_job_is_fixed_unless_it_is_suspended_and_then_only_its
             "spec: Required value: must specify a volume type",
         ),
         ("StorageClass", {}, "provisioner: Required value"),
+        ("VolumeAttributesClass", {"parameters": {"a": "b"}}, "driverName: Required value"),
+        (
+            "VolumeAttributesClass",
+            {"driverName": "d.example.com"},
+            "parameters: Required value: must contain at least one key/value pair",
+        ),
+        (
+            "CSIStorageCapacity",
+            {"storageClassName": "fast", "capacity": "-1"},
+            'capacity: Invalid value: "-1": must be greater than or equal to 0',
+        ),
+        ("ServiceCIDR", {"spec": {}}, "spec.cidrs: Required value: at least one CIDR required"),
+        (
+            "ServiceCIDR",
+            {"spec": {"cidrs": ["10.97.0.1/24"]}},
+            'spec.cidrs[0]: Invalid value: "10.97.0.1/24": must not have bits set beyond the prefix length',
+        ),
+        (
+            "ServiceCIDR",
+            {"spec": {"cidrs": ["x"]}},
+            'spec.cidrs[0]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',
+        ),
+        (
+            "ServiceCIDR",
+            {"spec": {"cidrs": ["10.1.0.0/16", "10.2.0.0/16"]}},
+            'spec.cidrs: Invalid value: ["10.1.0.0/16","10.2.0.0/16"]: may specify no more than one IP for each IP',
+        ),
+        (
+            "IPAddress",
+            {"metadata": {"name": "x"}, "spec": {"parentRef": {"resource": "services", "name": "s"}}},
+            'metadata.name: Invalid value: "x": must be a valid IP address',
+        ),
+        ("IPAddress", {"metadata": {"name": "10.0.0.1"}, "spec": {}}, "spec.parentRef: Required value"),
         (
             "Lease",
             {"spec": {"leaseDurationSeconds": -1}},
@@ -757,6 +790,25 @@ WEBHOOK = {
             {"volumeBindingMode": "WaitForFirstConsumer"},
             'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
         ),
+        (
+            "VolumeAttributesClass",
+            {"driverName": "d.example.com", "parameters": {"iops": "1"}},
+            {"parameters": {"iops": "2"}},
+            "parameters: Forbidden: updates to parameters are forbidden.",
+        ),
+        (
+            "CSIStorageCapacity",
+            {"storageClassName": "fast"},
+            {"storageClassName": "slow"},
+            'storageClassName: Invalid value: "slow": field is immutable',
+        ),
+        (
+            "ServiceCIDR",
+            {"spec": {"cidrs": ["10.97.0.0/24"]}},
+            {"spec": {"cidrs": ["10.98.0.0/24"]}},
+            'spec.cidrs[0]: Invalid value: "10.98.0.0/24": field is immutable',
+        ),
+        ("ServiceCIDR", {"spec": {"cidrs": ["10.1.0.0/16"]}}, {"spec": {"cidrs": ["10.1.0.0/16", "fd00::/64"]}}, None),
         (
             "RoleBinding",
             {"roleRef": {"kind": "Role", "name": "r"}},

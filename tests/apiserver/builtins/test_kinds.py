@@ -97,10 +97,10 @@ autoscaling/v1: HorizontalPodAutoscaler
 policy/v1: PodDisruptionBudget
 discovery.k8s.io/v1: EndpointSlice
 events.k8s.io/v1: Event
-networking.k8s.io/v1: Ingress IngressClass NetworkPolicy
+networking.k8s.io/v1: Ingress IngressClass NetworkPolicy ServiceCIDR IPAddress
 certificates.k8s.io/v1: CertificateSigningRequest
 resource.k8s.io/v1: DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice
-storage.k8s.io/v1: StorageClass CSIDriver CSINode VolumeAttachment
+storage.k8s.io/v1: StorageClass VolumeAttributesClass CSIDriver CSINode CSIStorageCapacity VolumeAttachment
 scheduling.k8s.io/v1: PriorityClass
 node.k8s.io/v1: RuntimeClass
 coordination.k8s.io/v1: Lease

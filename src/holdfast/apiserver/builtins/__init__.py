@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from holdfast.apiserver.builtins import (
+    addresses,
     autoscaling,
     batch,
     certificates,
@@ -42,6 +43,7 @@ _DECLARED: Final[tuple[ResourceType, ...]] = (
     *nodes.RESOURCES,
     *pods.RESOURCES,
     *services.RESOURCES,
+    *addresses.RESOURCES,
     *volumes.RESOURCES,
     *events.RESOURCES,
     *workloads.RESOURCES,

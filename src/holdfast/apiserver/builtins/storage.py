@@ -1,4 +1,4 @@
-"""StorageClass, CSIDriver, CSINode and VolumeAttachment."""
+"""StorageClass, VolumeAttributesClass, CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Final
 
 from holdfast.apiserver.builtins.common import checks
 from holdfast.apiserver.builtins.common.checks import Problems
-from holdfast.apiserver.builtins.common.columns import AGE, NAME, UNSET, column, field, get, joined
+from holdfast.apiserver.builtins.common.columns import AGE, CREATED_AT, NAME, UNSET, column, field, get, joined
 from holdfast.apiserver.builtins.common.kinds import builtin
 from holdfast.apiserver.resources import Column, Object, ResourceType
+from holdfast.meta import names
 from holdfast.meta.errors import FieldError
 
 GROUP: Final = "storage.k8s.io"
@@ -52,6 +53,38 @@ def _validate_attachment(obj: Object, old: Object | None) -> list[FieldError]:
     if old is not None:
         problems += checks.unchanged(spec, old["spec"], path="spec")
     return problems
+
+
+def _validate_attributes(obj: Object, old: Object | None) -> list[FieldError]:
+    return [*_attribute_problems(obj), *(_attribute_changes(obj, old) if old is not None else ())]
+
+
+def _attribute_problems(obj: Object) -> Problems:
+    yield from checks.named((obj.get("driverName") or "").lower(), "driverName", rule=names.label_key)
+    yield from checks.required(obj.get("parameters"), "parameters", detail="must contain at least one key/value pair")
+
+
+def _attribute_changes(obj: Object, old: Object) -> Problems:
+    for name in ("driverName", "parameters"):
+        if obj.get(name) != old.get(name):
+            yield FieldError.forbidden(name, f"updates to {name} are forbidden.")
+
+
+def _validate_capacity(obj: Object, old: Object | None) -> list[FieldError]:
+    return [*_capacity_problems(obj), *(_capacity_changes(obj, old) if old is not None else ())]
+
+
+def _capacity_problems(obj: Object) -> Problems:
+    yield from checks.named(obj.get("storageClassName"), "storageClassName")
+    yield from checks.label_selector(obj.get("nodeTopology"), "nodeTopology")
+    for name in ("capacity", "maximumVolumeSize"):
+        if name in obj and checks.quantity(obj[name]) < checks.quantity("0"):
+            yield FieldError.invalid(name, obj[name], detail=checks.NOT_NEGATIVE)
+
+
+def _capacity_changes(obj: Object, old: Object) -> Problems:
+    for name in ("nodeTopology", "storageClassName"):
+        yield from checks.unchanged(obj.get(name), old.get(name), path=name)
 
 
 def _flag(name: str, *path: str) -> Column:
@@ -104,6 +137,25 @@ CSI_NODE: Final = builtin(
     columns=(NAME, column("Drivers", lambda obj: len(get(obj, "spec", "drivers", default=())), type="integer"), AGE),
     unconditional=False,
 )
+CSI_STORAGE_CAPACITY: Final = builtin(
+    "CSIStorageCapacity",
+    group=GROUP,
+    plural="csistoragecapacities",
+    generation=False,
+    columns=(NAME, CREATED_AT),
+    validate=_validate_capacity,
+    unconditional=False,
+)
+VOLUME_ATTRIBUTES_CLASS: Final = builtin(
+    "VolumeAttributesClass",
+    group=GROUP,
+    plural="volumeattributesclasses",
+    namespaced=False,
+    short_names=("vac",),
+    generation=False,
+    columns=(NAME, field("DriverName", "driverName"), AGE),
+    validate=_validate_attributes,
+)
 VOLUME_ATTACHMENT: Final = builtin(
     "VolumeAttachment",
     group=GROUP,
@@ -121,4 +173,11 @@ VOLUME_ATTACHMENT: Final = builtin(
     validate=_validate_attachment,
     unconditional=False,
 )
-RESOURCES: Final[tuple[ResourceType, ...]] = (STORAGE_CLASS, CSI_DRIVER, CSI_NODE, VOLUME_ATTACHMENT)
+RESOURCES: Final[tuple[ResourceType, ...]] = (
+    STORAGE_CLASS,
+    VOLUME_ATTRIBUTES_CLASS,
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
+    VOLUME_ATTACHMENT,
+)

@@ -101,6 +101,8 @@ def _definition(column: Column, *, custom: bool) -> dict[str, Any]:
 
 
 def _cell(column: Column, obj: Object, now: float) -> Any:
+    if "name" not in obj["metadata"]:
+        return ""  # a bookmark of a watch is an object with a version and nothing else
     if callable(column.value):
         return column.value(obj, now)
     value = evaluate.compile(column.value).first(obj)

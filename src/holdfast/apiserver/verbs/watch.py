@@ -136,9 +136,10 @@ class Stream(AsyncIterator[bytes]):
         meta: dict[str, Any] = {"resourceVersion": str(rv), "creationTimestamp": None}
         if end_of_initial:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
-        return _line(
-            "BOOKMARK", encode({"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": meta})
-        )
+        marker = encode({"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": meta})
+        # A client that asked for another form decodes nothing else.
+        shown = marker if self.plain else self.render(Entry(self.kind.key, "", "", rv, marker))
+        return _line("BOOKMARK", shown)
 
 
 def _at(entry: Entry, rv: int) -> Entry:
