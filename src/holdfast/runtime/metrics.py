@@ -96,6 +96,10 @@ class Metrics:
         self._gauges.stores = stores or self._gauges.stores
         self._gauges.leader = leader or self._gauges.leader
 
+    def extend(self, collector: Collector) -> None:
+        """Show the metrics of another collector too."""
+        self._registry.register(collector)
+
     def expect(self, controller: str) -> None:
         """Show a controller's numbers from the start, as zeros: an absent series could mean anything."""
         for result in RESULTS:

@@ -147,6 +147,7 @@ class Standing:
     serving    the revision that receives the traffic, where a Service selects one
     ended      when the rollout was complete
     until      when a timed pause ends
+    progressed when the rollout that is under way last made progress
     due        the deadline, if there is no more progress
     warnings   declared exceptions, such as a lowered floor, and the like
     facts      more to show beside the counts
@@ -177,6 +178,7 @@ class Standing:
     ended: datetime | None = None
     expected: datetime | None = None
     until: datetime | None = None
+    progressed: datetime | None = None
     due: datetime | None = None
     warnings: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ from holdfast.cluster.process.node import ProcessNode
 from holdfast.cluster.simulation.nodes import Fleet
 from holdfast.meta.errors import AlreadyExists
 from holdfast.meta.exchange import Request
+from holdfast.operators.metrics import RolloutMetrics
 from holdfast.operators.operator import Operator
 from holdfast.runtime.manager import Manager
 from holdfast.runtime.metrics import Metrics
@@ -122,6 +123,8 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
         metrics=metrics,
     )
     installing.refuse(installed.unfit, controllers, manager.refusals)
+    rolled = [kind for each in options.operators for kind in each.rollouts]
+    metrics.extend(RolloutMetrics(rolled, manager.caches, lambda: datetime.now(UTC)))
     ended = asyncio.create_task(manager.run())
     begun = asyncio.create_task(manager.working.wait())
     try:

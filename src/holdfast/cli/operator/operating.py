@@ -29,6 +29,8 @@ from holdfast.client.settings import KubeconfigError
 from holdfast.kernel.backoff import Backoff
 from holdfast.meta.errors import Conflict, Forbidden, StatusError, Unauthorized
 from holdfast.meta.objects import Key
+from holdfast.operators.metrics import RolloutMetrics
+from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller
 from holdfast.runtime.hosting import LeaderElection, build_manager
 from holdfast.runtime.manager import Manager, Settings
@@ -71,6 +73,7 @@ async def operate(options: RunOptions) -> None:
             metrics=metrics,
             election=_candidacy(options, connection),
         )
+        metrics.extend(RolloutMetrics(_rolled(options), manager.caches, lambda: datetime.now(UTC)))
         bind, port = options.health
         async with checkups.served(manager, bind, port=port) as address:
             _log.info("operator started", extra={"fields": _described(options, connection) | {"health": address}})
@@ -78,6 +81,12 @@ async def operate(options: RunOptions) -> None:
                 await _worked(manager, stop)
     finally:
         await connection.client.close()
+
+
+def _rolled(options: RunOptions) -> list[RolloutKind]:
+    """The kinds that roll out, and that the controllers of this process operate."""
+    operated = {controller.resource for controller in options.controllers}
+    return [kind for kind in selection.rollout_kinds() if kind.resource in operated]
 
 
 def _stopped_by_signals() -> asyncio.Event:

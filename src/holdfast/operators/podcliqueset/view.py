@@ -121,6 +121,7 @@ def standing(observed: Observed) -> Standing:
         target=status.current_generation_hash or "",
         started=None if progress is None else moment(progress.update_started_at),
         ended=None if progress is None else moment(progress.update_ended_at),
+        progressed=_progressed(gangs),
         due=_due(gangs),
         warnings=(*floor_warnings(status), *((topology.message or "",) if topology is not None else ())),
         facts=tuple(_facts(gangs)),
@@ -169,6 +170,17 @@ def _floors(gangs: Gangs) -> Iterator[Floor]:
             required = min(part.spec.min_available, part.spec.replicas)
             floor = part.status.floor or FloorStatus(required=required, available=ready)
             yield Floor.reported(floor, desired=part.spec.replicas, name=part.name)
+
+
+def _progressed(gangs: Gangs) -> datetime | None:
+    """When a part that is being updated last made progress."""
+    progress = (part.status.update_progress for replica in gangs.replicas for part in replica.parts)
+    moments = (
+        times.parse(each.last_progress_at)
+        for each in progress
+        if each is not None and each.update_ended_at is None and each.last_progress_at
+    )
+    return max(moments, default=None)
 
 
 def _due(gangs: Gangs) -> datetime | None:

@@ -163,6 +163,7 @@ def standing(observed: Observed) -> Standing:
         current=before,
         target=after,
         ended=None if since is None else moment(since.last_transition_time),
+        progressed=max((moment for _, moment in _moving(store)), default=None),
         due=_due(store),
         warnings=floor_warnings(status),
         more={"pools": [_pool_json(store, name) for name in store.pools]},
@@ -210,15 +211,20 @@ def _floor(store: Store, pool: Pool) -> int:
 
 def _due(store: Store) -> datetime | None:
     """When the first pool is late; a pool that waits for another one is not late before that one."""
+    moving = _moving(store)
+    if not moving:
+        return None
+    return max(moment for _, moment in moving) + min(deadline(pool) for pool, _ in moving)
+
+
+def _moving(store: Store) -> list[tuple[Pool, datetime]]:
+    """The pools that are being rolled out, and when each last made progress."""
     pools = ((pool, store.reported(pool.name)) for pool in store.tenant.spec.pools)
-    moving = [
+    return [
         (pool, times.parse(each.last_progress_time))
         for pool, each in pools
         if each is not None and each.state in UNDER_WAY and each.last_progress_time
     ]
-    if not moving:
-        return None
-    return max(moment for _, moment in moving) + min(deadline(pool) for pool, _ in moving)
 
 
 def _pool_json(store: Store, name: str) -> dict[str, Any]:

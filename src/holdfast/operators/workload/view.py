@@ -79,6 +79,7 @@ def standing(workload: Workload, *, seen: bool = True) -> Standing:
         ended=_ended(status),
         expected=moment(rollout.estimated_end),
         until=moment(rollout.paused_until),
+        progressed=moment(rollout.progressed_at),
         due=_due(rollout, spec),
         warnings=tuple(each.message for each in limits.warnings) if limits is not None else (),
     )
