@@ -46,7 +46,7 @@ async def read_body(request: Request, kind: ResourceType | None = None) -> Any:
     """The value in the body, by its media type; an object of `kind` if that is known."""
     given = media_type(request)
     if given in JSON_TYPES:
-        return read_json(request.body)
+        return await compute(len(request.body), lambda: read_json(request.body))
     if given in YAML_TYPES:
         return await read_yaml(request.body)
     of = None if kind is None else (kind.api_version, kind.kind)
@@ -76,7 +76,7 @@ async def read_object(request: Request, kind: ResourceType) -> Object:
         raise _unrecognized(kind, "Object 'Kind' is missing")
     if kind.custom and not value.get("apiVersion"):
         raise _unrecognized(kind, "Object 'apiVersion' is missing")
-    return checked_object(value, kind)
+    return await compute(len(request.body), lambda: checked_object(value, kind))
 
 
 def _unrecognized(kind: ResourceType, why: str) -> BadRequest:

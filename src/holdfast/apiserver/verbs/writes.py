@@ -124,9 +124,10 @@ class Writer:
         if writing.options.dry_run:
             if self.store.get(kind.key, obj["metadata"].get("namespace", ""), name) is not None:
                 raise AlreadyExists.of(kind.plural, name, group=kind.group)
-            return Written(encode(obj), created=True, warnings=(*warnings, *said))
+            return Written(await compute(writing.size, partial(encode, obj)), created=True, warnings=(*warnings, *said))
+        namespace = obj["metadata"].get("namespace", "")
+        draft = await compute(writing.size, partial(_draft, await stored(obj, kind), kind))
         try:
-            namespace, draft = obj["metadata"].get("namespace", ""), Draft.of(kept(await stored(obj, kind), kind))
             (entry,) = await self.store.write(Put(kind.key, namespace, name, draft, expect=0))
         except Stale:
             raise AlreadyExists.of(kind.plural, name, group=kind.group) from None
@@ -175,10 +176,10 @@ class Writer:
                     return await create()
                 raise NotFound.of(kind.plural, name, group=kind.group)
             await prepared((entry,), kind)
-            old = shown(entry, kind)
             size = max(writing.size, len(entry.value))
+            old = await compute(size, partial(shown, entry, kind))
             # Decoded again, because a deep copy takes ten times as long.
-            obj = await compute(size, partial(change, shown(entry, kind)))
+            obj = await compute(size, partial(_changed, change, entry, kind))
             given = obj["metadata"].get("resourceVersion", "")
             self._check_identity(kind, name, obj, old)
             if given and given != str(entry.rv):
@@ -190,9 +191,10 @@ class Writer:
             if await compute(size, partial(same, obj, old)):
                 return Written(wire(entry, kind), warnings=warnings, rv=entry.rv)
             if writing.options.dry_run:
-                return Written(encode(obj), warnings=warnings, rv=entry.rv)
+                return Written(await compute(size, partial(encode, obj)), warnings=warnings, rv=entry.rv)
+            put = await compute(size, partial(self._change, kind, await stored(obj, kind), entry))
             try:
-                written = await self.store.write(self._change(kind, await stored(obj, kind), entry))
+                written = await self.store.write(put)
             except Stale:
                 continue
             await prepared(written, kind)
@@ -277,7 +279,7 @@ class Writer:
             and not meta.get("deletionGracePeriodSeconds")
             and not deletion.waits(kind, obj)
         )
-        draft = Draft.of(kept(obj, kind))
+        draft = _draft(obj, kind)
         if gone:
             return Remove(entry.resource, entry.namespace, entry.name, expect=entry.rv, draft=draft)
         return Put(entry.resource, entry.namespace, entry.name, draft, expect=entry.rv)
@@ -360,3 +362,11 @@ def _counted(kind: ResourceType, obj: Object) -> Object:
     """The part of an object whose changes the generation counts: all but metadata and a status subresource."""
     apart = ("metadata", "kind", "apiVersion", "status") if kind.status else ("metadata", "kind", "apiVersion")
     return {name: value for name, value in obj.items() if name not in apart}
+
+
+def _draft(obj: Object, kind: ResourceType) -> Draft:
+    return Draft.of(kept(obj, kind))
+
+
+def _changed(change: Change, entry: Entry, kind: ResourceType) -> Object:
+    return change(shown(entry, kind))
