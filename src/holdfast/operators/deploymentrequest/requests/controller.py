@@ -22,6 +22,7 @@ from holdfast.operators.deploymentrequest.requests.observe import (
 from holdfast.operators.deploymentrequest.requests.reasons import RequestReason
 from holdfast.operators.deploymentrequest.requests.render import Settings
 from holdfast.operators.deploymentrequest.requests.status import INVALID
+from holdfast.operators.deploymentrequest.requests.verbs import ROLLOUT
 from holdfast.operators.operator import Setting
 from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller, Grant
@@ -54,7 +55,7 @@ def controllers(settings: Settings = DEFAULTS) -> tuple[Controller[Any], ...]:
 
 
 CONTROLLERS: Final = controllers()
-ROLLOUTS: Final[tuple[RolloutKind, ...]] = ()
+ROLLOUTS: Final[tuple[RolloutKind, ...]] = (ROLLOUT,)
 REASONS: Final[tuple[type[Reason], ...]] = (RequestReason, PodReason)
 
 

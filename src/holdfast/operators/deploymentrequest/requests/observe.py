@@ -312,8 +312,9 @@ def _waiting(obj: Object, view: View) -> Iterable[Key]:
 
 
 def _job_of_pod(pod: Object, view: View) -> Iterable[Key]:
-    name = pod.meta.labels.get(names.NAME)
-    return () if name is None else (Key(pod.meta.namespace, name),)
+    """The request of a pod of its Job; the pods of its deployment have the label too, and are its operator's."""
+    name, owner = pod.meta.labels.get(names.NAME), pod.controller
+    return () if name is None or owner is None or owner.kind != JOBS.kind else (Key(pod.meta.namespace, name),)
 
 
 WATCHES: Final = (

@@ -33,6 +33,9 @@ _POD_AS_PROCESS: Final = (
 _CONTAINER: Final = ("image", "imagePullPolicy", "resources", "env", "envFrom", "volumeMounts", "securityContext")
 _CONTAINER_AS_PROCESS: Final = ("resources",)
 
+ALLOWED: Final = (*_JOB, *_POD, *_CONTAINER)
+"""All fields that may be overridden."""
+
 
 def overridden(job: Mapping[str, Any], override: Mapping[str, Any], *, as_process: bool) -> dict[str, Any]:
     """The spec of the Job with what an override may change."""

@@ -17,6 +17,7 @@ from holdfast.kinds.nvidia import deployments
 from holdfast.kinds.nvidia.requests import Hardware, ProfilingResults
 from holdfast.meta.objects import owner_reference
 from holdfast.operators.deploymentrequest.requests import names
+from holdfast.operators.deploymentrequest.requests.generated import overlaid
 from holdfast.operators.deploymentrequest.requests.observe import ASKED, PROCESS, World
 from holdfast.operators.deploymentrequest.requests.overrides import PROFILER, overridden
 
@@ -227,7 +228,7 @@ def deployment(world: World, attempt: str, results: ProfilingResults) -> dict[st
     A runtime version that was set since is filled in where a component has none.
     """
     config: Mapping[str, Any] = results.selected_config or {}
-    metadata = dict(config.get("metadata") or {})
+    metadata, spec = dict(config.get("metadata") or {}), dict(config.get("spec") or {})
     return {
         **config,
         "metadata": {
@@ -240,21 +241,35 @@ def deployment(world: World, attempt: str, results: ProfilingResults) -> dict[st
                 names.ATTEMPT: attempt,
             },
         },
-        "spec": _with_runtime(config.get("spec") or {}, world.request.spec.runtime_version_override),
+        "spec": {
+            **spec,
+            "labels": {**(spec.get("labels") or {}), names.NAME: world.name},
+            "components": [_component(world, each) for each in spec.get("components") or ()],
+        },
     }
 
 
-def _with_runtime(spec: Mapping[str, Any], version: str | None) -> dict[str, Any]:
-    components = spec.get("components")
-    if version is None or not isinstance(components, list | tuple):
-        return dict(spec)
-    filled = [
-        {**each, "runtimeVersionOverride": each.get("runtimeVersionOverride") or version}
-        if isinstance(each, Mapping)
-        else each
-        for each in components
-    ]
-    return {**spec, "components": filled}
+def _component(world: World, component: Any) -> Any:
+    """A component, with the runtime's version where it has none; a mock one runs as a process where that is offered."""
+    if not isinstance(component, Mapping):
+        return component
+    made, version = dict(component), world.request.spec.runtime_version_override
+    if version is not None and not made.get("runtimeVersionOverride"):
+        made["runtimeVersionOverride"] = version
+    return overlaid(AS_PROCESS, made) if world.processes and _is_mocked(world, made) else made
+
+
+AS_PROCESS: Final = {"podTemplate": {"spec": {"runtimeClassName": PROCESS}}}
+MOCKER: Final = ["holdfast", "mocker"]
+"""What the commands of mock components begin with."""
+
+
+def _is_mocked(world: World, component: Mapping[str, Any]) -> bool:
+    features = world.request.spec.features
+    if features is None or features.mocker is None or not features.mocker.enabled:
+        return False
+    containers = ((component.get("podTemplate") or {}).get("spec") or {}).get("containers") or ()
+    return any(list(each.get("command") or ())[: len(MOCKER)] == MOCKER for each in containers)
 
 
 def config_map(world: World, manifest: Mapping[str, Any]) -> dict[str, Any]:
