@@ -33,6 +33,8 @@ TOKEN_SECRET: Final = "hf-token-secret"
 
 _SEMVER: Final = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}")
 _ROUND: Final = 256
+_REACHABLE: Final = ["--allow-non-loopback"]
+"""Lets other pods reach a mock worker."""
 
 Manifest = dict[str, Any]
 
@@ -114,7 +116,7 @@ class _Graph:
             "name": "frontend",
             "type": "frontend",
             "replicas": 1,
-            "podTemplate": self._pod({"command": command, "args": []}, cached=False),
+            "podTemplate": self._pod({"command": command, "args": _REACHABLE if self.mocker else []}, cached=False),
         }
 
     def _engine(self, engine: Engine) -> Manifest:
@@ -213,6 +215,7 @@ class _Graph:
             *("--tp", str(engine.tensor_parallel)),
             *("--precision", engine.precision),
             *("--batch", str(engine.batch)),
+            *_REACHABLE,
         ]
 
     # --- the planner ---------------------------------------------------------

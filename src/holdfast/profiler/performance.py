@@ -267,7 +267,7 @@ def waiting(service_ms: float, utilisation: float, servers: int = 1) -> float:
 
 
 class _Mixed(NamedTuple):
-    """A prompt among sequences that are being decoded: how many steps take a part of it, and all their time."""
+    """Prompts among sequences that are being decoded: how many steps take parts of them, and all their time."""
 
     steps: int
     ms: float
@@ -279,22 +279,29 @@ def _mixed(worker: Worker, isl: int, batch: float, context: float) -> _Mixed:
 
 
 def full(worker: Worker, isl: int, osl: int, batch: int) -> Served:
-    """One worker that prefills and decodes, with `batch` requests in flight at all times."""
-    context = isl + osl / 2
-    tokens = max(1, osl - 1)
+    """One worker that prefills and decodes, with `batch` requests of these lengths in flight at all times.
+
+    Requests that are alike end in the order in which they began, so those that take their prompts in one step end
+    in one step, and their successors take theirs together.
+    """
+    context, tokens = isl + osl / 2, max(1, osl - 1)
     decode = worker.decode(batch, context).ms
-    mixed = _mixed(worker, isl, max(0, batch - 1), context)
-    if batch * mixed.steps <= tokens:
-        itl = ((tokens - batch * mixed.steps) * decode + batch * mixed.ms) / tokens
-    else:  # every step takes a part of a prompt, and prompts wait
+    if batch * isl <= CHUNK:
+        itl, ttft = decode, worker.step(((isl, 0),) * batch, 0, 0).ms
+        return Served(ttft, itl, 1000 * batch / (ttft + tokens * itl), batch)
+    turns = batch / max(1.0, CHUNK / isl)
+    whole, rest = divmod(CHUNK, isl) if isl < CHUNK else (0, 0)
+    if whole:
+        parts = ((isl, 0),) * whole + (((rest, 0),) if rest else ())
+        mixed = _Mixed(1, worker.step(parts, max(0, batch - whole), context).ms)
+    else:
+        mixed = _mixed(worker, isl, batch - 1, context)
+    if turns * mixed.steps <= tokens:
+        itl = ((tokens - turns * mixed.steps) * decode + turns * mixed.ms) / tokens
+    else:  # every step takes a part of a prompt
         itl = mixed.ms / mixed.steps
-    # All requests wait, are prefilled or are decoded; a prompt waits for the step in progress and for others.
-    ttft = mixed.ms
-    for _ in range(20):
-        rate = batch / (ttft + tokens * itl)
-        others = waiting(mixed.ms, min(0.98, rate * mixed.ms)) if batch > 1 else 0.0
-        queue = min((batch - 1) * mixed.ms, others + (itl / 2 if batch > 1 else 0.0))
-        ttft = (ttft + mixed.ms + max(queue, batch * mixed.ms - tokens * itl - mixed.ms)) / 2
+    # The step in progress takes the prompts of others; where all steps do, prompts wait for their turn.
+    ttft = max((2 if batch > 1 else 1) * mixed.ms, turns * mixed.ms - tokens * itl)
     return Served(ttft, itl, 1000 * batch / (ttft + tokens * itl), batch)
 
 
@@ -310,7 +317,9 @@ def loaded(worker: Worker, isl: int, osl: int, rate: float, most: int) -> Served
         longer = rate / 1000 * (mixed.ms - mixed.steps * decode)
         if longer >= 1 or rate / 1000 * mixed.ms >= 1:
             return None
-        itl = decode / (1 - max(0.0, longer))
+        # So do the steps of prompts that came during its own prompt.
+        behind = rate / 1000 * mixed.ms * max(0.0, mixed.ms - mixed.steps * decode) / tokens
+        itl = (decode + behind) / (1 - max(0.0, longer))
         found = rate / 1000 * tokens * itl
         if found > most:
             return None

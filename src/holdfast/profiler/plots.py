@@ -5,10 +5,10 @@ To the right, tokens a second for one user; upwards, tokens a second for one GPU
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
-from xml.sax.saxutils import escape
 
 from holdfast.profiler.results import Point, Result
 
@@ -113,7 +113,7 @@ def svg(result: Result, *, title: str, itl_ms: float | None = None) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="720" height="440" viewBox="0 0 720 440" {look}>',
         '<rect width="720" height="440" fill="#ffffff"/>',
-        f'<text x="{left}" y="28" font-size="15" font-weight="600">{escape(title)}</text>',
+        f'<text x="{left}" y="28" font-size="15" font-weight="600">{html.escape(title)}</text>',
     ]
     for number in range(5):
         x, y = at(right * number / 4, top * number / 4)

@@ -7,17 +7,14 @@ This module must not know how configurations are searched.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from holdfast.kinds.nvidia.requests import (
-    DynamoGraphDeploymentRequestSpec,
-    Hardware,
-    ServiceLevel,
-    WorkloadShape,
-)
 from holdfast.profiler.results import Precision
+
+if TYPE_CHECKING:  # predictions start without the kinds
+    from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequestSpec, Hardware
 
 Backend = Literal["auto", "sglang", "trtllm", "vllm"]
 
@@ -83,6 +80,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 def of_spec(spec: DynamoGraphDeploymentRequestSpec, hardware: Hardware, *, model: str = "") -> Request:
     """What a request asks, on hardware that was given or discovered; `model` is a directory that has the model."""
+    from holdfast.kinds.nvidia.requests import ServiceLevel, WorkloadShape
+
     if hardware.gpu_sku is None:
         raise Unanswerable("spec.hardware.gpuSku", "the GPUs are not known; write their SKU")
     if hardware.total_gpus is None:

@@ -212,8 +212,8 @@ class _Space(NamedTuple):
         highest = PREFILL_MATCHING * 1000 * prefillers / prefill_ms
         if traffic.request_rate is not None:
             rate = traffic.request_rate
-            decoded = decoding(decoder, traffic.isl, traffic.osl, rate / decoders / DECODE_MATCHING, most)
-            if rate > highest or decoded is None:
+            decoded = decoding(decoder, traffic.isl, traffic.osl, rate / decoders, most)
+            if rate > highest or decoded is None or decoded.batch > DECODE_MATCHING * most:
                 return None
             itl, in_flight = decoded.itl_ms, decoded.batch
             allowed = _allowed(in_flight, most)
@@ -229,7 +229,8 @@ class _Space(NamedTuple):
             itl = decoder.decode(batch, context).ms
             rate = min(highest, DECODE_MATCHING * 1000 * decoders * batch / (tokens * itl))
         wait = waiting(prefill_ms, rate * prefill_ms / 1000 / prefillers, prefillers)
-        served = Served(prefill_ms + wait + transfer, itl, rate, in_flight)
+        # The first token comes from the prefill worker; the second one waits for the cache.
+        served = Served(prefill_ms + wait, itl + transfer / tokens, rate, in_flight)
         roles: list[Role] = [
             (prefiller, "prefill", prefillers, 1),
             (decoder, "decode", decoders, allowed),

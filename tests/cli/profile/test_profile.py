@@ -160,7 +160,7 @@ def test_nothing_heavy_is_imported() -> None:
         "import sys\n"
         "from holdfast.cli import main\n"
         "main(['profile', 'Qwen/Qwen3-32B', '-o', 'json'], standalone_mode=False)\n"
-        "heavy = ('rich', 'yaml', 'numpy', 'torch', 'aiohttp', 'holdfast.client', 'holdfast.apiserver')\n"
+        "heavy = ('rich', 'yaml', 'numpy', 'torch', 'aiohttp', 'holdfast.kinds', 'holdfast.client')\n"
         "sys.exit(' '.join(name for name in heavy if name in sys.modules) or None)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
