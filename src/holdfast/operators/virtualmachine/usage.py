@@ -16,7 +16,7 @@ from holdfast.kernel.outcomes import Done, Outcome, until
 from holdfast.kinds.virtrigaud import Provider, VirtualMachine
 from holdfast.meta import times
 from holdfast.meta.objects import Key
-from holdfast.operators.virtualmachine.machines.observe import key_of, provider_label
+from holdfast.operators.virtualmachine.machines.observe import provider_label
 from holdfast.operators.virtualmachine.resources import PROVIDERS
 from holdfast.runtime.controllers import View
 
@@ -44,10 +44,11 @@ def count(number: int, before: int | None, last: str | None, now: datetime) -> C
 
 def providers(view: View, namespace: str, machines: Sequence[Object]) -> Mapping[str, tuple[Object, Provider]]:
     """The Providers of machines, by how an object in a namespace names them; those that do not exist are missing."""
-    keys = dict.fromkeys(key_of(each.decode(VirtualMachine).spec.provider_ref, each.key) for each in machines)
+    references = ((each.meta.namespace, each.decode(VirtualMachine).spec.provider_ref) for each in machines)
     found: dict[str, tuple[Object, Provider]] = {}
-    for key in sorted(keys, key=lambda key: (key.namespace, key.name)):
-        obj = view.get(PROVIDERS, Key(key.namespace, key.name))
+    for place, name in sorted({(each.namespace or of, each.name) for of, each in references}):
+        key = Key(place, name)
+        obj = view.get(PROVIDERS, key)
         if obj is not None:
             found[provider_label(namespace, key)] = (obj, obj.decode(Provider))
     return found

@@ -191,6 +191,9 @@ def _failing(facts: Facts) -> Step | None:
     return replace(step, operation=failed, outcome=until(due, now=facts.now, because="it is tried again"))
 
 
+_PASSING: Final = frozenset({MachineReason.UNAVAILABLE, MachineReason.FAILED})
+"""Failures that pass by themselves."""
+
 _IN_THEIR_TURN: Final = frozenset({OperationType.RECONFIGURE, OperationType.POST_START})
 """What may fail without keeping a machine from anything else."""
 
@@ -331,8 +334,15 @@ def _hardware(facts: Facts) -> Step | None:
     change = found.online
     if change is None and found.offline is not None and may_restart(facts.world.machine.spec.reconfigure, facts.now):
         change = found.offline
-    if change is None or _tried_lately(facts, OperationType.RECONFIGURE):
+    if change is None:
         return None
+    if facts.failed is not None and _tried_lately(facts, OperationType.RECONFIGURE):
+        if facts.power is PowerState.ON or facts.failed.reason not in _PASSING:
+            return None
+        # A machine that is off is not started before its change was tried again: some can be made only now.
+        message = f"{_WORDS[facts.failed.type]} failed {facts.failed.failures} times: {facts.failed.message}"
+        outcome = until(_due(facts, facts.failed), now=facts.now, because="the change is tried again")
+        return replace(_waits(facts, MachineReason.UPDATING, message), outcome=outcome)
     return _calls(facts, Call(type=OperationType.RECONFIGURE, change=change, details=hardware.details(change)))
 
 

@@ -158,7 +158,8 @@ def _healthy(world: World, health: Health, running: bool) -> Verdict:
         failures = (health.probes.failures if health.probes else None) or 1
         text = f"the last {failures} checks failed, {health.needed} in a row count: {health.error.message}"
         if health.healthy:
-            return Verdict.true(ProviderReason.HEALTHY, text)
+            # Fewer failures than count change nothing.
+            return Verdict.true(ProviderReason.HEALTHY, "the hypervisor answers")
         reason = OF_CODE[health.error.code]
         if reason is MachineReason.UNAVAILABLE:
             return Verdict.false(ProviderReason.UNHEALTHY, advised(ProviderReason.UNHEALTHY, text))
@@ -180,7 +181,7 @@ def _connected(world: World, health: Health, running: bool) -> Verdict:
         if before is not None:
             return before
     error = world.answers.error
-    if error is not None and error.code is Code.RETRYABLE:
+    if error is not None and error.code is Code.RETRYABLE and not health.healthy:
         text = f"the process at {endpoint(world)} does not answer: {error.message}"
         return Verdict.false(ProviderReason.NOT_CONNECTED, advised(ProviderReason.NOT_CONNECTED, text))
     return Verdict.true(ProviderReason.CONNECTED, f"the process answers at {endpoint(world)}")
