@@ -30,6 +30,7 @@ DESIGNED = {
     },
     "cloudless.io/v1": {"Workload"},
     "nvidia.com/v1beta1": {"DynamoGraphDeploymentRequest", "DynamoGraphDeployment"},
+    "nvidia.com/v1alpha1": {"DynamoModel"},
 }
 
 

@@ -9,9 +9,10 @@ that nothing that a server may have stored raises.  Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from holdfast.kinds.conversion import Content, Conversion
+from holdfast.kinds.nvidia.requests import Sku
 
 OLDER: Final = "v1alpha1"
 NEWER: Final = "v1beta1"
@@ -283,7 +284,8 @@ def _renamed(source: Wire, **names: str) -> Wire:
 
 # --- DynamoGraphDeploymentRequest
 
-_SKUS: Final = {"gb200": "gb200_sxm"}
+_SKUS: Final = {"gb200": "gb200_sxm"} | {sku: sku for sku in get_args(Sku)}
+"""GPUs as profilers of v1alpha1 name them, and as v1beta1 does; others are kept, and discovered again."""
 _PHASES: Final = {
     "": "Pending",
     "Initializing": "Pending",
@@ -369,7 +371,7 @@ def _hardware(hardware: Wire, sweep: Wire) -> Wire:
     per_node, sku = hardware.get("num_gpus_per_node"), sweep.get("aic_system")
     return _full(
         numGpusPerNode=per_node if isinstance(per_node, int) and not isinstance(per_node, bool) else None,
-        gpuSku=_SKUS.get(sku, sku) if isinstance(sku, str) else None,
+        gpuSku=_SKUS.get(sku) if isinstance(sku, str) else None,
     )
 
 

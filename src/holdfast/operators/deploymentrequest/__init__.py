@@ -11,15 +11,16 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.operators.deploymentrequest.graphs import controller as graphs
+from holdfast.operators.deploymentrequest.models import controller as models
 from holdfast.operators.deploymentrequest.requests import controller as requests
 from holdfast.operators.operator import Operator
 
 OPERATOR: Final = Operator(
     name="deploymentrequest",
     summary="Model deployments: from a model and a service level to inference gangs (nvidia.com).",
-    controllers=(*requests.CONTROLLERS, *graphs.CONTROLLERS),
+    controllers=(*requests.CONTROLLERS, *graphs.CONTROLLERS, *models.CONTROLLERS),
     rollouts=(*requests.ROLLOUTS, *graphs.ROLLOUTS),
-    reasons=(*requests.REASONS, *graphs.REASONS),
+    reasons=(*requests.REASONS, *graphs.REASONS, *models.REASONS),
     settings=requests.SETTINGS,
-    configure=lambda values: (*requests.configure(values), *graphs.CONTROLLERS),
+    configure=lambda values: (*requests.configure(values), *graphs.CONTROLLERS, *models.CONTROLLERS),
 )

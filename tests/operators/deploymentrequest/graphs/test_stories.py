@@ -25,6 +25,7 @@ from tests.operators.deploymentrequest.graphs.stories import (
 from tests.operators.podcliqueset.gangsets import Film, filmed, is_ready
 
 from holdfast.client.resources import CONFIG_MAPS, EVENTS, NODES, PODS, SERVICES, SLICES
+from holdfast.operators.deploymentrequest.models.observe import MODELS
 
 COMPONENT = "nvidia.com/dynamo-component"
 
@@ -342,5 +343,26 @@ def test_a_spec_that_cannot_be_carried_out_is_failed_until_it_is_corrected() -> 
         assert condition(now) == ("False", "InvalidSpec")
         await update(cluster, graph(component("decode", "decode")))
         assert (await until_ready(cluster))["state"] == "successful"
+
+    simulated(story)
+
+
+def test_a_model_lists_the_pods_that_serve_it() -> None:
+    async def story(cluster: Cluster) -> None:
+        spec = {"modelName": "org/adapter", "baseModelName": "Qwen/Qwen3-32B", "modelType": "lora"}
+        await cluster.create(MODELS, {"metadata": {"name": "adapter"}, "spec": spec})
+        await cluster.settle()
+        now = (await cluster.get(MODELS, "adapter"))["status"]
+        assert condition(now, "ServicesFound") == ("False", "NoServicesFound")
+        decode = component("decode", "decode", 2, modelRef={"name": "Qwen/Qwen3-32B"})
+        await cluster.create(GRAPHS, graph(component("Frontend", "frontend"), decode))
+        await until_ready(cluster)
+        await cluster.advance(2)
+        now = (await cluster.get(MODELS, "adapter"))["status"]
+        assert condition(now, "ServicesFound") == ("True", "ServicesFound")
+        assert condition(now, "EndpointsReady") == ("True", "AllEndpointsReady")
+        assert (now["readyEndpoints"], now["totalEndpoints"]) == (2, 2)
+        addresses = {f"http://{pod['status']['podIP']}:9090" for pod in await pods(cluster, "decode")}
+        assert {each["address"] for each in now["endpoints"]} == addresses
 
     simulated(story)

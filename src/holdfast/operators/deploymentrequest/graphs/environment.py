@@ -51,6 +51,12 @@ PORTS: Final[Mapping[str, tuple[str, int]]] = {
 }
 """The port that the container `main` of a component listens on, by its type."""
 
+PORT_VARIABLES: Final[Mapping[str, str]] = {
+    FRONTEND: "DYN_HTTP_PORT",
+    **dict.fromkeys(sorted(WORKERS), "DYN_SYSTEM_PORT"),
+}
+"""The variable by which the container `main` is told its port, by the type of the component."""
+
 WORKERS_FILE: Final = "workers.json"
 WORKERS_PATH: Final = "/etc/holdfast/workers"
 

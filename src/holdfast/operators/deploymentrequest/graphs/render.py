@@ -32,6 +32,7 @@ from holdfast.operators.deploymentrequest.graphs.components import (
 )
 from holdfast.operators.deploymentrequest.graphs.environment import (
     FRONTEND,
+    PORT_VARIABLES,
     PORTS,
     WORKERS,
     WORKERS_FILE,
@@ -271,7 +272,7 @@ def _container(
         made["volumeMounts"] = [*(made.get("volumeMounts") or ()), *mounts]
     port = PORTS.get(component.type or "")
     if port is not None:
-        made["ports"] = _ports(made.get("ports") or (), *port)
+        made["ports"] = _ports(made.get("ports") or (), port[0], target_port(component, *port))
     if component.type == FRONTEND and not made.get("command") and not made.get("args"):
         made["command"] = ["python3", "-m", "dynamo.frontend"]
     if component.type == FRONTEND or component.type in WORKERS:
@@ -337,7 +338,12 @@ def target_port(component: GraphComponent, name: str, number: int) -> int:
     """The port of the container `main` that a Service leads to."""
     containers = pod_spec(component).get("containers") or ()
     main: Manifest = next((each for each in containers if each.get("name") == MAIN), {})
-    return next((each["containerPort"] for each in main.get("ports") or () if each.get("name") == name), number)
+    declared = next((each["containerPort"] for each in main.get("ports") or () if each.get("name") == name), None)
+    if declared is not None:
+        return int(declared)
+    values = {each.get("name"): str(each.get("value", "")) for each in main.get("env") or ()}
+    given = values.get(PORT_VARIABLES.get(component.type or "", ""), "")
+    return int(given) if given.isascii() and given.isdecimal() and 0 < int(given) < 65536 else number
 
 
 def workers_port(component: GraphComponent) -> int:

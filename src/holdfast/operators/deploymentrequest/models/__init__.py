@@ -1,0 +1,1 @@
+"""DynamoModels: the pods that serve a model, found by the Services of its components."""
