@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -166,7 +167,7 @@ class _Test:
         self._sent += 1
         number = next(self._numbers)
         body = msgspec.json.encode(self._body(number))
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "X-Request-Start": f"t={time.time():.6f}"}
         reading = _Reading(self._clock)
         try:
             async with self.http.post(f"{self._plan.url}{CHAT}", data=body, headers=headers) as response:

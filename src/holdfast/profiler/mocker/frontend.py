@@ -22,7 +22,17 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from holdfast.profiler.mocker import openai
 from holdfast.profiler.mocker.openai import Refusal
-from holdfast.profiler.mocker.worker import MOST_BYTES, REQUEST_ID, ROLES, Role, as_openai, json, kept_running, live
+from holdfast.profiler.mocker.worker import (
+    MOST_BYTES,
+    REQUEST_ID,
+    REQUEST_START,
+    ROLES,
+    Role,
+    as_openai,
+    json,
+    kept_running,
+    live,
+)
 
 AWAY_SECONDS: Final = 1.0
 """How long a worker that could not be reached is left out."""
@@ -168,6 +178,8 @@ class Frontend:
             "Content-Type": "application/json",
             REQUEST_ID: request.headers.get(REQUEST_ID) or uuid.uuid4().hex,
         }
+        if REQUEST_START in request.headers:
+            headers[REQUEST_START] = request.headers[REQUEST_START]
         path = self._backends.path
         if not path:
             raise Refusal("no worker is ready", status=503)

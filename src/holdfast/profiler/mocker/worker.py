@@ -33,6 +33,16 @@ Role = Literal["worker", "prefill", "decode"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 REQUEST_ID: Final = "X-Request-Id"
+REQUEST_START: Final = "X-Request-Start"
+"""When a client sent a request, as ``t=`` and seconds since 1970.
+
+What carries requests on a laptop is no part of what is modelled, so a sequence is ready from when it was sent, and not
+from when it was read.
+"""
+
+_LONGEST_WAY: Final = 0.25
+"""Seconds that a request may have been on its way; a start before that is not believed."""
+
 MOST_BYTES: Final = 8 * 2**20
 """The largest body of a request."""
 
@@ -60,7 +70,10 @@ class Schedule:
     async def sequence(
         self, id: str, *, prompt: int, output: int, cached: bool = False, delay: float = 0.0
     ) -> AsyncIterator[AsyncIterator[Token]]:
-        """The tokens of a sequence, which is forgotten at the end of the block."""
+        """The tokens of a sequence that is ready after a delay, which may be negative.
+
+        It is forgotten at the end of the block.
+        """
         queue: asyncio.Queue[Token] = asyncio.Queue()
         self.engine.submit(id, at=self._clock() + delay, prompt=prompt, output=output, cached=cached)
         self._queues[id] = queue
@@ -183,7 +196,7 @@ class Worker:
                 prompt=asked.prompt_tokens,
                 output=1 if role == "prefill" else asked.output_tokens,
                 cached=decode,
-                delay=self._settings.transfer(asked.prompt_tokens) if decode else 0.0,
+                delay=self._settings.transfer(asked.prompt_tokens) if decode else -_on_its_way(request),
             ) as tokens:
                 if asked.stream:
                     return await self._stream(request, answer, tokens)
@@ -223,6 +236,15 @@ class Worker:
             await response.write(piece)
         await response.write_eof()
         return response
+
+
+def _on_its_way(request: web.Request) -> float:
+    """For how many seconds a request was carried to this worker, if its client says when it began."""
+    try:
+        seconds = time.time() - float(request.headers.get(REQUEST_START, "").removeprefix("t="))
+    except ValueError:
+        return 0.0
+    return seconds if 0 < seconds <= _LONGEST_WAY else 0.0
 
 
 def _cut(content: str, asked: Asked) -> int | None:

@@ -24,6 +24,7 @@ from holdfast.meta.selectors import LabelSelector
 from holdfast.operators.deploymentrequest.graphs import names
 from holdfast.operators.deploymentrequest.graphs.components import clique_name, is_group
 from holdfast.operators.deploymentrequest.graphs.environment import WORKERS
+from holdfast.operators.deploymentrequest.graphs.mocks import PROCESS, as_processes
 from holdfast.operators.deploymentrequest.graphs.render import SETS, has_workers_file, set_name
 from holdfast.runtime.controllers import View
 from holdfast.runtime.references import References
@@ -31,6 +32,7 @@ from holdfast.runtime.references import References
 GRAPHS: Final = Resource.of(deployments.KIND)
 CLIQUES: Final = Resource.of(cliques.KIND)
 GROUPS: Final = Resource.of(groups.KIND)
+RUNTIME_CLASSES: Final = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 
 
 # --- what is read of a PodCliqueSet and its parts
@@ -173,7 +175,7 @@ def observe(view: View, key: Key) -> World | None:
     obj = view.get(GRAPHS, key)
     if obj is None or obj.deleting:
         return None
-    graph = obj.decode(DynamoGraphDeployment)
+    graph = _graph(view, obj)
     owned = [each for each in view.owned(SETS, obj.uid) if each.is_controlled_by(obj.uid) and not each.deleting]
     return World(
         object=obj,
@@ -181,6 +183,12 @@ def observe(view: View, key: Key) -> World | None:
         gangs=tuple(Gang(each, _parts(view, each, graph)) for each in owned),
         addresses=_addresses(view, obj, graph) if has_workers_file(graph) else {},
     )
+
+
+def _graph(view: View, obj: Object) -> DynamoGraphDeployment:
+    """The graph; where the cluster runs pods as processes, its mock components run so."""
+    graph = obj.decode(DynamoGraphDeployment)
+    return graph if view.get(RUNTIME_CLASSES, Key("", PROCESS)) is None else as_processes(graph)
 
 
 def _parts(view: View, pod_clique_set: Object, graph: DynamoGraphDeployment) -> dict[str, Part]:
@@ -241,7 +249,7 @@ def owner_of_worker(pod: Object, view: View) -> Iterable[Key]:
     if graph is None or pod.meta.labels.get(names.COMPONENT_TYPE) not in WORKERS:
         return
     for each in view.indexed(GRAPHS, BY_LABEL, f"{pod.meta.namespace}/{graph}"):
-        if has_workers_file(each.decode(DynamoGraphDeployment)):
+        if has_workers_file(_graph(view, each)):
             yield each.key
 
 

@@ -41,6 +41,7 @@ from holdfast.operators.deploymentrequest.graphs.environment import (
     variables,
 )
 from holdfast.operators.deploymentrequest.graphs.limits import rolling_update, update_strategy
+from holdfast.operators.deploymentrequest.graphs.mocks import is_mock
 from holdfast.runtime.status import present
 
 Manifest = dict[str, Any]
@@ -261,7 +262,8 @@ def _container(
     """A container of the pod template; the container `main` is completed."""
     made = dict(container)
     given = tuple(variables(graph, component, as_process=is_process(component)))
-    shared = list(map(_variable, graph.spec.env))
+    # A variable can make a command another program, which those who write graphs may not run on the machine.
+    shared = [] if is_mock(component) else list(map(_variable, graph.spec.env))
     if made.get("name") != MAIN:
         if made.get("name") == component.frontend_sidecar:
             made["env"] = merged(given, shared, made.get("env") or ())
