@@ -50,7 +50,7 @@ def simulated(deployment: Deployment, traffic: Traffic) -> tuple[float, float]:
     [
         ("Qwen/Qwen3-32B", 4, 4000, 100, 4.0),
         ("Qwen/Qwen3-32B", 4, 1000, 200, 10.0),
-        ("Qwen/Qwen3-32B", 4, 20_000, 300, 0.6),
+        ("Qwen/Qwen3-32B", 4, 20_000, 300, 0.4),
         ("meta-llama/Llama-3.1-8B", 1, 3000, 300, 4.0),
         ("Qwen/Qwen3-0.6B", 1, 2000, 300, 1.0),
     ],

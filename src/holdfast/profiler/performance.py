@@ -317,16 +317,16 @@ def loaded(worker: Worker, isl: int, osl: int, rate: float, most: int) -> Served
         longer = rate / 1000 * (mixed.ms - mixed.steps * decode)
         if longer >= 1 or rate / 1000 * mixed.ms >= 1:
             return None
-        # So do the steps of prompts that came during its own prompt.
-        behind = rate / 1000 * mixed.ms * max(0.0, mixed.ms - mixed.steps * decode) / tokens
+        # So do the steps of prompts that came while its own prompt waited and was taken.
+        busy = rate / 1000 * mixed.ms
+        taken = mixed.ms + waiting(mixed.ms, busy)
+        behind = rate / 1000 * taken * max(0.0, mixed.ms - mixed.steps * decode) / tokens
         itl = (decode + behind) / (1 - max(0.0, longer))
         found = rate / 1000 * tokens * itl
         if found > most:
             return None
         if abs(found - batch) < 0.01 + batch / 200:
-            busy = min(1.0, rate / 1000 * mixed.ms + batch)
-            ttft = mixed.ms + waiting(mixed.ms, rate / 1000 * mixed.ms) + busy * itl / 2
-            return Served(ttft, itl, rate, found)
+            return Served(taken + min(1.0, busy + batch) * itl / 2, itl, rate, found)
         batch = found
     return None
 
