@@ -99,6 +99,7 @@ def serve() -> None:
 @serve.command("simulated")
 @click.option("--data", type=FOLDER, help="Folder of the journal.  [default: in memory only]")
 @click.option("--hosts", type=click.IntRange(1, 10_000), default=3, show_default=True, help="Number of hosts.")
+@click.option("--storage", type=FOLDER, help="Folder with pvc/CLAIM and nfs/SERVER.  [default: in memory only]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of what varies.")
 @click.option(
     "--failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share of calls that fail."
@@ -106,18 +107,71 @@ def serve() -> None:
 @click.option("--any-place", is_flag=True, help="Take hosts, clusters and datastores that do not exist for others.")
 @options
 def simulated(
-    listening: Listening, *, data: Path | None, hosts: int, seed: int, failure_rate: float, any_place: bool
+    listening: Listening,
+    *,
+    data: Path | None,
+    hosts: int,
+    storage: Path | None,
+    seed: int,
+    failure_rate: float,
+    any_place: bool,
 ) -> None:
     """Serve machines that exist in memory."""
 
     async def make() -> Hypervisor:
         from holdfast.providers.simulated import Fault, Simulated, World
+        from holdfast.providers.staging import Staging
 
         return Simulated(
             msgspec.structs.replace(World.of(hosts=hosts), any_place=any_place),
             seed=seed,
             faults=[Fault(rate=failure_rate)] if failure_rate else (),
             journal=data / "journal" if data else None,
+            store=Staging(storage) if storage else None,
+        )
+
+    _serve(listening, make)
+
+
+@serve.command("qemu")
+@click.option("--data", type=FOLDER, required=True, help="Folder of the machines, images and disks.")
+@click.option(
+    "--host", "hosts", multiple=True, metavar="NAME[=FOLDER]", help="A host, and its folder.  [default: local]"
+)
+@click.option("--images", type=FOLDER, multiple=True, help="A folder with images that machines may be made from.")
+@click.option("--storage", type=FOLDER, help="Folder in which storage of migrations is mounted: pvc/CLAIM, nfs/SERVER.")
+@click.option(
+    "--accel",
+    type=click.Choice(("auto", "kvm", "tcg")),
+    default="auto",
+    show_default=True,
+    help="How machines are run: by KVM, or emulated.",
+)
+@options
+def qemu(
+    listening: Listening,
+    *,
+    data: Path,
+    hosts: tuple[str, ...],
+    images: tuple[Path, ...],
+    storage: Path | None,
+    accel: str,
+) -> None:
+    """Serve machines that run as QEMU processes on this computer."""
+
+    async def make() -> Hypervisor:
+        from holdfast.providers.qemu import Qemu, launch
+
+        folders = {}
+        for host in hosts:
+            name, _, folder = host.partition("=")
+            folders[name] = Path(folder).absolute() if folder else data.absolute() / "hosts" / name
+        return await Qemu.open(
+            data,
+            hosts=folders or None,
+            image_folders=tuple(path.absolute() for path in images),
+            storage=storage.absolute() if storage else None,
+            acceleration={"kvm": launch.KVM, "tcg": launch.TCG}.get(accel),
         )
 
     _serve(listening, make)
