@@ -103,6 +103,7 @@ def test_a_kind_that_is_refused_from_the_start_is_not_touched() -> None:
     [
         ({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 2}}, None),
         ({"a": None, "b": {}, "c": [], "d": ""}, {}, None),
+        ({"a": {"b": None, "c": {"d": None}}}, {}, None),
         ({"a": 1}, {}, "status.a:"),
         ({"a": {"b": 1, "c": 2}}, {}, "status.a:"),
         ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, "status.a.c:"),

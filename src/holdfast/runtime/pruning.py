@@ -71,9 +71,16 @@ def _paths(value: Any, path: str) -> Iterator[str]:
     """The paths of members, without the positions of items; empty values may be left out by a server."""
     if isinstance(value, Mapping):
         for name, member in value.items():
-            if member not in (None, "", (), [], {}):
+            if not _is_empty(member):
                 yield f"{path}.{name}"
                 yield from _paths(member, f"{path}.{name}")
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _paths(item, f"{path}[]")
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether nothing is in a value; a member that is None is one that a patch removes."""
+    if isinstance(value, Mapping):
+        return all(map(_is_empty, value.values()))
+    return value in (None, "", (), [])
