@@ -96,6 +96,27 @@ func TestAServiceAccountMayDoWhatItsRoleSays(t *testing.T) {
 		_, err := robot.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
 		return err == nil, err
 	})
+	secrets := typed.CoreV1().Secrets(ns)
+	_, err = secrets.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "robot", Annotations: map[string]string{corev1.ServiceAccountNameKey: "robot"},
+		},
+		Type: corev1.SecretTypeServiceAccountToken,
+	}, metav1.CreateOptions{})
+	check(t, err)
+	kept := rest.AnonymousClientConfig(config)
+	eventually(t, "the Secret has a token", func() (bool, error) {
+		found, err := secrets.Get(t.Context(), "robot", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		kept.BearerToken, kept.CAData = string(found.Data["token"]), found.Data["ca.crt"]
+		return kept.BearerToken != "", nil
+	})
+	again, err := kubernetes.NewForConfig(kept)
+	check(t, err)
+	_, err = again.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
+	check(t, err)
 	asked := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: ns, Verb: "delete", Resource: "pods"},
 	}}

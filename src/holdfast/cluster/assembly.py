@@ -26,10 +26,12 @@ from holdfast.cluster.controllers import (
     signing,
     slices,
     statefulsets,
+    token_secrets,
 )
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.cluster.controllers.namespaces import NamespaceTerminator
 from holdfast.cluster.controllers.podgc import PodCollector
+from holdfast.cluster.controllers.token_secrets import Tokens
 from holdfast.cluster.nodes import evictions, lifecycle
 from holdfast.cluster.nodes.lifecycle import NodeSettings
 from holdfast.cluster.nodes.suspension import Suspension
@@ -59,6 +61,7 @@ class Cluster:
     lost       when nodes count as lost
     suspension  since when this process has listened to them
     authority  signs approved certificate requests, and is published in every namespace; None: neither is done
+    issue      makes the tokens of Secrets for service accounts; None: they stay empty
     """
 
     nodes: int = 4
@@ -69,6 +72,7 @@ class Cluster:
     lost: NodeSettings = field(default_factory=NodeSettings)
     suspension: Suspension = field(default_factory=Suspension)
     authority: signing.Authority | None = None
+    issue: token_secrets.Issue | None = None
 
     def controllers(self) -> tuple[Controller[Any], ...]:
         return (
@@ -85,8 +89,9 @@ class Cluster:
         )
 
     def _of_authority(self, authority: signing.Authority) -> tuple[Controller[Any], ...]:
-        published = authority.certificate.public_bytes(Encoding.PEM).decode()
-        return signing.controller(authority), root_certificates.controller(published)
+        published = authority.certificate.public_bytes(Encoding.PEM)
+        tokens = () if self.issue is None else (token_secrets.controller(Tokens(self.issue, published)),)
+        return signing.controller(authority), root_certificates.controller(published.decode()), *tokens
 
     def components(self) -> tuple[Component, ...]:
         plane: Iterable[Component] = (GarbageCollector(), NamespaceTerminator())

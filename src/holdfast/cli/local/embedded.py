@@ -8,11 +8,14 @@ import gc
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from holdfast import kinds
 from holdfast.apiserver.admission.service_addresses import NETWORK
+from holdfast.apiserver.auth.tokens import LONGEST, Reference
+from holdfast.apiserver.server import Server
 from holdfast.apiserver.verbs.subresources import LogSource
 from holdfast.cli.local import running, serving
 from holdfast.cli.local.serving import Serving, Settings
@@ -22,6 +25,7 @@ from holdfast.client.inprocess import InProcess
 from holdfast.client.resources import Resource
 from holdfast.cluster.assembly import Cluster
 from holdfast.cluster.controllers.signing import Authority
+from holdfast.cluster.controllers.token_secrets import Bound
 from holdfast.cluster.nodes.suspension import Suspension
 from holdfast.cluster.process import services
 from holdfast.cluster.process.machine import OWN_ADDRESSES
@@ -104,6 +108,7 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
         scalable=own,
         suspension=Suspension(datetime.now(UTC)),
         authority=Authority(authority.certificate, authority.key),
+        issue=partial(_issue, served.server),
     )
     read = selection.kinds_of(cluster.controllers())
     installed = await installing.install(
@@ -142,6 +147,14 @@ def _defaults(options: ClusterOptions) -> Iterator[tuple[Resource, Mapping[str, 
     if options.nodes:
         for each in options.operators:
             yield from each.defaults()
+
+
+def _issue(server: Server, account: Bound, secret: Bound, now: datetime) -> str:
+    """A token for a Secret; it lasts as long as the Secret and the account."""
+    bound = ("Secret", Reference(secret.key.name, secret.uid))
+    namespace, name = account.key.namespace, account.key.name
+    issuer = server.authenticator.issuer
+    return issuer.issue(namespace, name, uid=account.uid, now=now, lifetime=LONGEST, bound=bound).token
 
 
 def _log_source(processes: ProcessNode | None) -> LogSource:
