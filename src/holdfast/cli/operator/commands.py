@@ -7,6 +7,7 @@ import logging
 import os
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import click
 import yaml
@@ -16,6 +17,7 @@ from holdfast.apiserver.http.listener import new_event_loop
 from holdfast.cli import logs
 from holdfast.cli.operator import deploying, selection, settings, wait_for
 from holdfast.cli.operator.operating import RunOptions, operate
+from holdfast.cli.operator.webhooks import WebhookOptions, parsed_service
 from holdfast.runtime.health import LOOPBACK
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
@@ -56,6 +58,18 @@ command.add_command(wait_for.command)
 @click.option(
     "--install-crds/--no-install-crds", "installs", default=True, help="Whether to install definitions.  [default: yes]"
 )
+@click.option(
+    "--webhook-port",
+    type=click.IntRange(1, 65535),
+    help="Serve webhooks, which convert older versions of kinds, on this port.  [default: none]",
+)
+@click.option(
+    "--webhook-bind", metavar="ADDRESS", default=LOOPBACK, show_default=True, help="Where webhooks are served."
+)
+@click.option(
+    "--webhook-service", default="", metavar="NS/NAME", help="The Service by which the server reaches them, port 443."
+)
+@click.option("--webhook-url", default="", help="Or their URL.  [default: https://127.0.0.1 and the port]")
 @click.option("--adopt-crds", "adopts", is_flag=True, help="Replace definitions that another project installed.")
 def run(
     kubeconfig: Path | None,
@@ -70,6 +84,10 @@ def run(
     log_format: logs.Format,
     log_level: Literal["debug", "info", "warning", "error"],
     installs: bool,
+    webhook_port: int | None,
+    webhook_bind: str,
+    webhook_service: str,
+    webhook_url: str,
     adopts: bool,
 ) -> None:
     """Run the operators against a Kubernetes API server.
@@ -95,10 +113,27 @@ def run(
         health=(health_bind, health_port),
         installs=installs,
         adopts=adopts,
+        webhooks=_webhooks(webhook_port, webhook_bind, webhook_service, webhook_url),
     )
     logs.configure(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(operate(options))
+
+
+def _webhooks(port: int | None, bind: str, service: str, url: str) -> WebhookOptions | None:
+    if port is None:
+        if service or url:
+            raise click.UsageError("--webhook-service and --webhook-url need --webhook-port; add it, or leave them out")
+        return None
+    if service and url:
+        raise click.UsageError("webhooks are reached by --webhook-service or by --webhook-url; leave one out")
+    if service and (found := parsed_service(service)) is None:
+        raise click.UsageError(f"--webhook-service {service!r} is no Service; write NAMESPACE/NAME")
+    if url and not (url.startswith("https://") and urlsplit(url).hostname):
+        raise click.UsageError(f"--webhook-url {url!r} is no URL of a webhook; write https://HOST:PORT")
+    if service and found is not None:
+        return WebhookOptions(bind=bind, port=port, service=found)
+    return WebhookOptions(bind=bind, port=port, url=url or f"https://127.0.0.1:{port}")
 
 
 @command.command("list")
@@ -118,10 +153,11 @@ def listed() -> None:
 @click.option(
     "--namespace", metavar="NS", default="holdfast-system", show_default=True, help="Where it runs; it must exist."
 )
+@click.option("--webhooks", is_flag=True, help="Serve webhooks too, so that older versions of kinds are converted.")
 @click.option("--image", default=f"holdfast:{holdfast.__version__}", show_default=True, help="What it runs from.")
 @_CONTROLLERS
 @settings.OPTION
-def manifests(namespace: str, image: str, names: tuple[str, ...], given: tuple[str, ...]) -> None:
+def manifests(namespace: str, webhooks: bool, image: str, names: tuple[str, ...], given: tuple[str, ...]) -> None:
     """Print what runs the operators in a cluster: a Deployment, its account, and roles for what they do.
 
     \b
@@ -131,7 +167,9 @@ def manifests(namespace: str, image: str, names: tuple[str, ...], given: tuple[s
     chosen = selection.chosen(names)
     arguments = [f"--controllers={','.join(each.name for each in chosen)}"] if names else []
     arguments += [f"--set={name}={value}" for name, value in settings.values(given, {}).items()]
-    for manifest in deploying.manifests(chosen, namespace=namespace, image=image, arguments=arguments):
+    for manifest in deploying.manifests(
+        chosen, namespace=namespace, image=image, arguments=arguments, webhooks=webhooks
+    ):
         # Without references to what stands twice: people read this.
         text = yaml.dump(manifest, Dumper=_Plain, sort_keys=False, width=120)
         click.echo(f"---\n{text}", nl=False)

@@ -18,6 +18,7 @@ NAME: Final = "holdfast-operator"
 """Of everything that is made, and of the lease."""
 
 HEALTH_PORT: Final = 8081
+WEBHOOK_PORT: Final = 9443
 
 _LABELS: Final = {"app.kubernetes.io/name": NAME}
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -28,18 +29,39 @@ Manifest = dict[str, Any]
 
 
 def manifests(
-    controllers: Sequence[Controller[Any]], *, namespace: str, image: str, arguments: Iterable[str] = ()
+    controllers: Sequence[Controller[Any]],
+    *,
+    namespace: str,
+    image: str,
+    arguments: Iterable[str] = (),
+    webhooks: bool = False,
 ) -> list[Manifest]:
-    """Everything, in the order in which it can be created; `arguments` go to the command besides."""
+    """Everything, in the order in which it can be created; `arguments` go to the command besides.
+
+    webhooks  whether the operator serves webhooks, with a Service by which the API server reaches them
+    """
     everywhere = permissions.needed(controllers) | permissions.to_install()
+    own = permissions.to_elect() | (permissions.to_serve_webhooks() if webhooks else frozenset())
+    if webhooks:
+        served = f"--webhook-port={WEBHOOK_PORT}", "--webhook-bind=0.0.0.0", f"--webhook-service={namespace}/{NAME}"
+        arguments = (*arguments, *served)
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(namespace)},
         _role("ClusterRole", everywhere),
         _binding("ClusterRole", namespace),
-        _role("Role", permissions.to_elect(), namespace),
+        _role("Role", own, namespace),
         _binding("Role", namespace),
+        *([_service(namespace)] if webhooks else []),
         _deployment(namespace, image, arguments),
     ]
+
+
+def _service(namespace: str) -> Manifest:
+    """The Service of the webhooks; a process that stands by answers too."""
+    ports = [{"name": "webhooks", "port": 443, "targetPort": WEBHOOK_PORT}]
+    # A process is not ready before the definitions are installed, which the server may need the webhooks for.
+    spec = {"selector": _LABELS, "ports": ports, "publishNotReadyAddresses": True}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(namespace), "spec": spec}
 
 
 def _role(kind: str, allowed: Iterable[Permission], namespace: str = "") -> Manifest:

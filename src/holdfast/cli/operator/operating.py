@@ -9,6 +9,7 @@ the controllers retry.  This module must not know which controllers run.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -21,8 +22,9 @@ from typing import Any, Final
 
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.local.binding import CannotStart
-from holdfast.cli.operator import deploying, installing, permissions, selection
+from holdfast.cli.operator import deploying, installing, permissions, selection, webhooks
 from holdfast.cli.operator import health as checkups
+from holdfast.cli.operator.webhooks import WebhookOptions
 from holdfast.client.kubeconfig import Connection, connect
 from holdfast.client.protocols import Unreachable, Untrusted
 from holdfast.client.settings import KubeconfigError
@@ -57,6 +59,7 @@ class RunOptions:
     health: tuple[str, int]
     installs: bool = True
     adopts: bool = False
+    webhooks: WebhookOptions | None = None
 
 
 async def operate(options: RunOptions) -> None:
@@ -77,8 +80,9 @@ async def operate(options: RunOptions) -> None:
         bind, port = options.health
         async with checkups.served(manager, bind, port=port) as address:
             _log.info("operator started", extra={"fields": _described(options, connection) | {"health": address}})
-            if await _done_before(stop, _prepared(options, connection, manager)):
-                await _worked(manager, stop)
+            async with contextlib.AsyncExitStack() as stack:
+                if await _done_before(stop, _prepared(options, connection, manager, stack)):
+                    await _worked(manager, stop)
     finally:
         await connection.client.close()
 
@@ -163,11 +167,18 @@ def _described(options: RunOptions, connection: Connection) -> dict[str, Any]:
 # --- what comes first
 
 
-async def _prepared(options: RunOptions, connection: Connection, manager: Manager) -> None:
-    """Prepare the server, however long it is away."""
+async def _prepared(
+    options: RunOptions, connection: Connection, manager: Manager, stack: contextlib.AsyncExitStack
+) -> None:
+    """Prepare the server, however long it is away; what is served meanwhile ends with `stack`."""
+    conversion: dict[str, Any] | None = None
     for attempt in count(1):
         try:
-            await _prepare(options, connection, manager)
+            if options.webhooks is not None and conversion is None:
+                namespace = _lease_namespace(options, connection)
+                serving = webhooks.served(connection.client, options.webhooks, namespace)
+                conversion = (await stack.enter_async_context(serving)).conversion
+            await _prepare(options, connection, manager, conversion)
             return
         except (StatusError, Unreachable, TimeoutError) as error:
             if (final := _final(error, connection)) is not None:
@@ -178,7 +189,9 @@ async def _prepared(options: RunOptions, connection: Connection, manager: Manage
         await asyncio.sleep(delay)
 
 
-async def _prepare(options: RunOptions, connection: Connection, manager: Manager) -> None:
+async def _prepare(
+    options: RunOptions, connection: Connection, manager: Manager, conversion: dict[str, Any] | None
+) -> None:
     """Have the server serve the kinds, and say what we may not do there."""
     client = connection.client
     installed = await installing.install(
@@ -187,6 +200,7 @@ async def _prepare(options: RunOptions, connection: Connection, manager: Manager
         created=selection.created(options.controllers),
         adopts=options.adopts,
         writes=options.installs,
+        conversion=conversion,
     )
     if installed.written:
         _log.info("definitions installed", extra={"fields": {"written": installed.written}})

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.client.protocols import Unreachable, Writer
-from holdfast.client.resources import DEFINITIONS, EVENTS, LEASES, PODS, Resource
+from holdfast.client.resources import DEFINITIONS, EVENTS, LEASES, PODS, SECRETS, Resource
 from holdfast.meta.errors import StatusError
 from holdfast.runtime.controllers import Controller
 
@@ -68,6 +68,11 @@ def needed(controllers: Iterable[Controller[Any]]) -> frozenset[Permission]:
 def to_elect() -> frozenset[Permission]:
     """What it takes, in the namespace of the lease, to choose a leader."""
     return _all(LEASES, {"get", "create", "patch"})
+
+
+def to_serve_webhooks() -> frozenset[Permission]:
+    """What it takes, in the namespace of the operator, to keep the certificate of its webhooks."""
+    return _all(SECRETS, {"get", "create", "patch"})
 
 
 def to_install() -> frozenset[Permission]:

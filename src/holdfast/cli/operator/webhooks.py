@@ -1,0 +1,161 @@
+"""The webhooks of ``holdfast operator run``: their certificate, their server, and how definitions name them.
+
+The certificate and its authority are kept in a Secret, so that all processes of an operator share them; they are
+created by the first one, and renewed long before they expire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from holdfast.apiserver.auth import certificates
+from holdfast.apiserver.auth.certificates import CertificateError, Pair
+from holdfast.apiserver.auth.identity import load_serving
+from holdfast.cli.errors import Complaint
+from holdfast.cli.local.binding import CannotStart
+from holdfast.client.protocols import Client
+from holdfast.client.resources import SECRETS
+from holdfast.kinds import reviews
+from holdfast.meta.errors import AlreadyExists, Conflict, NotFound
+from holdfast.meta.objects import Key
+from holdfast.runtime.webhooks import Route, Webhooks
+
+SECRET: Final = "holdfast-operator-webhooks"
+"""The Secret with the certificate, in the namespace of the operator."""
+
+ROUTES: Final[Mapping[str, Route]] = {"/convert": reviews.answered}
+
+_FILES: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    """Where webhooks listen, and how the API server reaches them: by a Service, or by a URL.
+
+    service    namespace and name of the Service, whose port 443 leads to them; empty: the URL is used
+    url        such as https://192.0.2.7:9443
+    """
+
+    bind: str
+    port: int
+    service: tuple[str, str] = ("", "")
+    url: str = ""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of the certificate."""
+        namespace, name = self.service
+        if name:
+            return f"{name}.{namespace}.svc", f"{name}.{namespace}.svc.cluster.local"
+        return (urlsplit(self.url).hostname or "localhost",)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Webhooks that are served: how definitions have their objects converted there."""
+
+    conversion: dict[str, Any]
+
+
+@contextlib.asynccontextmanager
+async def served(client: Client, options: WebhookOptions, namespace: str) -> AsyncIterator[Serving]:
+    """Answer reviews until the end of the block; the Secret of the certificate is in this namespace."""
+    authority, serving = await certificate(client, namespace, options.hosts)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    load_serving(tls, serving)
+    webhooks = Webhooks(ROUTES)
+    try:
+        await webhooks.serve(options.bind, options.port, tls)
+    except OSError as error:
+        message = f"webhooks cannot be served at {options.bind}, port {options.port}: {error.strerror}"
+        raise CannotStart(Complaint(message=message, hint="choose another --webhook-port or --webhook-bind")) from None
+    renewal = asyncio.create_task(_renewed(client, namespace, options, tls, serving))
+    try:
+        yield Serving(_conversion(options, authority))
+    finally:
+        renewal.cancel()
+        await webhooks.close()
+
+
+def _conversion(options: WebhookOptions, authority: Pair) -> dict[str, Any]:
+    """`spec.conversion` of a definition whose objects are converted here."""
+    namespace, name = options.service
+    config: dict[str, Any] = {"caBundle": base64.b64encode(authority.certificate_pem).decode()}
+    if name:
+        config["service"] = {"namespace": namespace, "name": name, "path": "/convert", "port": 443}
+    else:
+        config["url"] = f"{options.url.rstrip('/')}/convert"
+    webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
+    return {"strategy": "Webhook", "webhook": webhook}
+
+
+async def _renewed(client: Client, namespace: str, options: WebhookOptions, tls: ssl.SSLContext, serving: Pair) -> None:
+    """Renew the certificate long before it expires."""
+    while True:
+        await asyncio.sleep(max((serving.renew_at - datetime.now(UTC)).total_seconds(), 3600))
+        _, serving = await certificate(client, namespace, options.hosts)
+        load_serving(tls, serving)
+
+
+# --- the certificate
+
+
+async def certificate(client: Client, namespace: str, hosts: tuple[str, ...]) -> tuple[Pair, Pair]:
+    """The authority and the certificate of the webhooks, as the Secret has them; created or renewed where they lack."""
+    key = Key(namespace, SECRET)
+    for _ in range(_ATTEMPTS):
+        now = datetime.now(UTC)
+        try:
+            found = (await client.get(SECRETS, key)).wire()
+        except NotFound:
+            found = None
+        authority, serving = _pairs({} if found is None else found.get("data") or {})
+        if authority is None or certificates.expired(authority, now):
+            authority, serving = certificates.new_authority(now), None
+        elif serving is not None and certificates.serves(serving, authority, hosts=hosts, now=now):
+            return authority, serving
+        serving = certificates.new_serving(authority, hosts, now=now)
+        try:
+            await _write(client, key, authority, serving, found)
+        except (AlreadyExists, Conflict):
+            continue  # another process of the operator was first: its certificate is read
+        return authority, serving
+    raise CannotStart(Complaint(message=f"the Secret {key} is being changed by another client again and again"))
+
+
+def _pairs(data: Mapping[str, Any]) -> tuple[Pair | None, Pair | None]:
+    """The authority and the certificate that a Secret has; None for what is missing or cannot be read."""
+    try:
+        pem = {name: base64.b64decode(str(data.get(name, "")), validate=True) for name in _FILES}
+        authority = Pair.load(pem["ca.crt"], pem["ca.key"])
+        return authority, Pair.load(pem["tls.crt"], pem["tls.key"])
+    except (CertificateError, binascii.Error, ValueError):
+        return None, None
+
+
+async def _write(client: Client, key: Key, authority: Pair, serving: Pair, found: dict[str, Any] | None) -> None:
+    content = (authority.certificate_pem, authority.key_pem, serving.certificate_pem, serving.key_pem)
+    data = {name: base64.b64encode(value).decode() for name, value in zip(_FILES, content, strict=True)}
+    if found is None:
+        metadata = {"name": key.name, "namespace": key.namespace}
+        await client.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+        return
+    patch = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "data": data}
+    await client.patch(SECRETS, key, patch)
+
+
+def parsed_service(text: str) -> tuple[str, str] | None:
+    """``namespace/name`` of a Service; None where it is not that."""
+    namespace, _, name = text.partition("/")
+    return (namespace, name) if namespace and name and "/" not in name else None

@@ -1,0 +1,149 @@
+"""The webhooks of the operator: an API server converts objects by them, and processes share one certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import pytest
+from click.testing import CliRunner
+
+from holdfast.apiserver.server import Server
+from holdfast.cli.main import main
+from holdfast.cli.operator import deploying, installing, webhooks
+from holdfast.cli.operator.webhooks import WebhookOptions
+from holdfast.client.api import ApiClient
+from holdfast.client.inprocess import InProcess
+from holdfast.client.resources import SECRETS, Resource
+from holdfast.kinds import nvidia, reviews
+from holdfast.meta.errors import NotFound
+from holdfast.meta.objects import Key
+
+OLD, NEW = (Resource.of(kind) for kind in reversed(nvidia.GRAPHS.versions))
+GRAPH: dict[str, Any] = {
+    "apiVersion": "nvidia.com/v1alpha1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "chat", "namespace": "default"},
+    "spec": {
+        "services": {
+            "Decode": {
+                "dynamoNamespace": "chat",
+                "componentType": "worker",
+                "extraPodSpec": {"mainContainer": {"image": "engine:1"}},
+            }
+        }
+    },
+}
+
+
+def played(story: Callable[[ApiClient], Awaitable[None]]) -> None:
+    async def run() -> None:
+        server = await Server.open(None)
+        client = ApiClient(InProcess(server.handle, server.identity.admin_token))
+        try:
+            await story(client)
+        finally:
+            await client.close()
+            await server.close()
+
+    asyncio.run(run())
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_an_api_server_converts_by_the_webhook_of_the_operator() -> None:
+    async def story(client: ApiClient) -> None:
+        port = free_port()
+        options = WebhookOptions(bind="127.0.0.1", port=port, url=f"https://127.0.0.1:{port}")
+        async with webhooks.served(client, options, "default") as serving:
+            await installing.install(client, [nvidia.GRAPHS], conversion=serving.conversion)
+            await client.create(OLD, GRAPH)
+            found = (await client.get(NEW, Key("default", "chat"))).wire()
+            assert found["spec"]["components"][0]["name"] == "Decode"
+            assert (await client.get(OLD, Key("default", "chat"))).wire()["spec"] == GRAPH["spec"]
+            async with (
+                aiohttp.ClientSession() as session,
+                session.post(f"https://127.0.0.1:{port}/convert", data=b"[", ssl=False) as answer,
+            ):
+                assert (answer.status, "not a review" in await answer.text()) == (400, True)
+
+    played(story)
+
+
+def test_the_older_version_is_not_served_where_nothing_converts_it() -> None:
+    async def story(client: ApiClient) -> None:
+        await installing.install(client, [nvidia.GRAPHS])
+        with pytest.raises(NotFound):
+            await client.create(OLD, GRAPH)
+
+    played(story)
+
+
+def test_all_processes_of_an_operator_share_one_certificate_and_one_of_other_hosts_is_replaced() -> None:
+    async def story(client: ApiClient) -> None:
+        made = [await webhooks.certificate(client, "default", ("a.b.svc",)) for _ in range(2)]
+        assert made[0][1].certificate_pem == made[1][1].certificate_pem
+        authority, serving = await webhooks.certificate(client, "default", ("other.b.svc",))
+        assert authority.certificate_pem == made[0][0].certificate_pem
+        assert serving.certificate_pem != made[0][1].certificate_pem
+        await client.patch(SECRETS, Key("default", webhooks.SECRET), {"data": {"ca.key": "AAAA"}})
+        authority, _ = await webhooks.certificate(client, "default", ("other.b.svc",))
+        assert authority.certificate_pem != made[0][0].certificate_pem
+
+    played(story)
+
+
+def test_a_service_of_the_operator_is_named_in_definitions() -> None:
+    async def story(client: ApiClient) -> None:
+        options = WebhookOptions(bind="127.0.0.1", port=free_port(), service=("system", "holdfast"))
+        async with webhooks.served(client, options, "default") as serving:
+            config = serving.conversion["webhook"]["clientConfig"]
+            assert config["service"] == {"namespace": "system", "name": "holdfast", "path": "/convert", "port": 443}
+
+    played(story)
+
+
+@pytest.mark.parametrize(
+    ("review", "said"),
+    [
+        ({}, ""),
+        ({"request": {"objects": 3}}, "not a ConversionReview"),
+        ({"request": {"desiredAPIVersion": "nvidia.com/v1beta1", "objects": [{"kind": "Pod"}]}}, "cannot be converted"),
+        ({"request": {"desiredAPIVersion": "nvidia.com/v9", "objects": [GRAPH]}}, "cannot be converted"),
+    ],
+)
+def test_a_review_that_cannot_be_answered_says_why(review: dict[str, Any], said: str) -> None:
+    result = reviews.answered(review)["response"]["result"]
+    assert result["status"] == ("Failed" if said else "Success")
+    assert said in result.get("message", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--webhook-url", "https://a"], "need --webhook-port"),
+        (["--webhook-port", "9", "--webhook-service", "a"], "write NAMESPACE/NAME"),
+        (["--webhook-port", "9", "--webhook-url", "http://a"], "write https://HOST:PORT"),
+        (["--webhook-port", "9", "--webhook-service", "a/b", "--webhook-url", "https://a"], "leave one out"),
+    ],
+)
+def test_options_of_webhooks_that_do_not_fit_are_refused(options: list[str], said: str) -> None:
+    result = CliRunner().invoke(main, ["operator", "run", *options])
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+
+
+def test_manifests_with_webhooks_have_a_service_and_the_right_to_keep_the_certificate() -> None:
+    made = deploying.manifests([], namespace="system", image="holdfast:1", webhooks=True)
+    kinds = {each["kind"]: each for each in made}
+    assert kinds["Service"]["spec"]["ports"] == [{"name": "webhooks", "port": 443, "targetPort": 9443}]
+    assert any("secrets" in rule["resources"] for rule in kinds["Role"]["rules"])
+    (container,) = kinds["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert "--webhook-service=system/holdfast-operator" in container["args"]
