@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.providers.contract import Code, ProviderError, Transfer
-from holdfast.providers.s3 import Bucket
+from holdfast.providers.s3 import PART, Bucket
 
 Progress = Callable[[int], None]
 """Called with the bytes that are done."""
@@ -37,8 +37,9 @@ class Options(msgspec.Struct, kw_only=True):
 class Staging:
     """The storage of a provider; `root` is the folder with `pvc/CLAIM` and `nfs/SERVER`."""
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, *, part_size: int = PART) -> None:
         self._root = root
+        self._part_size = part_size
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -79,6 +80,7 @@ class Staging:
             access_key=given.get("accesskeyid", ""),
             secret_key=given.get("secretaccesskey", ""),
             token=given.get("sessiontoken", ""),
+            part_size=self._part_size,
         )
         return bucket, key
 

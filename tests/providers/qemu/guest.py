@@ -101,11 +101,18 @@ def kernel() -> tuple[Path, Path] | None:
     return None
 
 
+def no_qemu() -> str:
+    """What is not installed that machines need; empty if they can run here."""
+    absent = [program for program in ("qemu-system-x86_64", "qemu-img") if shutil.which(program) is None]
+    return f"{absent[0]} is not installed" if absent else ""
+
+
 def missing() -> str:
-    """What is not installed; empty if guests can run here."""
-    for program in ("qemu-system-x86_64", "qemu-img", "busybox"):
-        if shutil.which(program) is None:
-            return f"{program} is not installed"
+    """What is not installed; empty if the guest can be built and run here."""
+    if no_qemu():
+        return no_qemu()
+    if shutil.which("busybox") is None:
+        return "busybox is not installed"
     return "" if kernel() else "there is no cloud kernel: install linux-image-cloud-amd64"
 
 
