@@ -188,6 +188,7 @@ class Worker:
         answer = Answer(asked=asked, id=id, created=int(time.time()))
         self._metrics.begun(asked)
         role = self._settings.role
+        carried = on_its_way(request.headers.get(REQUEST_START, ""), time.time())
         decode = role == "decode" and asked.output_tokens > 1
         try:
             # A sequence of its own, whatever the client calls its request.
@@ -196,7 +197,7 @@ class Worker:
                 prompt=asked.prompt_tokens,
                 output=1 if role == "prefill" else asked.output_tokens,
                 cached=decode,
-                delay=self._settings.transfer(asked.prompt_tokens) if decode else -_on_its_way(request),
+                delay=self._settings.transfer(asked.prompt_tokens) if decode else -carried,
             ) as tokens:
                 if asked.stream:
                     return await self._stream(request, answer, tokens)
@@ -238,10 +239,10 @@ class Worker:
         return response
 
 
-def _on_its_way(request: web.Request) -> float:
-    """For how many seconds a request was carried to this worker, if its client says when it began."""
+def on_its_way(start: str, now: float) -> float:
+    """For how many seconds a request was carried to this worker, by the header in which its client says it began."""
     try:
-        seconds = time.time() - float(request.headers.get(REQUEST_START, "").removeprefix("t="))
+        seconds = now - float(start.removeprefix("t="))
     except ValueError:
         return 0.0
     return seconds if 0 < seconds <= _LONGEST_WAY else 0.0
