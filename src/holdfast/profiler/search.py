@@ -56,6 +56,11 @@ def search(request: Request, *, hardware: Hardware | None = None, report: Report
     return _choose(request, space, points)
 
 
+def choose(request: Request, points: Sequence[Point]) -> Result:
+    """The answer to `request` among points that are given, such as measured ones."""
+    return _choose(request, _Space.of(request, None), points)
+
+
 # --- the request -------------------------------------------------------------
 
 

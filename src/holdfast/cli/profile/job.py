@@ -26,10 +26,11 @@ from holdfast.client.settings import KubeconfigError
 from holdfast.meta import times
 from holdfast.meta.errors import Conflict, NotFound, StatusError
 from holdfast.meta.objects import Key
-from holdfast.profiler import jobs
-from holdfast.profiler.jobs import ASKED, Asked
-from holdfast.profiler.request import Unanswerable
-from holdfast.profiler.results import Output, Progress
+from holdfast.profiler import jobs, thorough
+from holdfast.profiler.jobs import ASKED, Asked, Report, Search
+from holdfast.profiler.request import Request, Unanswerable
+from holdfast.profiler.results import Output, Progress, Result
+from holdfast.profiler.thorough import Owner
 
 T = TypeVar("T")
 
@@ -61,7 +62,8 @@ class Failed(InputError):
 @click.option(
     "--model-dir", type=click.Path(file_okay=False, path_type=Path), help="A directory that may have the model."
 )
-def command(place: str, credentials: Path | None, model_dir: Path | None) -> None:
+@click.option("--mock", is_flag=True, help="Measure mock workers where the search is thorough: there are no GPUs here.")
+def command(place: str, credentials: Path | None, model_dir: Path | None, mock: bool) -> None:
     """Run as a profiling Job: read what is asked from a ConfigMap, and write progress and result there.
 
     \b
@@ -70,10 +72,10 @@ def command(place: str, credentials: Path | None, model_dir: Path | None) -> Non
     namespace, _, name = place.partition("/")
     if not namespace or not name:
         raise InputError(Complaint(message=f"{place!r} is not NAMESPACE/NAME", path="--output"))
-    asyncio.run(_run(Key(namespace, name), credentials, model_dir))
+    asyncio.run(_run(Key(namespace, name), credentials, model_dir, mock=mock))
 
 
-async def _run(key: Key, credentials: Path | None, model_dir: Path | None) -> None:
+async def _run(key: Key, credentials: Path | None, model_dir: Path | None, *, mock: bool) -> None:
     try:
         connection = in_cluster(credentials) if credentials is not None else connect()
     except KubeconfigError as error:
@@ -81,7 +83,7 @@ async def _run(key: Key, credentials: Path | None, model_dir: Path | None) -> No
     client = connection.client
     try:
         job = Job(client, await _patiently(lambda: client.get(CONFIG_MAPS, key)))
-        await job.run(model_dir)
+        await job.run(model_dir, search=partial(_search, client, credentials, mock))
     except (StatusError, Unreachable) as error:
         raise Failed(Complaint(message=f"configmap {key}: {error}")) from None
     finally:
@@ -90,6 +92,26 @@ async def _run(key: Key, credentials: Path | None, model_dir: Path | None) -> No
 
 AGAIN: Final = 2.0
 """Seconds that the controller has to make a ConfigMap again that was deleted."""
+
+
+def _search(client: Client, credentials: Path | None, mock: bool, loop: asyncio.AbstractEventLoop) -> Search:
+    """The search of a Job: by prediction, or by measuring candidates on the cluster, as is asked."""
+
+    def search(asked: Asked, request: Request, report: Report) -> Result:
+        if not asked.thorough:
+            return jobs.rapid(asked, request, report)
+        token = (credentials / "token").read_text() if credentials is not None else ""
+        owner = Owner(
+            name=asked.name,
+            namespace=asked.namespace,
+            uid=asked.uid,
+            spec=asked.spec,
+            reference=thorough.account_reference(token) or thorough.request_reference(asked.name, asked.uid),
+        )
+        measuring = thorough.measure(client, owner, request, report, mock=mock)
+        return asyncio.run_coroutine_threadsafe(measuring, loop).result()
+
+    return search
 
 
 class _Data(msgspec.Struct, frozen=True):
@@ -116,7 +138,9 @@ class Job:
         self._latest = Output()
         self._news = asyncio.Event()
 
-    async def run(self, model_dir: Path | None) -> None:
+    async def run(
+        self, model_dir: Path | None, *, search: Callable[[asyncio.AbstractEventLoop], Search] = lambda loop: jobs.rapid
+    ) -> None:
         """Search and report; raises `Failed` after a failure has been reported."""
         loop = asyncio.get_running_loop()
 
@@ -125,7 +149,10 @@ class Job:
 
         telling = asyncio.create_task(self._report())
         try:
-            output = await asyncio.to_thread(jobs.profile, _asked(self._place), report=report, model_dir=model_dir)
+            asked = _asked(self._place)
+            output = await asyncio.to_thread(
+                jobs.profile, asked, report=report, search=search(loop), model_dir=model_dir
+            )
             failure = None
         except Exception as error:
             output, failure = jobs.failed(error, phase=self._latest.phase or "Initializing"), error

@@ -26,6 +26,7 @@ _OWN_TOKENS: Final = text.MESSAGE_TOKENS + text.REPLY_TOKENS + 1
 """Tokens of a prompt that are not its text: those of the chat, and the number of the request."""
 
 _CONNECT_SECONDS: Final = 5.0
+_ASK_AGAIN: Final = 0.2
 _LONGEST_MESSAGE: Final = 120
 
 
@@ -110,6 +111,21 @@ async def first_model(http: aiohttp.ClientSession, url: str) -> str:
     if not names:
         raise Unusable(f"{url} serves no model yet; wait until its workers are ready")
     return names[0]
+
+
+async def answering(url: str, *, within: float) -> str:
+    """The first model of a server, as soon as it lists one; raises `Unusable` where it does not in time."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + within
+    timeout = aiohttp.ClientTimeout(total=_CONNECT_SECONDS)
+    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as http:
+        while True:
+            try:
+                return await first_model(http, url)
+            except Unusable:
+                if clock() >= until:
+                    raise
+            await asyncio.sleep(_ASK_AGAIN)
 
 
 class _Test:

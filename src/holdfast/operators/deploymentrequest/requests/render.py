@@ -166,6 +166,7 @@ def _profiler(world: World, settings: Settings) -> dict[str, Any]:
         "args": [
             *("--output", f"{world.namespace}/{names.output(world.name)}"),
             *("--credentials", CREDENTIALS),
+            *(("--mock",) if world.processes and is_thorough(world) else ()),
             *_cache_arguments(world),
         ],
         "terminationMessagePolicy": "FallbackToLogsOnError",
