@@ -64,6 +64,8 @@ class Cluster:
         self._employ = employ
         self._working: asyncio.Task[None] | None = None
         self.manager = employ(server)
+        self._restarted = asyncio.Event()
+        self._restarted.set()
 
     async def start(self) -> None:
         """Start the manager, and wait until it runs."""
@@ -95,9 +97,13 @@ class Cluster:
 
     async def restart(self) -> None:
         """Replace the manager that was killed by a new one, which has no memory of the old one."""
-        await self.kill()
-        self.manager = self._employ(self.server)
-        await self.start()
+        self._restarted.clear()
+        try:
+            await self.kill()
+            self.manager = self._employ(self.server)
+            await self.start()
+        finally:
+            self._restarted.set()
 
     # --- objects, as plain mappings
 
@@ -157,6 +163,8 @@ class Cluster:
         quiet, revision, turns, began, first = 0, -1, 0, self.loop.time(), self.server.store.revision
         while quiet < _QUIET:
             await asyncio.sleep(0)
+            # A manager that begins anew may wait for time to pass, which it does not while this loop turns.
+            await self._restarted.wait()
             turns = turns + 1 if self.loop.time() == began else 0
             began = self.loop.time()
             assert turns < _BUSY, (

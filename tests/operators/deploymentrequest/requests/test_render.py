@@ -208,16 +208,6 @@ def test_the_deployment_proves_whose_it_is_and_its_parts_can_be_listed() -> None
     assert made["spec"]["components"] == GRAPH["spec"]["components"]
 
 
-def test_mock_components_run_as_processes_and_others_do_not() -> None:
-    mocked = {"podTemplate": {"spec": {"containers": [{"name": "main", "command": ["holdfast", "mocker", "serve"]}]}}}
-    worker = GRAPH["spec"]["components"][1]
-    graph = {**GRAPH, "spec": {"components": [{"name": "decode", **mocked}, worker]}}
-    seen = world(processes=True, features={"mocker": {"enabled": True}})
-    first, second = render.deployment(seen, "a1", ProfilingResults(selected_config=graph))["spec"]["components"]
-    assert first["podTemplate"]["spec"]["runtimeClassName"] == "process"
-    assert "runtimeClassName" not in second["podTemplate"]["spec"]
-
-
 def test_named_items_are_merged_by_their_names() -> None:
     base = {"components": [{"name": "a", "replicas": 1, "env": [{"name": "X", "value": "1"}]}, {"name": "b"}]}
     over = {"components": [{"name": "a", "replicas": 3, "env": [{"name": "Y", "value": "2"}]}, {"name": "c"}]}

@@ -17,7 +17,6 @@ from holdfast.kinds.nvidia import deployments
 from holdfast.kinds.nvidia.requests import Hardware, ProfilingResults
 from holdfast.meta.objects import owner_reference
 from holdfast.operators.deploymentrequest.requests import names
-from holdfast.operators.deploymentrequest.requests.generated import overlaid
 from holdfast.operators.deploymentrequest.requests.observe import ASKED, PROCESS, World
 from holdfast.operators.deploymentrequest.requests.overrides import PROFILER, overridden
 
@@ -251,26 +250,11 @@ def deployment(world: World, attempt: str, results: ProfilingResults) -> dict[st
 
 
 def _component(world: World, component: Any) -> Any:
-    """A component, with the runtime's version where it has none; a mock one runs as a process where that is offered."""
-    if not isinstance(component, Mapping):
+    """A component, with the runtime's version where it has none."""
+    version = world.request.spec.runtime_version_override
+    if version is None or not isinstance(component, Mapping) or component.get("runtimeVersionOverride"):
         return component
-    made, version = dict(component), world.request.spec.runtime_version_override
-    if version is not None and not made.get("runtimeVersionOverride"):
-        made["runtimeVersionOverride"] = version
-    return overlaid(AS_PROCESS, made) if world.processes and _is_mocked(world, made) else made
-
-
-AS_PROCESS: Final = {"podTemplate": {"spec": {"runtimeClassName": PROCESS}}}
-MOCKER: Final = ["holdfast", "mocker"]
-"""What the commands of mock components begin with."""
-
-
-def _is_mocked(world: World, component: Mapping[str, Any]) -> bool:
-    features = world.request.spec.features
-    if features is None or features.mocker is None or not features.mocker.enabled:
-        return False
-    containers = ((component.get("podTemplate") or {}).get("spec") or {}).get("containers") or ()
-    return any(list(each.get("command") or ())[: len(MOCKER)] == MOCKER for each in containers)
+    return {**component, "runtimeVersionOverride": version}
 
 
 def config_map(world: World, manifest: Mapping[str, Any]) -> dict[str, Any]:
