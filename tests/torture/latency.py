@@ -62,6 +62,10 @@ class Delays:
     def kept(self) -> bool:
         return max(self.health, self.watch) <= LONGEST
 
+    def __str__(self) -> str:
+        waits = f"health waited {self.health * 1000:.0f} ms, a watch {self.watch * 1000:.0f} ms"
+        return f"{waits}, the request {self.request * 1000:.0f} ms for its {self.status}"
+
 
 def figures(scale: float, seed: int) -> Iterator[Figure]:
     del seed  # nothing is drawn
@@ -82,9 +86,8 @@ async def measured(requests: Sequence[Costly], *, largest: bool = False) -> dict
     """The delays during each request, at its largest or at twice the size of the test of costs."""
     found = {}
     for costly in requests:
-        found[costly.name] = await _shortest(costly, _largest(costly) if largest else 2 * costly.size)
-        if not found[costly.name].kept:
-            print(f"{costly.name}: {found[costly.name]}", flush=True)
+        delays = found[costly.name] = await _shortest(costly, _largest(costly) if largest else 2 * costly.size)
+        print(f"{costly.name}: {delays}", flush=True)
     return found
 
 

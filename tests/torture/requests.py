@@ -2,6 +2,7 @@
 
     python -m tests.torture requests --seed 1
 
+Some of the requests are sent to a whole cluster, whose controllers and nodes meet what is accepted of them.
 Every request is drawn from the seed and its own number, so that one can be sent again alone.  A sound request must be
 answered, a refusal must be a Status, no answer may be a 500, and a client without credentials gets no data.
 """
@@ -41,7 +42,7 @@ from tests.apiserver.odd_requests import (
 from tests.apiserver.servers import DEFINITIONS, PATCHES, VALID, collection, valid
 from tests.fuzz import mutations
 from tests.torture.figures import Figure, at_most, counted, none_of
-from tests.torture.server import connected, ready, server_process
+from tests.torture.server import COMMAND, UP, connected, ready, server_process
 
 from holdfast.apiserver.builtins import BUILTINS
 from holdfast.apiserver.http import messages
@@ -116,25 +117,27 @@ class Tally:
 
 
 def figures(scale: float, seed: int) -> Iterator[Figure]:
-    number = max(int(REQUESTS * scale), 100)
-    with tempfile.TemporaryDirectory() as directory:
-        tally = asyncio.run(fuzzed(Path(directory), requests=number, seed=seed))
-    for defect in tally.defects[:20]:
-        print(f"seed {seed}: {defect}", flush=True)
-    yield counted("requests", number)
-    yield Figure("answers by class", "  ".join(f"{each}: {count}" for each, count in sorted(tally.statuses.items())))
-    yield none_of("answers with 500", tally.errors)
-    yield none_of("sound requests without a whole answer", tally.unanswered)
-    yield none_of("answers with data to clients without credentials", tally.leaks)
-    yield at_most("slowest answer", tally.slowest * 1000, 5_000, "ms")
+    for what, command, share in (("server", COMMAND, 0.8), ("cluster", UP, 0.2)):
+        number = max(int(REQUESTS * share * scale), 100)
+        with tempfile.TemporaryDirectory() as directory:
+            tally = asyncio.run(fuzzed(Path(directory), requests=number, seed=seed, command=command))
+        for defect in tally.defects[:20]:
+            print(f"seed {seed}: {what}: {defect}", flush=True)
+        answers = "  ".join(f"{each}: {count:,}" for each, count in sorted(tally.statuses.items()))
+        yield counted(f"{what}: fuzzed requests", number)
+        yield Figure(f"{what}: answers", answers)
+        yield none_of(f"{what}: answers with 500, and tracebacks in the log", tally.errors)
+        yield none_of(f"{what}: sound requests without a whole answer", tally.unanswered)
+        yield none_of(f"{what}: data for clients without credentials", tally.leaks)
+        yield at_most(f"{what}: slowest answer", tally.slowest * 1000, 5_000, "ms")
 
 
-async def fuzzed(directory: Path, *, requests: int, seed: int) -> Tally:
+async def fuzzed(directory: Path, *, requests: int, seed: int, command: Sequence[str] = COMMAND) -> Tally:
     """Send so many requests to a server of its own, and judge the answers."""
     tally = Tally()
     log = directory / "log"
     with log.open("wb") as errors:
-        async with server_process(directory, errors=errors) as process:
+        async with server_process(directory, command=command, errors=errors) as process:
             await ready(process)
             async with connected(directory) as client:
                 await _prepare(client)
