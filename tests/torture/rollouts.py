@@ -2,7 +2,7 @@
 
     python -m tests.torture rollouts --seed 1
 
-The story of each operator is the one of its contract tests (``MIDWAY`` of ``tests/operators/<name>/test_contract.py``):
+The story of each operator is ``MIDWAY`` of its contract tests, ``test_contract.py`` in ``tests/operators/<name>``:
 templates take turns while each rolls out.  Replies are lost after the server has committed the write, changes come
 late, and writes are refused, in shares that are drawn from the seed; `holdfast.testing.contract` checks the bounds at
 every committed change of a pod.
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from random import Random
 
+from tests.places import ROOT
 from tests.torture.figures import Figure, counted, none_of
 
 from holdfast.operators.operator import load
@@ -26,12 +27,19 @@ ROUNDS = 150
 """How often the story of each operator is played; each has eight changes of a template."""
 
 CHANGES = 8
+OPERATORS = ROOT / "tests" / "operators"
 
 
 def scenarios() -> Mapping[str, Scenario]:
     """The story of each operator whose objects roll out, by the name of the operator."""
-    rolling = [each.name for each in load() if each.rollouts]
-    return {name: importlib.import_module(f"tests.operators.{name}.test_contract").MIDWAY for name in rolling}
+    found = {}
+    for name in [each.name for each in load() if each.rollouts]:
+        modules = [*(OPERATORS / name).glob("test_contract.py"), *(OPERATORS / name).glob("*/test_contract.py")]
+        dotted = (".".join(each.relative_to(ROOT).with_suffix("").parts) for each in modules)
+        stories = (getattr(importlib.import_module(each), "MIDWAY", None) for each in dotted)
+        # One that has no story fails here, so that no operator is forgotten.
+        found[name] = next(story for story in stories if story is not None)
+    return found
 
 
 def figures(scale: float, seed: int) -> Iterator[Figure]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 import pytest
@@ -22,7 +23,7 @@ from tests.operators.deploymentrequest.graphs.stories import (
 from holdfast.client.resources import PODS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.meta.objects import Key
-from holdfast.testing.contract import FAULTS, Scenario, Story, check, check_second_look
+from holdfast.testing.contract import FAULTS, Bounds, Scenario, Story, check, check_second_look
 
 FIRST = graph(component("decode", "decode", 1))
 SECOND = with_image(FIRST, "engine:2")
@@ -42,14 +43,14 @@ async def moved_on(cluster: Cluster) -> None:
             await cluster.report(meta["name"])
 
 
-async def ready(cluster: Cluster, generation: int) -> None:
+async def ready(cluster: Cluster, generation: int, *, pods: int = 1) -> None:
     """Wait until the graph is as its spec says, and nothing of what it was is left."""
 
     async def holds() -> bool:
         await moved_on(cluster)
         now = await status(cluster)
         whole = now.get("state") == "successful" and now.get("observedGeneration") == generation
-        return whole and len(await cluster.list(PODS)) == len(await cluster.list(SETS)) == 1
+        return whole and len(await cluster.list(PODS)) == pods and len(await cluster.list(SETS)) == 1
 
     await cluster.until(holds, step=1)
 
@@ -80,6 +81,26 @@ def scenario(name: str, story: Story) -> Scenario:
         # Pods have generated names, and how often something was changed on the way may differ.
         ignored=frozenset({"generation", "observedGeneration", "podReferences", "clusterIP", "clusterIPs"}),
     )
+
+
+THREE = graph(component("decode", "decode", 3, minAvailable=2))
+
+
+async def changed_midway(cluster: Cluster) -> None:
+    """Three workers, all of which must be ready while a fourth is started, and two images that take turns midway."""
+    await cluster.create(GRAPHS, THREE)
+    await ready(cluster, 1, pods=3)
+    for number in range(8):
+        await update(cluster, with_image(THREE, f"engine:{2 - number % 2}"))
+        for _ in range(4 + 2 * number):
+            await moved_on(cluster)
+            await cluster.advance(0.7)
+    await ready(cluster, 9, pods=3)
+
+
+MIDWAY = dataclasses.replace(
+    scenario("the image changes midway", changed_midway), bounds=Bounds(floor=3, ceiling=4), deleted=None
+)
 
 
 UPDATED = scenario("a graph is made and updated", updated)
