@@ -78,6 +78,8 @@ def test_a_deployment_is_valid_and_has_a_frontend_and_the_engines(backend: str, 
         assert container["resources"]["limits"] == {"nvidia.com/gpu": str(engine.tensor_parallel)}
         assert container["command"][-1] == f"dynamo.{backend}"
         assert option(container, "--served-model-name") == MODEL
+        limit = {"vllm": "--max-num-seqs", "sglang": "--max-running-requests", "trtllm": "--max-batch-size"}[backend]
+        assert option(container, limit) == (None if engine.role == "prefill" else str(engine.batch))
         mode = None if engine.role == "worker" else engine.role
         assert option(container, "--disaggregation-mode") == mode
 

@@ -56,6 +56,14 @@ def test_with_a_load_the_fewest_gpus_win_and_serve_it() -> None:
         assert all(point.gpus >= result.chosen.gpus for point in result.runners_up)
 
 
+def test_workers_take_more_at_once_than_the_mean_where_requests_come_at_random() -> None:
+    result = search(msgspec.structs.replace(QWEN, traffic=Traffic(request_rate=4)))
+    assert result.chosen is not None
+    point = result.chosen
+    decoding = point.requests_per_second * 999 * point.itl_ms / 1000
+    assert point.engines[-1].replicas * point.engines[-1].batch > 1.2 * decoding
+
+
 def test_a_planner_gets_one_prefill_and_one_decode_worker() -> None:
     result = search(MODES["planner"])
     assert result.chosen is not None

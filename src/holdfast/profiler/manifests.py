@@ -189,21 +189,25 @@ class _Graph:
         model, split, batch = _model_path(self.spec), str(engine.tensor_parallel), str(engine.batch)
         fp8 = engine.precision == "fp8" and models.find(self.request.model).precision == "bf16"
         disaggregated = engine.role != "worker"
+        limited = engine.role != "prefill"  # a prefill worker also holds prompts until their caches are transferred
         match self.result.backend:
             case "vllm":
                 args = ["--model", model, "--served-model-name", self.spec.model, "--tensor-parallel-size", split]
-                args += ["--max-num-seqs", batch, "--max-model-len", str(self._context())]
+                args += ["--max-model-len", str(self._context())]
+                args += ["--max-num-seqs", batch] if limited else []
                 args += ["--quantization", "fp8"] if fp8 else []
                 args += ["--disaggregation-mode", engine.role] if disaggregated else []
             case "sglang":
                 args = ["--model-path", model, "--served-model-name", self.spec.model, "--tp", split]
-                args += ["--max-running-requests", batch, "--context-length", str(self._context())]
+                args += ["--context-length", str(self._context())]
+                args += ["--max-running-requests", batch] if limited else []
                 args += ["--quantization", "fp8"] if fp8 else []
                 args += ["--disaggregation-mode", engine.role] if disaggregated else []
                 args += ["--disaggregation-transfer-backend", "nixl"] if disaggregated else []
             case "trtllm":
                 args = ["--model-path", model, "--served-model-name", self.spec.model, "--tensor-parallel-size", split]
-                args += ["--max-batch-size", batch, "--max-seq-len", str(self._context())]
+                args += ["--max-seq-len", str(self._context())]
+                args += ["--max-batch-size", batch] if limited else []
                 args += ["--disaggregation-mode", engine.role] if disaggregated else []
         return args
 

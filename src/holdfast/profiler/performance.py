@@ -30,6 +30,10 @@ NETWORK: Final = 50.0
 """GB/s of one GPU to a GPU of another worker."""
 
 
+BUSIEST: Final = 0.75
+"""The share of its time that a worker may spend on prompts that come at random; beyond it, waits vary too much."""
+
+
 class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The time of one forward pass, in milliseconds, and what it is made of.
 
@@ -259,11 +263,15 @@ class Served(NamedTuple):
 
 
 def waiting(service_ms: float, utilisation: float, servers: int = 1) -> float:
-    """The mean wait for one of `servers`, each busy for `service_ms` a request, when requests come at random."""
+    """The mean wait for one of `servers`, each busy for `service_ms` a request, when requests come at random.
+
+    A request is routed to a server when it comes and stays there, which is worse than one queue before all of them.
+    """
     if utilisation >= 1:
         return math.inf
     power = math.sqrt(2 * (servers + 1)) - 1
-    return service_ms * math.pow(utilisation, power) / (2 * servers * (1 - utilisation))
+    routed = 1.0 if servers == 1 else 1.4
+    return routed * service_ms * math.pow(utilisation, power) / (2 * servers * (1 - utilisation))
 
 
 class _Mixed(NamedTuple):
@@ -315,7 +323,7 @@ def loaded(worker: Worker, isl: int, osl: int, rate: float, most: int) -> Served
         mixed = _mixed(worker, isl, batch, context)
         # Of all steps, rate * steps * itl take a part of a prompt, and are longer than the others.
         longer = rate / 1000 * (mixed.ms - mixed.steps * decode)
-        if longer >= 1 or rate / 1000 * mixed.ms >= 1:
+        if rate / 1000 * mixed.ms > BUSIEST:
             return None
         # So do the steps of prompts that came while its own prompt waited and was taken.
         busy = rate / 1000 * mixed.ms

@@ -17,7 +17,7 @@ import msgspec
 from holdfast.profiler import hardware, models
 from holdfast.profiler.hardware import Hardware
 from holdfast.profiler.models import Architecture
-from holdfast.profiler.performance import Served, Worker, decoding, full, loaded, waiting
+from holdfast.profiler.performance import BUSIEST, Served, Worker, decoding, full, loaded, waiting
 from holdfast.profiler.request import Request, Targets, Unanswerable
 from holdfast.profiler.results import Engine, Point, Precision, Progress, Result
 from holdfast.profiler.timing import Timing
@@ -218,7 +218,8 @@ class _Space(NamedTuple):
         if traffic.request_rate is not None:
             rate = traffic.request_rate
             decoded = decoding(decoder, traffic.isl, traffic.osl, rate / decoders, most)
-            if rate > highest or decoded is None or decoded.batch > DECODE_MATCHING * most:
+            busy = rate * prefill_ms / 1000 / prefillers
+            if busy > BUSIEST or decoded is None or decoded.batch > DECODE_MATCHING * most:
                 return None
             itl, in_flight = decoded.itl_ms, decoded.batch
             allowed = _allowed(in_flight, most)
@@ -305,9 +306,9 @@ class _Space(NamedTuple):
 def _allowed(mean: float, most: int) -> int:
     """The sequences that an engine must take at once, so that requests that come at random hardly ever wait for others.
 
-    Those in flight vary about their mean; four standard deviations more are rarely seen.
+    Those in flight vary about their mean, and more than independent ones would, since many slow each other down.
     """
-    return min(most, math.ceil(mean + 4 * math.sqrt(mean)) + 1)
+    return min(most, math.ceil(mean + 8 * math.sqrt(mean)) + 8)
 
 
 def _steps(most: int) -> list[int]:
