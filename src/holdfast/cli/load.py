@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import click
@@ -27,6 +27,9 @@ from holdfast.profiler.load.figures import STATISTICS, Goals, Sample, Statistic,
 from holdfast.profiler.load.generator import Plan, Progress, Unusable
 
 Output = Literal["text", "json"]
+
+MOST_IN_FLIGHT: Final = 256
+"""Requests in flight that are sent only where they are asked for."""
 
 
 class CannotTest(InputError):
@@ -179,6 +182,10 @@ async def _of_request(session: Session, options: Options) -> ExitCode:
         raise CannotTest(Complaint(message=str(error), path="--request")) from None
     given, load = options.goals, asked.traffic
     own = options.rate is not None or options.concurrency is not None
+    if not own and load.request_rate is None and (asked.concurrency or 0) > MOST_IN_FLIGHT:
+        message = f"{target.name} was predicted with {asked.concurrency} requests in flight, too many for one client"
+        hint = "write --rate or --concurrency; the predictions are for more load than that"
+        raise CannotTest(Complaint(message=message, hint=hint, path="--request"))
     goals = msgspec.structs.replace(
         asked.goals, ttft_ms=given.ttft_ms or asked.goals.ttft_ms, itl_ms=given.itl_ms or asked.goals.itl_ms
     )
