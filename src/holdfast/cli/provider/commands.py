@@ -177,6 +177,23 @@ def qemu(
     _serve(listening, make)
 
 
+@serve.command("libvirt")
+@click.option("--data", type=FOLDER, help="Not used: libvirt keeps its machines itself.")
+@click.option("--uri", default="qemu:///system", show_default=True, help="Connection of libvirt.")
+@options
+def libvirt(listening: Listening, *, data: Path | None, uri: str) -> None:
+    """Serve machines of libvirt, here or over SSH."""
+
+    async def make() -> Hypervisor:
+        try:
+            from holdfast.providers.libvirt.hypervisor import Libvirt
+        except ImportError:
+            raise click.UsageError("libvirt's binding is not installed: pip install 'holdfast[libvirt]'") from None
+        return Libvirt(uri)
+
+    _serve(listening, make)
+
+
 def _serve(listening: Listening, make: Callable[[], Awaitable[Hypervisor]]) -> None:
     from holdfast.providers.contract import ProviderError
     from holdfast.providers.wire.server import Server

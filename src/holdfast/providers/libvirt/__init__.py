@@ -1,0 +1,1 @@
+"""Machines of libvirt, through its own Python binding (the extra `libvirt`)."""

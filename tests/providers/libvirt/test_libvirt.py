@@ -1,0 +1,170 @@
+"""The libvirt provider against libvirt's own test driver, where the binding is installed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from holdfast.providers.contract import (
+    Change,
+    Code,
+    Disk,
+    Hypervisor,
+    Image,
+    Machine,
+    Nic,
+    ProviderError,
+    Task,
+    TaskState,
+    Transfer,
+)
+
+pytest.importorskip("libvirt")
+
+from holdfast.providers.libvirt import xml
+from holdfast.providers.libvirt.hypervisor import Libvirt
+
+WEB = Machine(
+    name="web",
+    cpus=2,
+    memory_mib=512,
+    cpu_hot_add=True,
+    memory_hot_add=True,
+    disks=(Disk(name="root", size_gib=1), Disk(name="data", size_gib=2)),
+)
+
+
+def played(story: Callable[[Hypervisor], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        provider = Libvirt("test:///default")
+        try:
+            await story(provider)
+        finally:
+            await provider.close()
+
+    asyncio.run(whole())
+
+
+async def ended(provider: Hypervisor, task: Task | None) -> TaskState:
+    while task is not None:
+        state = await provider.task(task)
+        if state.done:
+            return state
+        await asyncio.sleep(0.01)
+    return TaskState(done=True)
+
+
+def test_the_life_of_a_domain() -> None:
+    async def story(provider: Hypervisor) -> None:
+        await provider.validate()
+        before = await provider.machines()
+        assert [one.name for one in before] == ["test"]
+        made = await provider.create(WEB)
+        assert await provider.create(WEB) == made
+        there = await provider.describe(made.id)
+        assert (there.power, there.cpus, there.memory_mib) == ("Off", 2, 512)
+        assert [disk.virtual_bytes >> 30 for disk in there.disks] == [1, 2]
+        assert await provider.power(made.id, "On") is None
+        there = await provider.describe(made.id)
+        assert there.power == "On"
+        assert there.ips
+        taken = await provider.snapshot(made.id, "one", memory=True)
+        assert not (await ended(provider, taken.task)).error
+        assert (await provider.snapshot(made.id, "one")).task is None
+        assert (await provider.disk(made.id, "data")).snapshots == ("one",)
+        assert not (await ended(provider, await provider.revert(made.id, "one"))).error
+        assert not (await ended(provider, await provider.delete_snapshot(made.id, "one"))).error
+        assert not (await ended(provider, await provider.power(made.id, "ShutdownGraceful", 5))).error
+        assert (await provider.describe(made.id)).power == "Off"
+        assert await provider.delete(made.id) is None
+        assert await provider.delete(made.id) is None
+        assert not (await provider.describe(made.id)).exists
+        assert [one.name for one in await provider.machines()] == ["test"]
+        with pytest.raises(ProviderError) as raised:
+            await provider.power(made.id, "On")
+        assert raised.value.code is Code.NOT_FOUND
+
+    played(story)
+
+
+def test_clones_share_or_copy_the_volumes_of_their_source() -> None:
+    async def story(provider: Hypervisor) -> None:
+        made = await provider.create(WEB)
+        full = await provider.clone(made.id, Machine(name="full", memory_mib=512))
+        linked = await provider.clone(made.id, Machine(name="linked", memory_mib=512), linked=True)
+        assert (await provider.disk(full.id)).path.endswith("full-root.qcow2")
+        assert (await provider.disk(linked.id)).backing_file.endswith("web-root.qcow2")
+        assert (await provider.clone(made.id, Machine(name="full"))).id == full.id
+        with pytest.raises(ProviderError, match="is no clone of web"):
+            await provider.clone(made.id, Machine(name="test"))
+        from_image = await provider.create(Machine(name="child", image=Image(template="web-root")))
+        assert (await provider.disk(from_image.id)).backing_file.endswith("web-root.qcow2")
+        prepared = await provider.prepare_image(Image(template="web-root"), "image")
+        assert prepared.path.endswith("web-root.qcow2")
+
+    played(story)
+
+
+def test_what_it_cannot_do_is_said_and_not_offered() -> None:
+    async def story(provider: Hypervisor) -> None:
+        can = await provider.capabilities()
+        assert (can.disk_export, can.disk_import, can.instant_clones, can.quiesce, can.image_import) == (False,) * 5
+        for refused in (
+            provider.export_disk(Transfer(url="pvc://a/b")),
+            provider.import_disk(Transfer(url="pvc://a/b")),
+            provider.prepare_image(Image(url="https://example.com/a"), "a"),
+            provider.create(Machine(name="a", tpm=True)),
+        ):
+            with pytest.raises(ProviderError) as raised:
+                await refused
+            assert raised.value.code is Code.UNSUPPORTED
+
+    played(story)
+
+
+def test_an_inventory_has_the_host_and_its_pools() -> None:
+    async def story(provider: Hypervisor) -> None:
+        inventory = await provider.inventory()
+        (host,) = inventory.hosts
+        assert host.cpus == 16
+        assert host.cpus_used == 2
+        assert [store.name for store in inventory.datastores] == ["default-pool"]
+
+    played(story)
+
+
+def test_a_host_that_cannot_be_reached_is_an_error_with_a_code() -> None:
+    async def story() -> None:
+        provider = Libvirt("qemu+unix:///system?socket=/nowhere")
+        with pytest.raises(ProviderError) as raised:
+            await provider.validate()
+        assert raised.value.code in (Code.RETRYABLE, Code.INTERNAL)
+        await provider.close()
+
+    asyncio.run(story())
+
+
+def test_a_reconfiguration_is_online_where_possible_and_else_needs_consent() -> None:
+    async def story(provider: Hypervisor) -> None:
+        made = await provider.create(WEB)
+        await provider.reconfigure(made.id, Change(cpus=4))
+        assert (await provider.describe(made.id)).cpus == 4
+        await provider.power(made.id, "On")
+        with pytest.raises(ProviderError, match="must be off to be changed"):
+            await provider.reconfigure(made.id, Change(cpus=1))
+        with pytest.raises(ProviderError, match="cannot be shrunk"):
+            await provider.reconfigure(made.id, Change(disks=(Disk(name="data", size_gib=1),)))
+
+    played(story)
+
+
+def test_the_xml_of_a_domain_escapes_what_users_write() -> None:
+    written = xml.domain(
+        Machine(name="a<b>&", nics=(Nic(name="n", bridge="br'0", vlan=7),), firmware="UEFI"), "kvm", [("/p", "raw")]
+    )
+    read = xml.read_domain(written)
+    assert (read.cpus, read.memory_mib) == (1, 512)
+    assert read.disks == (xml.DomainDisk(path="/p", target="vda", format="raw"),)
+    assert 'firmware="efi"' in written
