@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from tests.fuzz.passes import Place
+from tests.operators.deploymentrequest.graphs import stories as graph_stories
 from tests.operators.podcliqueset import gangsets
 from tests.operators.tenant import stories
 from tests.operators.workload import stages
@@ -16,6 +17,7 @@ from holdfast.client.resources import PODS, Resource
 from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.kinds import cloudless, grove, grove_scheduler, rustfs
 from holdfast.kinds.model import Kind
+from holdfast.operators.deploymentrequest.graphs.observe import GRAPHS
 from holdfast.operators.podcliqueset import controller as podcliqueset
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
 from holdfast.operators.tenant import controller as tenant
@@ -76,6 +78,23 @@ FUZZED = {
         made=((TENANTS, stories.tenant("store", stories.pool(servers=2))),),
         settled=lambda cluster: stories.reaches(cluster, "Ready"),
         mutated=(TENANTS, PODS),
+    ),
+    "graphs": Fuzzed(
+        controllers=(*podcliqueset.CONTROLLERS, *graph_stories.CONTROLLERS),
+        kinds=graph_stories.KINDS,
+        made=(
+            (
+                GRAPHS,
+                graph_stories.graph(
+                    graph_stories.component(
+                        "Frontend", "frontend", 1, main={"ports": [{"name": "http", "containerPort": 80}]}
+                    ),
+                    graph_stories.component("decode", "decode", 1, multinode={"nodeCount": 2}, sharedMemorySize="1Gi"),
+                ),
+            ),
+        ),
+        settled=graph_stories.until_ready,
+        mutated=(GRAPHS, GRAPHS, SETS, CLIQUES, GROUPS),
     ),
 }
 

@@ -168,9 +168,17 @@ def test_an_empty_scaling_adapter_is_a_choice_and_survives() -> None:
 
 
 def test_a_pod_template_is_kept_whole() -> None:
-    template = {"spec": {"containers": [{"name": "main", "brandNew": {"field": None}}]}}
+    container = {"name": "main", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}, "tty": False}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container], "nodeSelector": {}}}
     decoded = checks.decode(GRAPH, graph(components=[{"name": "decode", "podTemplate": template}]))
     assert msgspec.to_builtins(decoded)["spec"]["components"][0]["podTemplate"] == template
+
+
+def test_a_field_that_no_pod_has_is_refused_with_its_path() -> None:
+    template = {"spec": {"containers": [{"name": "main", "imagePullPolicies": "Always"}]}}
+    with pytest.raises(checks.InvalidDocument) as refusal:
+        checks.decode(GRAPH, graph(components=[{"name": "decode", "podTemplate": template}]))
+    assert "spec.components[0].podTemplate.spec.containers[0].imagePullPolicies: unknown field" in str(refusal.value)
 
 
 def test_minavailable_of_a_component_cannot_change() -> None:

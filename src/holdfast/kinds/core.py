@@ -25,6 +25,11 @@ def _schemas() -> dict[str, dict[str, Any]]:
     return schemas
 
 
+def schema(name: str) -> dict[str, Any]:
+    """The schema of a built-in type; not to be changed."""
+    return _schemas()[name]
+
+
 def typed(
     name: str, *, rules: tuple[Rule, ...] = (), required: tuple[str, ...] | None = None, **properties: dict[str, Any]
 ) -> Meta:

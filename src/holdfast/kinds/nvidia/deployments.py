@@ -5,10 +5,11 @@ This module must not know who asked for them, nor what objects they become.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
+from holdfast.kinds import core
 from holdfast.kinds.model import (
     AGE,
     Column,
@@ -94,6 +95,30 @@ class EndpointPicker(Model):
     config: Annotated[OpenObject, api("The configuration itself.")] | None = None
 
 
+POD_TEMPLATE: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "metadata": {
+            "description": "Labels and annotations of the pods.",
+            "type": "object",
+            "properties": {
+                name: {"type": "object", "additionalProperties": {"type": "string"}}
+                for name in ("labels", "annotations")
+            },
+            "x-kubernetes-preserve-unknown-fields": True,
+        },
+        # A template without containers is refused by the operator, which names the component.
+        "spec": {
+            "description": "The spec of each pod.",
+            **{name: value for name, value in core.schema("PodSpec").items() if name != "required"},
+        },
+    },
+}
+"""The schema of a pod template."""
+
+PodTemplate = Annotated[OpenObject, api(**{**POD_TEMPLATE, "x-kubernetes-preserve-unknown-fields": None})]
+
+
 class GraphComponent(Model):
     """One role of the graph and its replicas."""
 
@@ -125,7 +150,9 @@ class GraphComponent(Model):
     replicas: Annotated[Count, api("Replicas to run; the autoscaler's, where there is a scalingAdapter.")] | None = None
     min_available: Annotated[Positive, api("Replicas that are scheduled together or not at all.")] | None = None
     multinode: Multinode | None = None
-    pod_template: Annotated[OpenObject, api("The pods; the container main is completed by the operator.")] | None = None
+    pod_template: Annotated[PodTemplate, api("The pods; the container main is completed by the operator.")] | None = (
+        None
+    )
     shared_memory_size: Annotated[Quantity, api("The size of /dev/shm; 8Gi when absent, and none when 0.")] | None = (
         None
     )

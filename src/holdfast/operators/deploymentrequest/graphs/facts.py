@@ -104,7 +104,7 @@ class Facts:
         """Whether the PodCliqueSet is about to get other pod templates."""
         if self.current is None:
             return False
-        have = (self.current.read.spec.get("template") or {}).get("cliques") or ()
+        have = self.current.spec["template"]["cliques"]
         wanted = self.manifest["spec"]["template"]["cliques"]
         return not self.applied and any(children.differences(list(map(_pods, have)), list(map(_pods, wanted))))
 
@@ -140,7 +140,7 @@ def assess(world: World) -> Facts:
     if found:
         raise Permanent(GraphReason.INVALID, "; ".join(map(str, found)))
     wanted = render.layout(render.pod_clique_set(graph, restarts={})["spec"])
-    current = next((gang for gang in world.gangs if render.layout(gang.read.spec) == wanted), None)
+    current = next((gang for gang in world.gangs if render.layout(gang.spec) == wanted), None)
     components = tuple(
         ComponentFacts(component=each, gang=current, part=None if current is None else current.parts.get(each.name))
         for each in graph.spec.components

@@ -15,7 +15,7 @@ from holdfast.client.resources import CONFIG_MAPS, PODS, SERVICES, Resource
 from holdfast.kinds.grove import cliques, groups
 from holdfast.kinds.grove.cliques import PodCliqueStatus
 from holdfast.kinds.grove.groups import PodCliqueScalingGroupStatus
-from holdfast.kinds.grove.sets import PodCliqueSetStatus
+from holdfast.kinds.grove.sets import PodCliqueSet, PodCliqueSetStatus
 from holdfast.kinds.model import Condition, Status
 from holdfast.kinds.nvidia import deployments
 from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment, DynamoGraphDeploymentStatus
@@ -87,12 +87,6 @@ class Group(msgspec.Struct, frozen=True):
 Part = Clique | Group
 
 
-class _Set(msgspec.Struct, frozen=True):
-    metadata: Meta = Meta()
-    spec: dict[str, Any] = {}
-    status: PodCliqueSetStatus = PodCliqueSetStatus()
-
-
 @dataclass(frozen=True)
 class Gang:
     """A PodCliqueSet of the graph, with the parts of the components that exist, by component."""
@@ -101,16 +95,18 @@ class Gang:
     parts: Mapping[str, Part] = field(default_factory=dict)
 
     @cached_property
-    def read(self) -> _Set:
-        return self.object.decode(_Set)
+    def spec(self) -> dict[str, Any]:
+        """Its spec, as the API has it."""
+        found: dict[str, Any] = self.object.wire()["spec"]
+        return found
 
     @property
     def name(self) -> str:
         return self.object.key.name
 
-    @property
+    @cached_property
     def status(self) -> PodCliqueSetStatus:
-        return self.read.status
+        return self.object.decode(PodCliqueSet).status or PodCliqueSetStatus()
 
     @property
     def fresh(self) -> bool:
@@ -120,7 +116,7 @@ class Gang:
     @property
     def restarts(self) -> dict[str, str]:
         """The `restart.id` that the pods of each clique are given, by clique."""
-        listed = (self.read.spec.get("template") or {}).get("cliques") or ()
+        listed = self.spec["template"]["cliques"]
         return {each["name"]: (each.get("annotations") or {}).get(names.RESTART, "") for each in listed}
 
     def has(self, part: Part) -> bool:
@@ -177,6 +173,8 @@ def observe(view: View, key: Key) -> World | None:
         return None
     graph = _graph(view, obj)
     owned = [each for each in view.owned(SETS, obj.uid) if each.is_controlled_by(obj.uid) and not each.deleting]
+    for each in owned:
+        each.decode(PodCliqueSet)  # one that cannot be read is reported, and not changed
     return World(
         object=obj,
         graph=graph,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
 
 from holdfast.kinds import Problem
-from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment, GraphComponent
+from holdfast.kinds.nvidia.deployments import POD_TEMPLATE, DynamoGraphDeployment, GraphComponent
+from holdfast.meta.schemas import walk
 from holdfast.operators.deploymentrequest.graphs.components import MAIN, clique_name, pod_spec
 from holdfast.operators.deploymentrequest.graphs.limits import LimitsError, rolling_update, update_strategy
+
+_MOST_SHOWN: Final = 3
 
 
 def problems(graph: DynamoGraphDeployment) -> tuple[Problem, ...]:
@@ -28,14 +33,19 @@ def _components(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         seen[short] = component.name
 
 
+@cache
+def _pod_template() -> walk.Schema:
+    return walk.compile(POD_TEMPLATE, resource=False)
+
+
 def _pods(component: GraphComponent, at: str) -> Iterator[Problem]:
-    spec = pod_spec(component)
-    path = f"{at}.podTemplate.spec.containers"
-    listed = spec.get("containers")
-    if not isinstance(listed, list | None) or not all(isinstance(each, Mapping) for each in listed or ()):
-        yield Problem(path, "it must be a list of containers", "write each as an object with name and image")
+    # A graph may have been stored without the schema of the CRD.
+    wrong = _pod_template().check_values(component.pod_template or {}, path=f"{at}.podTemplate")
+    if wrong:
+        yield from (Problem(each.field, each.message) for each in wrong[:_MOST_SHOWN])
         return
-    containers = {str(each.get("name")): each for each in listed or ()}
+    path = f"{at}.podTemplate.spec.containers"
+    containers = {str(each.get("name")): each for each in pod_spec(component).get("containers") or ()}
     if MAIN not in containers:
         yield Problem(path, f"it has no container {MAIN}", f"name the container that serves {MAIN}")
     elif not containers[MAIN].get("image"):
