@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.profiler import hardware, models
+from holdfast.profiler import hardware, measuring, models
 from holdfast.profiler.models import Architecture
 from holdfast.profiler.performance import CHUNK, Worker, chunks, decoding, full, loaded, waiting
 from holdfast.profiler.results import Precision
@@ -73,6 +73,25 @@ def test_whole_models_take_about_what_was_measured(kind: str) -> None:
 def test_shapes_that_were_not_measured_are_predicted_as_well_as_those_that_were(kind: str) -> None:
     found = errors(kind)
     assert abs(statistics.median(found[False]) - statistics.median(found[True])) < 0.04
+
+
+@pytest.mark.parametrize("name", IN_THE_TABLE)
+def test_a_model_is_predicted_from_the_shapes_of_the_others(name: str) -> None:
+    assert H200.table is not None
+    model = measured(name, 1).architecture
+    products, _ = measuring.shapes([model])
+    rows = tuple(row for row in H200.table.gemm_bf16 if row[1:3] not in products)
+    assert len(rows) < len(H200.table.gemm_bf16)
+    table = msgspec.structs.replace(H200.table, gemm_bf16=rows)
+    blind = Timing(msgspec.structs.replace(H200, table=table))
+    found: list[float] = []
+    for split in (1, 2, 4):
+        seeing, guessing = measured(name, split), Worker(model, blind, split, communication=False)
+        pairs = [(guessing.prefill(tokens), seeing.prefill(tokens)) for tokens in (256, 512, 1024, 2048, 4096, 8192)]
+        pairs += [(guessing.decode(batch, 2048), seeing.decode(batch, 2048)) for batch in (1, 4, 16, 64, 128)]
+        found += [abs(guess.ms / known.ms - 1) for guess, known in pairs]
+    assert statistics.median(found) < 0.03
+    assert max(found) < 0.13
 
 
 # --- monotone ----------------------------------------------------------------
