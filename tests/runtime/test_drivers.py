@@ -585,3 +585,30 @@ def test_a_watch_passes_over_changes_that_do_not_matter() -> None:
         assert len(passes) == before + 2
 
     play(story, controllers=[controller(decide=decide, watches=(watch,))])
+
+
+def test_a_watch_may_let_many_changes_cost_one_pass() -> None:
+    passes: list[Key] = []
+
+    def decide(world: World, now: datetime) -> Decision:
+        passes.append(world.owner.key)
+        return NOTHING
+
+    keys = lambda obj, view: (Key("default", "a"),)  # noqa: E731
+    watch = Watch(resource=SERVICE_ACCOUNTS, keys=keys, within=timedelta(seconds=5))
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="0"))
+        await cluster.settle()
+        before = len(passes)
+        for number in range(10):
+            await cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": f"x{number}"}})
+            await cluster.settle()
+        assert len(passes) == before
+        await cluster.advance(5)
+        assert len(passes) == before + 1
+        await cluster.patch(CONFIG_MAPS, "a", {"data": {"more": "1"}})
+        await cluster.settle()
+        assert len(passes) == before + 2
+
+    play(story, controllers=[controller(decide=decide, watches=(watch,))])

@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 import click
 
 import holdfast
+from holdfast import operators
 from holdfast.cli.errors import ExitCode, InputError, usage_message
 
 
@@ -72,6 +73,7 @@ COMMANDS: Final = {
         "holdfast.cli.local.chaos:command", "Inject faults: pods crash, hang or are slow, nodes fail or vanish."
     ),
     "completion": Entry("holdfast.cli.completion:command", "Print what completes commands in bash, zsh or fish."),
+    **{name: Entry(f"holdfast.cli.objects.contributed:{name}", help) for name, (_, help) in operators.COMMANDS.items()},
 }
 """Every command, in the order in which they are listed."""
 

@@ -20,3 +20,12 @@ OPERATORS: Final = (
 
 They are imported by `operator.load`, so that a command that needs no operator loads none.
 """
+
+COMMANDS: Final = {
+    "vm": (
+        "holdfast.operators.virtualmachine.verbs:GROUP",
+        "Open consoles of virtual machines, start and stop them, and see their addresses.",
+    ),
+}
+"""The command groups that operators add to the command line, by name: ``module:attribute`` of the `CommandGroup`, and
+what it is for."""

@@ -79,12 +79,13 @@ class Watch:
 
     `keys` says whose: it is asked for the object as it was and for the object as it is, so a changed
     reference reaches both.  `matters` says whether a change from one object to another is worth a pass: many objects
-    refer to one whose status changes often.
+    refer to one whose status changes often.  `within` is how long the pass may wait, so that many changes cost one.
     """
 
     resource: Resource
     keys: Callable[[Object, View], Iterable[Key]]
     matters: Callable[[Object, Object], bool] | None = None
+    within: timedelta = timedelta()
 
 
 class Signals:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from time import perf_counter
-from typing import Final, Generic, TypeVar, assert_never
+from typing import Final, Generic, NamedTuple, TypeVar, assert_never
 
 from holdfast.client.objects import Object, Undecodable
 from holdfast.client.resources import Resource
@@ -37,8 +37,16 @@ from holdfast.runtime.worker_pool import WorkerPool
 
 W = TypeVar("W")
 Keys = Callable[[Object, View], Iterable[Key]]
-Source = tuple[Keys, Callable[[Object, Object], bool] | None]
-"""The keys that a change brings, and whether a change from one object to another is worth a pass."""
+Matters = Callable[[Object, Object], bool]
+
+
+class _Source(NamedTuple):
+    """The keys that a change brings, which changes are worth a pass, and how many seconds the pass may wait."""
+
+    keys: Keys
+    matters: Matters | None = None
+    within: float = 0.0
+
 
 _log: Final = logging.getLogger("holdfast.runtime")
 
@@ -94,11 +102,12 @@ class Driver(Generic[W]):
     def listen(self) -> None:
         """Begin to queue what changes; what there is already counts as changed."""
         controller = self.controller
-        sources: dict[Resource, list[Source]] = {controller.resource: [(_itself, None)]}
+        sources: dict[Resource, list[_Source]] = {controller.resource: [_Source(_itself)]}
         for owned in controller.owns:
-            sources.setdefault(owned, []).append((partial(_owner, controller.resource), None))
+            sources.setdefault(owned, []).append(_Source(partial(_owner, controller.resource)))
         for watch in controller.watches:
-            sources.setdefault(watch.resource, []).append((watch.keys, watch.matters))
+            source = _Source(watch.keys, watch.matters, watch.within.total_seconds())
+            sources.setdefault(watch.resource, []).append(source)
         for resource in controller.resources:
             change = partial(self._changed, resource, tuple(sources.get(resource, ())))
             self._unsubscribe.append(self._stores.subscribe(resource, change))
@@ -109,21 +118,23 @@ class Driver(Generic[W]):
         self.queue.changed(key, asyncio.get_running_loop().time())
         self._pool.wake()
 
-    def _changed(self, resource: Resource, sources: tuple[Source, ...], old: Object | None, new: Object | None) -> None:
-        keys = {
-            key
-            for keys, matters in sources
-            if matters is None or self._matters(matters, old, new)
-            for each in (old, new)
-            for key in self._keys(keys, each)
-        }
+    def _changed(
+        self, resource: Resource, sources: tuple[_Source, ...], old: Object | None, new: Object | None
+    ) -> None:
+        keys: dict[Key, float] = {}
+        for source in sources:
+            if source.matters is None or self._matters(source.matters, old, new):
+                for key in (key for each in (old, new) for key in self._keys(source.keys, each)):
+                    keys[key] = min(keys.get(key, source.within), source.within)
         if not keys:
             return
         now = asyncio.get_running_loop().time()
         stamp = (resource, new.version if new is not None else "")
-        for key in keys:
+        for key, within in keys.items():
             if not self._synced:
                 self.queue.add(key, now, priority=Priority.LOOKED_AT)
+            elif within:
+                self.queue.add(key, now, at=now + within)
             elif key in self._started:
                 # Whether it is the echo of what this very run writes is known when the run has ended.
                 self._echoes.setdefault(key, []).append(stamp)
@@ -133,7 +144,7 @@ class Driver(Generic[W]):
                 self.queue.changed(key, now)
         self._pool.wake()
 
-    def _matters(self, matters: Callable[[Object, Object], bool], old: Object | None, new: Object | None) -> bool:
+    def _matters(self, matters: Matters, old: Object | None, new: Object | None) -> bool:
         """Whether a change is worth a pass: that of an object that comes, goes or cannot be decoded always is."""
         try:
             return old is None or new is None or matters(old, new)

@@ -11,6 +11,7 @@ from tests.operators.virtualmachine.stories import (
     KINDS,
     MACHINES,
     Hypervisors,
+    Latencies,
     furnished,
     machine,
     operator,
@@ -59,8 +60,8 @@ class Costs:
         return Counter(call for call, _ in self._hypervisors.at().calls[self._before[2] :])
 
 
-def measured(story: Callable[[Cluster, Costs], Awaitable[None]]) -> None:
-    hypervisors, fault, passes = Hypervisors(latencies=INSTANT), Fault(), Passes()
+def measured(story: Callable[[Cluster, Costs], Awaitable[None]], *, latencies: Latencies = INSTANT) -> None:
+    hypervisors, fault, passes = Hypervisors(latencies=latencies), Fault(), Passes()
 
     async def played(loop: VirtualLoop) -> None:
         def employ(server: Server) -> Manager:
@@ -122,3 +123,21 @@ def test_one_change_costs_the_same_among_many_as_among_few() -> None:
     change_among(10)
     change_among(100)
     assert found[0] == found[1]
+
+
+def test_the_progress_of_a_long_task_is_recorded_seldom_although_time_passes_with_every_call() -> None:
+    slow = Latencies(call=0.01, create=600, power_on=0, boot=0)
+
+    async def story(cluster: Cluster, costs: Costs) -> None:
+        costs.reset()
+        await cluster.create(MACHINES, machine("slow"))
+        seen = set()
+        for _ in range(70):
+            await cluster.advance(10)
+            seen.add(((await status_of(cluster, "slow")).get("operation") or {}).get("percentage"))
+        assert (await status_of(cluster, "slow"))["phase"] == "Running"
+        assert len(seen) > 8
+        # Beside those of the provider's health, of the class and of the image.
+        assert costs.writes < 30 + 700 / 30
+
+    measured(story, latencies=slow)

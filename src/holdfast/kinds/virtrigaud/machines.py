@@ -232,6 +232,7 @@ class Operation(Model):
     task_ref: Annotated[str, api("The provider's task that does it.")] | None = None
     start_time: Annotated[Time, api("When it began.")] | None = None
     percentage: Annotated[Percentage, api("Progress in per cent, where the provider reports it.")] | None = None
+    progress_time: Annotated[Time, api("When the progress was last looked at.")] | None = None
     failures: Annotated[Count, api("How often in a row it failed.")] | None = None
     last_failure_time: Annotated[Time, api("When it last failed.")] | None = None
     reason: Annotated[str, api("Why it failed, in one word.")] | None = None

@@ -382,7 +382,6 @@ class VMNetworkAttachmentStatus(Status):
     connected_vms: Annotated[Count, api("Machines that use it.")] | None = msgspec.field(
         name="connectedVMs", default=None
     )
-    last_counted: Annotated[Time, api("When the machines were last counted.")] | None = None
     ip_allocations: Annotated[tuple[IPAllocation, ...], api("Addresses in use.")] = ()
     provider_status: Annotated[dict[str, ProviderNetworkStatus], api("The network by provider.")] = {}
 

@@ -14,11 +14,13 @@ from holdfast.operators.virtualmachine.reasons import (
     NetworkReason,
     ProviderReason,
 )
+from holdfast.operators.virtualmachine.verbs import ROLLOUT
 
 OPERATOR: Final = Operator(
     name="virtualmachine",
     summary="Virtual machines on hypervisors (infra.virtrigaud.io VirtualMachine, Provider, VMImage, VMClass).",
     controllers=CONTROLLERS,
+    rollouts=(ROLLOUT,),
     reasons=(MachineReason, ProviderReason, ImageReason, ClassReason, NetworkReason),
     settings=(RUNTIME,),
     configure=configure,

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -36,6 +36,12 @@ from holdfast.operators.virtualmachine.resources import CLASSES, IMAGES, MACHINE
 from holdfast.operators.virtualmachine.settings import DEFAULTS, Settings
 from holdfast.runtime.controllers import Controller, Signals, View, Watch
 from holdfast.runtime.status import Invalid
+
+_SOON: Final = timedelta(seconds=1)
+"""How long an image waits for more machines that need it; they wait for it."""
+
+_LATER: Final = timedelta(seconds=5)
+"""How long a class or a network waits for more machines before it counts them."""
 
 
 def _of_pod(obj: Object, view: View) -> Iterable[Key]:
@@ -68,9 +74,9 @@ def _networks_of(obj: Object, view: View) -> Iterable[Key]:
     return {key_of(card.network_ref, obj.key) for card in cards if card.network_ref is not None}
 
 
-def _used_by(resource_keys: Callable[[Object, View], Iterable[Key]]) -> Watch:
-    """Look at what machines refer to when they come, go, or refer to another object."""
-    return Watch(resource=MACHINES, keys=resource_keys, matters=_refers_to_others)
+def _used_by(resource_keys: Callable[[Object, View], Iterable[Key]], within: timedelta) -> Watch:
+    """Look at what machines refer to when they come, go, or refer to another object; many at once cost one look."""
+    return Watch(resource=MACHINES, keys=resource_keys, matters=_refers_to_others, within=within)
 
 
 def _refers_to_others(old: Object, new: Object) -> bool:
@@ -147,7 +153,7 @@ def controllers(
         Controller(
             name="vmimage",
             resource=IMAGES,
-            watches=(_used_by(_image_of), _users_of(_image_of)),
+            watches=(_used_by(_image_of, _SOON), _users_of(_image_of)),
             reads=(SECRETS,),
             indexes=(REFERENCES.index,),
             observe=image_worlds.observe,
@@ -159,7 +165,7 @@ def controllers(
         Controller(
             name="vmclass",
             resource=CLASSES,
-            watches=(_used_by(_class_of), _users_of(_class_of)),
+            watches=(_used_by(_class_of, _LATER), _users_of(_class_of)),
             indexes=(REFERENCES.index,),
             observe=class_worlds.observe,
             decide=classes.decide,
@@ -168,7 +174,7 @@ def controllers(
         Controller(
             name="vmnetworkattachment",
             resource=NETWORKS,
-            watches=(_used_by(_networks_of), _users_of(_networks_of)),
+            watches=(_used_by(_networks_of, _LATER), _users_of(_networks_of)),
             indexes=(REFERENCES.index,),
             observe=network_worlds.observe,
             decide=networks.decide,

@@ -17,7 +17,6 @@ from holdfast.kinds.virtrigaud import Provider, VirtualMachine
 from holdfast.kinds.virtrigaud.machines import PowerState
 from holdfast.meta import times
 from holdfast.meta.quantities import Quantity, QuantityError
-from holdfast.operators.virtualmachine import usage
 from holdfast.operators.virtualmachine.classes.observe import World
 from holdfast.operators.virtualmachine.machines.observe import key_of, provider_label
 from holdfast.operators.virtualmachine.machines.render import mib
@@ -30,15 +29,13 @@ _SMALLEST = 64 << 20
 
 
 def decide(world: World, now: datetime) -> Decision:
-    before, problems = world.before, tuple(_problems(world))
-    counted = usage.count(len(world.machines), before.used_by_vms, before.last_counted, now)
+    problems = tuple(_problems(world))
     results = {label: _supports(world, provider) for label, (_, provider) in world.providers.items()}
     unsupported = {label: problem for label, (problem, _) in results.items() if problem}
     effect = "" if problems else _effect(world, now)
     verdicts = _verdicts(problems, unsupported, effect)
     fields = {
-        "usedByVMs": counted.number,
-        "lastCounted": counted.at,
+        "usedByVMs": len(world.machines),
         "supportedProviders": sorted(results.keys() - unsupported.keys()) or None,
         "validationResults": {
             label: _result(world, label, problem, warnings, now) for label, (problem, warnings) in results.items()
@@ -49,7 +46,7 @@ def decide(world: World, now: datetime) -> Decision:
         world.object, verdicts, now=now, fields=fields, announced={("Ready", "False"): "Warning"}
     )
     notices = (Notice(reason=ClassReason.CHANGED.value, message=effect),) if effect else ()
-    return Decision(status=said, notices=(*notices, *turned), outcome=counted.outcome)
+    return Decision(status=said, notices=(*notices, *turned))
 
 
 def _verdicts(problems: tuple[str, ...], unsupported: Mapping[str, str], effect: str) -> dict[str, Verdict]:

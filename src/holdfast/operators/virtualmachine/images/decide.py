@@ -12,7 +12,7 @@ import msgspec
 from holdfast.kernel.backoff import Backoff
 from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.outcomes import Again, Done, Outcome, soonest, until
-from holdfast.kinds.virtrigaud.images import ImageMissingAction, ImagePhase, ProviderImageStatus
+from holdfast.kinds.virtrigaud.images import ImageMissingAction, ImagePhase, ProviderImageStatus, VMImageStatus
 from holdfast.meta import durations, hashing, times
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.images.observe import Place, World
@@ -66,7 +66,7 @@ def _decision(world: World, preparations: Mapping[str, Preparation], now: dateti
         verdicts,
         now=now,
         fields=_fields(world, preparations, verdicts["Ready"], now),
-        announced={("Ready", "True"): "Normal", ("Ready", "False"): "Normal"},
+        announced={("Ready", "True"): "Normal", ("Validated", "False"): "Warning"},
     )
     return ImageDecision(
         status=said,
@@ -127,9 +127,12 @@ def _followed(world: World, before: ProviderImageStatus, place: Place, now: date
             return replace(failed, cancel=before.task_ref or "")
         after = timedelta(seconds=max(state.again_after or _LOOK.total_seconds(), 0.1))
         after = min(after, max(began + limit - now, timedelta(seconds=0.1)))
-        percentage = "" if state.percentage is None else f" ({state.percentage} %)"
-        on = msgspec.structs.replace(before, message=f"the provider imports the image{percentage}")
-        waits = Again(after, f"task {before.task_ref} is due")
+        last = times.read(before.last_updated)
+        waits = Again(min(after, _LOOK), f"task {before.task_ref} is due")
+        if last is not None and now < last + _LOOK:
+            # Its progress is recorded only so often.
+            return Preparation(on=before, reason=ImageReason.IMPORTING, outcome=waits)
+        on = msgspec.structs.replace(before, last_updated=times.format(now))
         return Preparation(on=on, reason=ImageReason.IMPORTING, task=state, outcome=waits)
     if state.code is Code.NOT_FOUND:
         # The provider does not know the task any more: it is asked again, and has the image or not.
@@ -283,7 +286,7 @@ def _fields(world: World, preparations: Mapping[str, Preparation], ready: Verdic
         "availableOn": available or None,
         "lastPrepareTime": times.format(now) if finished else before.last_prepare_time,
         "prepareTaskRef": running[0].on.task_ref if running else None,
-        "importProgress": _progress(running),
+        "importProgress": _progress(before, running),
         "size": sizes[0] if sizes else before.size,
         "checksum": sums[0] if sums else before.checksum,
         "format": _format(world) or before.format,
@@ -300,11 +303,13 @@ def _phase(preparations: Mapping[str, Preparation], available: list[str]) -> Ima
     return ImagePhase.READY if available and reasons <= {None} else ImagePhase.PENDING
 
 
-def _progress(running: list[Preparation]) -> dict[str, Any] | None:
+def _progress(before: VMImageStatus, running: list[Preparation]) -> dict[str, Any] | None:
     if not running:
         return None
     each = running[0]
     state = each.task
+    if state is None and before.import_progress is not None:
+        return wire(before.import_progress)
     found = {
         "startTime": each.on.start_time,
         "percentage": state.percentage if state else None,

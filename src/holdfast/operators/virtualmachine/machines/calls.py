@@ -17,7 +17,7 @@ from holdfast.kinds.virtrigaud.machines import Operation, OperationType
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.machines import status
 from holdfast.operators.virtualmachine.machines.decide import Call, MachineDecision, Step, next_step, started
-from holdfast.operators.virtualmachine.machines.facts import Facts, facts_of, failed
+from holdfast.operators.virtualmachine.machines.facts import Facts, facts_of, failed, progressed
 from holdfast.operators.virtualmachine.machines.observe import Found, World, described
 from holdfast.operators.virtualmachine.reasons import MachineReason
 from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Made, ProviderError, Task, TaskState
@@ -81,7 +81,7 @@ async def _called(
         if state.done and state.error and state.code is not Code.NOT_FOUND:
             raise ProviderError(state.code or Code.INTERNAL, state.error)
         if task is not None and not state.done:
-            running = (started(facts, call, task.id), state)
+            running = (progressed(started(facts, call, task.id), state, facts.now), state)
             return _decision(replace(facts, running=running, failed=None), notices)
         found = Found(id=id, description=await described(id, hypervisor.describe))
     except ProviderError as error:

@@ -21,7 +21,16 @@ from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.meta import durations, times
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.machines import hardware, render
-from holdfast.operators.virtualmachine.machines.facts import CPU, DISK, MEMORY, REQUEST, SNAPSHOT, Facts
+from holdfast.operators.virtualmachine.machines.facts import (
+    CPU,
+    DISK,
+    LOOK,
+    MEMORY,
+    REQUEST,
+    SNAPSHOT,
+    Facts,
+    pace,
+)
 from holdfast.operators.virtualmachine.machines.guest_data import MissingKey
 from holdfast.operators.virtualmachine.machines.observe import World, is_true
 from holdfast.operators.virtualmachine.machines.windows import may_restart, next_opening
@@ -31,9 +40,6 @@ from holdfast.runtime.decisions import Decision, Notice
 
 BACKOFF: Final = Backoff(base=timedelta(seconds=1), cap=timedelta(minutes=5), jitter=0)
 """The wait after an operation failed so many times in a row."""
-
-_LOOK: Final = timedelta(seconds=5)
-"""When to look again where a provider does not say when."""
 
 _ADDRESSES: Final = timedelta(hours=1)
 """How long the addresses of a guest are waited for."""
@@ -166,10 +172,10 @@ def _running(facts: Facts) -> Step | None:
     if facts.running is None:
         return None
     operation, state = facts.running
-    began = times.read(operation.start_time) or facts.now
-    # When the provider says, but for a long task also on the way, to show its progress: after twice the time.
-    after = timedelta(seconds=max(state.again_after or _LOOK.total_seconds(), 0.1))
-    after = min(after, max(facts.now - began, _LOOK))
+    # When the provider says, but in a long task also on the way, to record its progress.
+    after = timedelta(seconds=max(state.again_after or LOOK.total_seconds(), 0.1))
+    if state.percentage is not None:
+        after = min(after, pace(operation, facts.now))
     return replace(
         _works(facts, operation.type), operation=operation, outcome=Again(after, f"task {operation.task_ref} is due")
     )
@@ -385,7 +391,7 @@ def _post_start(facts: Facts) -> Step | None:
     if not facts.description.ips and hook.snapshot is None and failures < _HOOK_TRIES:
         waits = Operation(type=OperationType.POST_START, start_time=_began(facts, OperationType.POST_START))
         step = _settled(facts)
-        outcome = step.outcome if isinstance(step.outcome, Again) else Again(_LOOK, "the guest has no address yet")
+        outcome = step.outcome if isinstance(step.outcome, Again) else Again(LOOK, "the guest has no address yet")
         return replace(step, operation=waits, outcome=outcome)
     if facts.failed is not None and _tried_lately(facts, OperationType.POST_START):
         outcome = until(_due(facts, facts.failed), now=facts.now, because="the hook is tried again")
@@ -451,7 +457,7 @@ def _addresses(facts: Facts) -> Outcome:
     waited = facts.now - since
     if waited > _ADDRESSES:
         return Done()
-    return Again(max(waited, _LOOK), "the guest has no address yet")
+    return Again(max(waited, LOOK), "the guest has no address yet")
 
 
 def _ready_since(facts: Facts) -> datetime:
@@ -631,10 +637,7 @@ def _works(facts: Facts, type: OperationType) -> Step:
         phase = VirtualMachinePhase.PROVISIONING
     else:
         phase = VirtualMachinePhase.RECONFIGURING
-    message = _DOING[type]
-    if facts.running is not None and facts.running[1].percentage is not None:
-        message = f"{message} ({facts.running[1].percentage} %)"
-    return Step(phase=phase, reason=_REASONS[type], message=message)
+    return Step(phase=phase, reason=_REASONS[type], message=_DOING[type])
 
 
 def _calls(facts: Facts, call: Call) -> Step:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -27,7 +27,8 @@ DISK: Final = "disk/"
 SNAPSHOT: Final = "snapshot"
 REQUEST: Final = "request"
 
-GIB: Final = 1 << 30
+LOOK: Final = timedelta(seconds=5)
+"""When to look again where a provider does not say when, and how often a progress is recorded at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +154,7 @@ def facts_of(world: World, now: datetime, done: tuple[Operation, ...] = ()) -> F
     if state is None:
         return facts
     if not state.done:
-        return replace(facts, running=(progressed(operation, state), state))
+        return replace(facts, running=(progressed(operation, state, now), state))
     if state.code is Code.NOT_FOUND:
         # The provider does not know the task any more: the machine itself shows what came of it.
         return facts
@@ -162,8 +163,18 @@ def facts_of(world: World, now: datetime, done: tuple[Operation, ...] = ()) -> F
     return replace(facts, failed=failed(operation, ProviderError(state.code or Code.INTERNAL, state.error), now))
 
 
-def progressed(operation: Operation, state: TaskState) -> Operation:
-    return msgspec.structs.replace(operation, percentage=state.percentage)
+def progressed(operation: Operation, state: TaskState, now: datetime) -> Operation:
+    """An operation with the progress of its task, which is recorded only so often."""
+    last = times.read(operation.progress_time)
+    if last is not None and now < last + pace(operation, now):
+        return operation
+    return msgspec.structs.replace(operation, percentage=state.percentage, progress_time=times.format(now))
+
+
+def pace(operation: Operation, now: datetime) -> timedelta:
+    """How often the progress of an operation is recorded: the longer it takes, the less often."""
+    began = times.read(operation.start_time) or now
+    return max(LOOK, (now - began) / 10)
 
 
 def failed(operation: Operation, error: ProviderError, now: datetime) -> Operation:

@@ -278,7 +278,7 @@ def image_matters(old: Object, new: Object) -> bool:
 def _image_facts(obj: Object) -> tuple[object, ...]:
     status = obj.decode(VMImage).status
     on = status.provider_status if status else {}
-    facts = {name: (each.available, each.id, each.path, each.message) for name, each in on.items()}
+    facts = {name: (each.available, each.id, each.path, each.failures) for name, each in on.items()}
     return obj.meta.generation, status and status.observed_generation, facts
 
 

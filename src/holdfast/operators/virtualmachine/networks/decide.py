@@ -11,7 +11,6 @@ from holdfast.kinds.virtrigaud import Provider, VirtualMachine
 from holdfast.kinds.virtrigaud.networks import NetworkAttachmentPhase
 from holdfast.kinds.virtrigaud.providers import ProviderType
 from holdfast.meta import times
-from holdfast.operators.virtualmachine import usage
 from holdfast.operators.virtualmachine.machines.observe import key_of
 from holdfast.operators.virtualmachine.networks.observe import World
 from holdfast.operators.virtualmachine.reasons import NetworkReason, advised
@@ -23,8 +22,6 @@ _MOST: Final = 1000
 
 
 def decide(world: World, now: datetime) -> Decision:
-    before = world.before
-    counted = usage.count(len(world.machines), before.connected_vms, before.last_counted, now)
     missing = {label: problem for label, (_, each) in world.providers.items() if (problem := _problem(world, each))}
     available = sorted(world.providers.keys() - missing.keys())
     addresses = list(_addresses(world))
@@ -36,8 +33,7 @@ def decide(world: World, now: datetime) -> Decision:
         "phase": (NetworkAttachmentPhase.READY if ready else NetworkAttachmentPhase.FAILED).value,
         "message": verdicts["Ready"].message,
         "availableOn": available or None,
-        "connectedVMs": counted.number,
-        "lastCounted": counted.at,
+        "connectedVMs": len(world.machines),
         "ipAllocations": _allocations(world, addresses, now) or None,
         "providerStatus": {
             label: _on_provider(world, label, missing.get(label), now) for label in sorted(world.providers)
@@ -47,7 +43,7 @@ def decide(world: World, now: datetime) -> Decision:
     said, turned = status.report(
         world.object, verdicts, now=now, fields=fields, announced={("Ready", "False"): "Warning"}
     )
-    return Decision(status=said, notices=turned, outcome=counted.outcome)
+    return Decision(status=said, notices=turned)
 
 
 def _problem(world: World, provider: Provider) -> str:

@@ -28,11 +28,7 @@ from holdfast.runtime.status import Announced, Invalid, present, stored_status, 
 
 INVALID: Final = Invalid(conditions={"Ready": False}, fields={"healthy": False})
 
-ANNOUNCED: Final[Announced] = {
-    ("Ready", "True"): "Normal",
-    ("Ready", "False"): "Warning",
-    ("Healthy", "False"): "Warning",
-}
+ANNOUNCED: Final[Announced] = {("Ready", "True"): "Normal"}
 
 _MIB: Final = 1 << 20
 
@@ -89,7 +85,18 @@ def report(
         "adoption": None if adoption is None else wire(adoption),
         "probes": None if health.probes is None else wire(health.probes),
     }
-    return status.report(world.object, _verdicts(world, health, runtime), now=now, fields=fields, announced=ANNOUNCED)
+    verdicts = _verdicts(world, health, runtime)
+    said, turned = status.report(world.object, verdicts, now=now, fields=fields, announced=ANNOUNCED)
+    return said, (*turned, *_troubles(world, phase, verdicts["Ready"]))
+
+
+def _troubles(world: World, phase: ProviderRuntimePhase, ready: Verdict) -> Iterator[Notice]:
+    """An Event when a Provider that was ready is so no more, and when its process cannot run."""
+    before = world.before.runtime
+    lost = _as_before(world, "Ready")
+    failed = phase is ProviderRuntimePhase.FAILED and (before is None or before.phase is not phase)
+    if failed or (lost is not None and lost.status.value == "True" and ready.status.value != "True"):
+        yield Notice(type="Warning", reason=ready.reason, message=ready.message)
 
 
 # --- the process
