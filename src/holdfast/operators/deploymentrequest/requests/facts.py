@@ -503,7 +503,7 @@ def _said(graph: Graph) -> str:
 
 
 def _replicas(graph: Graph) -> str:
-    return f": {graph.available} of {count(graph.replicas)} available" if graph.status.components else ""
+    return f": {graph.available} of {count(graph.replicas)} available" if graph.replicas else ""
 
 
 def targets(request: DynamoGraphDeploymentRequest) -> Mapping[str, float]:

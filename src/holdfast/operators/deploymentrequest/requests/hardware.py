@@ -88,9 +88,10 @@ class GpuNode(msgspec.Struct, frozen=True):
         return self.metadata.labels.get(PRODUCT, "")
 
     @property
-    def memory(self) -> int | None:
+    def memory(self) -> float | None:
         """The memory of one GPU, in MiB."""
-        return _number(self.metadata.labels.get(MEMORY))
+        number = _number(self.metadata.labels.get(MEMORY))
+        return None if number is None else float(number)
 
 
 def _number(value: Any) -> int | None:

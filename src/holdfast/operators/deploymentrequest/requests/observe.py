@@ -129,10 +129,20 @@ class _GraphStatus(_Wire, frozen=True):
     rolling_update: _RollingUpdate | None = None
 
 
+class _Wanted(_Wire, frozen=True):
+    name: str = ""
+    replicas: int | None = None
+
+
+class _GraphSpec(_Wire, frozen=True):
+    components: tuple[_Wanted, ...] = ()
+
+
 class Graph(_Wire, frozen=True):
     """The fields of a DynamoGraphDeployment that are read."""
 
     metadata: Meta = Meta()
+    spec: _GraphSpec = _GraphSpec()
     status: _GraphStatus = _GraphStatus()
     ready: Condition | None = None
     """Its condition Ready, read apart."""
@@ -151,7 +161,10 @@ class Graph(_Wire, frozen=True):
 
     @property
     def replicas(self) -> int:
-        return sum(each.replicas or 0 for each in self.status.components.values())
+        """The replicas of all components: those that exist, or are wanted where none exists yet."""
+        reported = {name: each.replicas or 0 for name, each in self.status.components.items()}
+        wanted = {each.name: 1 if each.replicas is None else each.replicas for each in self.spec.components}
+        return sum(reported.get(name, 0) or wanted.get(name, 0) for name in {**wanted, **reported})
 
     @property
     def available(self) -> int:
