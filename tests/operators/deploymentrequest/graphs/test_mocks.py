@@ -8,8 +8,12 @@ import msgspec
 import pytest
 
 from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment, GraphComponent
+from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequestSpec, Features, Mocker
 from holdfast.operators.deploymentrequest.graphs.mocks import as_processes, is_mock
 from holdfast.operators.deploymentrequest.graphs.render import pod_clique_set
+from holdfast.profiler import manifests
+from holdfast.profiler.request import Machines, Request, Traffic
+from holdfast.profiler.search import search
 
 SERVE = ["holdfast", "mocker", "serve"]
 ARGS = ["--model", "Qwen/Qwen3-8B", "--tp", "1"]
@@ -40,6 +44,23 @@ def test_a_mock_worker_runs_as_a_process_and_keeps_its_options() -> None:
     assert template is not None
     assert template["spec"] == {"runtimeClassName": "process", "containers": [main()]}
     assert template["metadata"] == {"labels": {"team": "a"}}
+
+
+def test_what_the_profiler_writes_for_mock_workers_runs_as_processes_on_the_loopback() -> None:
+    request = Request(
+        model="Qwen/Qwen3-8B",
+        machines=Machines(sku="h200_sxm", gpus=2),
+        traffic=Traffic(isl=100, osl=10, request_rate=1),
+    )
+    spec = DynamoGraphDeploymentRequestSpec(model="Qwen/Qwen3-8B", features=Features(mocker=Mocker(enabled=True)))
+    (made,) = manifests.deployment(request, search(request), name="chat", spec=spec, namespace="team")
+    components = as_processes(msgspec.convert(made, DynamoGraphDeployment)).spec.components
+    assert [each.name for each in components] == ["frontend", "worker"]
+    for each in components:
+        assert is_mock(each)
+        assert each.pod_template is not None
+        assert each.pod_template["spec"]["runtimeClassName"] == "process"
+        assert "--allow-non-loopback" not in each.pod_template["spec"]["containers"][0]["args"]
 
 
 def test_nothing_that_could_make_it_another_program_is_taken_over() -> None:

@@ -20,6 +20,7 @@ PROCESS: Final = "process"
 """The RuntimeClass of pods that run as processes of the machine of their node."""
 
 _COMMANDS: Final = (["holdfast", "mocker", "serve"], ["holdfast", "mocker", "frontend"])
+_REACHABLE: Final = "--allow-non-loopback"
 _OPTIONS: Final = frozenset(
     {
         "--model", "--name", "--gpu", "--tp", "--precision", "--batch", "--step-tokens", "--kv-tokens", "--role",
@@ -39,12 +40,15 @@ def is_mock(component: GraphComponent) -> bool:
 
 def _is_modelled(args: Any) -> bool:
     """Whether arguments are pairs of options of the mock engine and their values."""
-    return (
-        isinstance(args, Sequence)
-        and len(args) % 2 == 0
-        and all(isinstance(each, str) for each in args)
-        and set(args[::2]) <= _OPTIONS
-    )
+    if not isinstance(args, Sequence) or not all(isinstance(each, str) for each in args):
+        return False
+    pairs = _pairs(args)
+    return len(pairs) % 2 == 0 and set(pairs[::2]) <= _OPTIONS
+
+
+def _pairs(args: Sequence[str]) -> list[str]:
+    """The arguments but the one that lets other machines reach a server: a process stays on the loopback."""
+    return [each for each in args if each != _REACHABLE]
 
 
 def as_processes(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
@@ -58,7 +62,8 @@ def _as_process(component: GraphComponent) -> GraphComponent:
     if spec.get("runtimeClassName"):
         return component
     (main,) = spec["containers"]
-    kept = {field: main[field] for field in ("name", "image", "command", "args") if field in main}
+    kept = {field: main[field] for field in ("name", "image", "command") if field in main}
+    kept["args"] = _pairs(main.get("args") or ())
     template = {"spec": {"runtimeClassName": PROCESS, "containers": [kept]}}
     metadata = (component.pod_template or {}).get("metadata")
     if metadata is not None:
