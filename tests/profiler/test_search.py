@@ -136,7 +136,12 @@ def test_a_model_that_does_not_fit_says_what_it_needs() -> None:
 def test_a_load_that_is_too_much_says_how_many_gpus_serve_it() -> None:
     result = search(msgspec.structs.replace(QWEN, traffic=Traffic(request_rate=20)))
     assert result.chosen is None
-    assert result.remedy.startswith("20 requests/s are more than 8 GPUs serve; it needs ")
+    assert result.remedy.startswith("20 requests/s are more than 8 GPUs can serve; it needs ")
+
+
+def test_a_planner_needs_two_workers() -> None:
+    request = Request(model="Qwen/Qwen3-0.6B", machines=Machines(sku="h200_sxm", gpus=1), planner=True)
+    assert search(request).remedy == "a prefill and a decode worker do not fit into 1 GPU; it needs 2 GPUs (tp 1)"
 
 
 def test_gpus_that_were_not_measured_are_marked_as_estimated() -> None:

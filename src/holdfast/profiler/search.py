@@ -451,7 +451,7 @@ def _why(request: Request, chosen: Point, others: Sequence[Point]) -> str:
         claim = f"the shortest answers, {latency:.0f} ms"
         other = f"{e2e_ms(rival.ttft_ms, rival.itl_ms, traffic.osl):.0f} ms" if rival else ""
     else:
-        claim = f"the most tokens a second within {request.machines.gpus} GPUs, {chosen.tokens_per_second:.0f}"
+        claim = f"the most tokens a second within {_gpus(request.machines.gpus)}, {chosen.tokens_per_second:.0f}"
         other = f"{rival.tokens_per_second:.0f}" if rival else ""
     against = f"; next is {described(rival)} with {other}" if rival else ""
     return f"{described(chosen)}: {claim}, of those that meet the targets{against}"
@@ -481,10 +481,12 @@ def _remedy(request: Request, space: _Space, points: Sequence[Point]) -> str:
             f"do not fit into {gpus} {space.hardware.sku} of {space.memory_mib / 1024:.0f} GiB"
         )
         return f"{problem}; {_or(ways, 'no more than 64 GPUs were tried')}"
+    if not points and request.planner:
+        return f"a prefill and a decode worker do not fit into {_gpus(gpus)}; {_or(ways, 'leave out the planner')}"
     if not points:
         traffic = request.traffic
         load = f"{traffic.request_rate:g} requests/s" if traffic.request_rate else f"{traffic.concurrency:g} at once"
-        return f"{load} are more than {gpus} GPUs serve; {_or(ways, 'ask for less load')}"
+        return f"{load} are more than {_gpus(gpus)} can serve; {_or(ways, 'ask for less load')}"
     asked = _asked(request.targets)
     best = {name: min(reached(point, osl) for point in points) for name, _, reached in asked}
     missed = [(name, target) for name, target, _ in asked if best[name] > target]
@@ -492,16 +494,20 @@ def _remedy(request: Request, space: _Space, points: Sequence[Point]) -> str:
         problem = " and ".join(f"{name} {target:g} ms" for name, target in missed)
         limits = " and ".join(f"{_ms(best[name])} ms" for name, _ in missed)
         lowest = " and ".join(f"{name}: {_ceiled(best[name])}" for name, _ in missed)
-        bound = f"the best within {gpus} GPUs is {limits}"
+        bound = f"the best within {_gpus(gpus)} is {limits}"
     else:
         problem = " and ".join(f"{name} {target:g} ms" for name, target, _ in asked) + " together"
         closest = min(points, key=lambda point: _excess(point.ttft_ms, point.itl_ms, osl, request.targets))
         reached_now = " and ".join(f"{name} {_ms(reached(closest, osl))} ms" for name, _, reached in asked)
         lowest = " and ".join(f"{name}: {_ceiled(reached(closest, osl))}" for name, _, reached in asked)
-        bound = f"the closest within {gpus} GPUs is {reached_now}"
+        bound = f"the closest within {_gpus(gpus)} is {reached_now}"
     if ways:
         return f"{problem} needs {' or '.join(ways)}; {bound}"
     return f"{problem} cannot be met; {bound}, so ask for {lowest}"
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'' if count == 1 else 's'}"
 
 
 def _or(ways: Sequence[str], otherwise: str) -> str:
@@ -527,15 +533,18 @@ def _ways(request: Request, space: _Space) -> Iterator[str]:
             tried.append(("fp8 with ", quantized))
     # More GPUs than two nodes make no worker faster; they serve more load, or hold a larger model.
     most = MOST_GPUS if space.loaded or not space.workers else 2 * request.machines.per_node
+    fewest = MOST_GPUS + 1
     for way, given in tried:
         for times in (2, 4, 8, 16):
             machines = msgspec.structs.replace(given.machines, gpus=given.machines.gpus * times)
             larger = msgspec.structs.replace(given, machines=machines)
             if machines.gpus > most:
                 break
-            if (point := _first(_meeting(larger, space.hardware))) is not None:
-                split = max(engine.tensor_parallel for engine in point.engines)
-                yield f"{way}{point.gpus} GPUs (tp {split})"
+            point = _first(_meeting(larger, space.hardware))
+            if point is not None:
+                if point.gpus < fewest:
+                    fewest = point.gpus
+                    yield f"{way}{_gpus(fewest)} (tp {max(engine.tensor_parallel for engine in point.engines)})"
                 break
 
 
