@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from holdfast.apiserver.http import listener
 from holdfast.cli import logs
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.signals import until_signalled
@@ -195,6 +195,7 @@ def libvirt(listening: Listening, *, data: Path | None, uri: str) -> None:
 
 
 def _serve(listening: Listening, make: Callable[[], Awaitable[Hypervisor]]) -> None:
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # programs that are started do not use gRPC
     from holdfast.providers.contract import ProviderError
     from holdfast.providers.wire.server import Server
     from holdfast.providers.wire.tls import Tls
@@ -220,7 +221,7 @@ def _serve(listening: Listening, make: Callable[[], Awaitable[Hypervisor]]) -> N
             await hypervisor.close()
 
     try:
-        with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
+        with asyncio.Runner() as runner:
             runner.run(until_signalled(run()))
     except ProviderError as error:
         raise InputError(Complaint(message=error.message)) from None

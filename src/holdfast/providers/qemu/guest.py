@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.providers.contract import Code, ProviderError
-from holdfast.providers.qemu import launch
+from holdfast.providers.qemu import launch, tools
 from holdfast.providers.qemu.qmp import Qmp, QmpError, ask_agent
-from holdfast.providers.qemu.records import MachineRecord, save
+from holdfast.providers.qemu.records import DiskRecord, MachineRecord, save
+from holdfast.providers.qemu.tools import ImageInfo
 
 log: Final = logging.getLogger(__name__)
 
@@ -39,6 +40,8 @@ class Guest:
         self.agent_open = False
         self.vnc = ""
         self.jobs: dict[str, asyncio.Event] = {}
+        self.images: dict[str, tuple[object, ImageInfo]] = {}
+        """What is known of its disks, which is asked again when a file was changed by another than its QEMU."""
         self._shut_down = False
 
     @property
@@ -47,6 +50,19 @@ class Guest:
 
     def save(self) -> None:
         save(self.folder / launch.RECORD, self.record)
+
+    async def image(self, disk: DiskRecord) -> ImageInfo:
+        """The size and the origin of a disk."""
+        path = self.folder / disk.file
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            raise ProviderError(Code.NOT_FOUND, f"there is no disk {disk.name}") from None
+        stamp = (found.st_ino, self.running or found.st_mtime_ns)
+        known = self.images.get(disk.name)
+        if known is None or known[0] != stamp:
+            known = self.images[disk.name] = (stamp, await tools.info(path, "qcow2"))
+        return known[1]
 
     # --- the process -------------------------------------------------------------------
 
@@ -89,21 +105,23 @@ class Guest:
             for name in (launch.QMP, launch.AGENT, launch.PID):
                 (self.folder / name).unlink(missing_ok=True)
             line = launch.arguments(self.record, self.folder, acceleration, resume=resume)
-            process = await asyncio.create_subprocess_exec(
-                PROGRAM,
-                *line,
-                cwd=self.folder,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                pass_fds=(handle,),
-            )
+            with (self.folder / launch.ERRORS).open("wb") as errors:
+                # No pipes: the process that stays would keep them open.
+                process = await asyncio.create_subprocess_exec(
+                    PROGRAM,
+                    *line,
+                    cwd=self.folder,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=True,
+                    pass_fds=(handle,),
+                )
         finally:
             os.close(handle)
-        _, errors = await process.communicate()
-        if process.returncode != 0:
-            lines = [one for one in errors.decode(errors="replace").splitlines() if "warning" not in one]
+        if await process.wait() != 0:
+            said = (self.folder / launch.ERRORS).read_text(errors="replace").splitlines()
+            lines = [one for one in said if "warning" not in one]
             words = lines[-1].removeprefix(f"{PROGRAM}: ") if lines else f"status {process.returncode}"
             code = Code.QUOTA if "allocate memory" in words else Code.INTERNAL
             raise ProviderError(code, f"QEMU cannot start {self.record.name}: {words}")

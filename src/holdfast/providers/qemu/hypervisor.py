@@ -604,12 +604,12 @@ class Qemu:
 
     async def _disk_info(self, guest: Guest, disk: DiskRecord) -> DiskInfo:
         path = guest.folder / disk.file
-        image = await tools.info(path, "qcow2")
+        image = await guest.image(disk)
         return DiskInfo(
             id=f"{guest.record.id}/{disk.name}",
             format="qcow2",
             virtual_bytes=image.virtual_size,
-            actual_bytes=image.actual_size,
+            actual_bytes=_allocated(path),
             path=str(path),
             bootable=disk.bootable,
             snapshots=tuple(one.id for one in guest.record.snapshots),
@@ -691,6 +691,7 @@ class Qemu:
         path = guest.folder / there.file
         if (await tools.info(path, "qcow2")).virtual_size >= size:
             return
+        guest.images.clear()
         if guest.running:
             await guest.command("block_resize", node_name=launch.node(there), size=size)
         else:
@@ -842,6 +843,7 @@ class Qemu:
         if taken is None:
             raise ProviderError(Code.NOT_FOUND, f"machine {record.name} has no snapshot {task.args['id']}")
         await guest.stop()
+        guest.images.clear()
         later = [disk for disk in record.disks if all(disk.name != one.name for one in taken.disks)]
         record.disks = list(taken.disks)
         record.hardware = msgspec.convert(msgspec.to_builtins(taken.hardware), Hardware)

@@ -18,6 +18,7 @@ AGENT: Final = "agent.sock"
 LOCK: Final = "lock"
 PID: Final = "pid"
 SERIAL: Final = "serial.log"
+ERRORS: Final = "qemu.log"
 SEED: Final = "seed.iso"
 RECORD: Final = "machine.json"
 
@@ -85,7 +86,7 @@ def arguments(
     if hardware.max_memory_mib > hardware.memory_mib:
         memory += f",slots=16,maxmem={hardware.max_memory_mib}M"
     line = [
-        "-name", machine.name.replace(",", ",,"),
+        "-name", f"guest={machine.name.replace(',', ',,')}",
         "-uuid", machine.uuid,
         "-machine", f"pc,accel={acceleration.accel}",
         "-cpu", acceleration.cpu,

@@ -16,11 +16,28 @@ from holdfast.providers.contract import Code, ProviderError
 
 _PROGRESS: Final = re.compile(rb"\((\d+(?:\.\d+)?)/100%\)")
 
+LOCK_ATTEMPTS: Final = 50
+LOCK_PAUSE: Final = 0.2
+
 
 async def run(
     *arguments: str | Path, on_progress: Callable[[float], None] | None = None, program: str = "qemu-img"
 ) -> bytes:
-    """Run a program to its end; its process ends with the caller.  A failure is an error with its last words."""
+    """Run a program to its end; its process ends with the caller.  A failure is an error with its last words.
+
+    While another process has an image open, such as one that a killed provider left, it is tried again.
+    """
+    for _ in range(LOCK_ATTEMPTS):
+        try:
+            return await _run(program, arguments, on_progress)
+        except ProviderError as error:
+            if not error.transient:
+                raise
+        await asyncio.sleep(LOCK_PAUSE)
+    return await _run(program, arguments, on_progress)
+
+
+async def _run(program: str, arguments: tuple[str | Path, ...], on_progress: Callable[[float], None] | None) -> bytes:
     process = await asyncio.create_subprocess_exec(
         program,
         *map(str, arguments),
