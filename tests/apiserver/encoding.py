@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.apiserver.builtins.types.library import message_struct, numbers
 from holdfast.apiserver.builtins.types.notation import Field, Type
+from holdfast.apiserver.builtins.types.numbers import Numbers
 from holdfast.apiserver.resources import Object
 from holdfast.meta import times
 
@@ -35,12 +36,13 @@ def varint(number: int) -> bytes:
 
 def encode(name: str, obj: Object) -> bytes:
     """A message as Kubernetes' typed clients write it: what is no pointer is written even if it is zero."""
-    message = numbers()[name]
     fields = {field.name: field for field in message_struct(name).fields}
-    out = b"".join(encode_field(number, fields[each], obj) for number, each in message.fields.items())
-    for number, inlined in message.inlined.items():
-        out += field_of(number, b"".join(encode_field(at, fields[each], obj) for at, each in inlined.items()))
-    return out
+
+    def content(message: Numbers) -> bytes:
+        own = b"".join(encode_field(number, fields[each], obj) for number, each in message.fields.items())
+        return own + b"".join(field_of(number, content(inlined)) for number, inlined in message.inlined.items())
+
+    return content(numbers()[name])
 
 
 def encode_field(number: int, field: Field, obj: Object) -> bytes:

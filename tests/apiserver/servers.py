@@ -372,6 +372,15 @@ VALID: dict[str, Object] = {
     "rbac.authorization.k8s.io/v1 ClusterRoleBinding": {"roleRef": ROLE_REF, "subjects": []},
     "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": {"webhooks": [WEBHOOK]},
     "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": {"webhooks": [WEBHOOK]},
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": {
+        "spec": {
+            "matchConstraints": {"resourceRules": [{**WEBHOOK["rules"][0], "resourceNames": ["none"]}]},
+            "validations": [{"expression": "true"}],
+        }
+    },
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": {
+        "spec": {"policyName": "none", "validationActions": ["Deny"]}
+    },
     "apiregistration.k8s.io/v1 APIService": {
         "metadata": {"name": "v1.none.example.com"},
         "spec": {"group": "none.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1},

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.apiserver.admission import certificates, checks, runtime_classes, service_addresses
+from holdfast.apiserver.admission.policies import Policies
 from holdfast.apiserver.admission.webhooks.dispatch import Webhooks
 from holdfast.apiserver.auth import default_roles, reviews
 from holdfast.apiserver.auth.authentication import Authenticator
@@ -43,6 +44,7 @@ from holdfast.apiserver.verbs import subresources
 from holdfast.apiserver.verbs.handlers import Handlers
 from holdfast.apiserver.verbs.subresources import LogSource
 from holdfast.apiserver.verbs.versions import shown
+from holdfast.apiserver.verbs.writes import Writing
 from holdfast.meta.errors import AlreadyExists, NotFound
 from holdfast.meta.exchange import Request, Response, encode
 
@@ -101,6 +103,7 @@ class Server:
         self.authorizer = Authorizer(store)
         self.limits = Limits(bounds)
         self.metrics = Metrics(known=self._is_served, counts=self._counts, in_flight=self._in_flight)
+        self.policies = Policies(store, self.registry)
         self.webhooks = Webhooks(store, self.registry, reshape=self._reshape)
         admit = checks.in_order(
             checks.namespaces(store),
@@ -115,7 +118,7 @@ class Server:
             self.registry,
             now=now,
             admit=admit,
-            judge=self.webhooks.judge,
+            judge=self._judge,
             authorize=self.authorizer.check,
             subresources={**subresources.table(log_source), ("create", "token"): self._token},
         )
@@ -249,6 +252,10 @@ class Server:
 
     def _reshape(self, kind: ResourceType, obj: Object) -> None:
         self.handlers.writer.reshape(kind, obj)
+
+    async def _judge(self, writing: Writing, obj: Object | None, old: Object | None, operation: str) -> tuple[str, ...]:
+        said = await self.policies.judge(writing, obj, old, operation)
+        return said + await self.webhooks.judge(writing, obj, old, operation)
 
     def _uid_of(self, resource: str, namespace: str, name: str) -> str | None:
         entry = self.store.get(f"/{resource}", namespace, name)

@@ -108,6 +108,7 @@ rbac.authorization.k8s.io/v1: Role RoleBinding ClusterRole ClusterRoleBinding
 apiextensions.k8s.io/v1: CustomResourceDefinition
 apiregistration.k8s.io/v1: APIService
 admissionregistration.k8s.io/v1: ValidatingWebhookConfiguration MutatingWebhookConfiguration
+  ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
 authentication.k8s.io/v1: TokenReview SelfSubjectReview
 authorization.k8s.io/v1: SubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview LocalSubjectAccessReview
 """

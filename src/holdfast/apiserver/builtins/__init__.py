@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from holdfast.apiserver.builtins import (
     addresses,
+    admission_policies,
     autoscaling,
     batch,
     certificates,
@@ -54,6 +55,7 @@ _DECLARED: Final[tuple[ResourceType, ...]] = (
     *certificates.RESOURCES,
     *rbac.RESOURCES,
     *extensions.RESOURCES,
+    *admission_policies.RESOURCES,
     *reviews.RESOURCES,
 )
 

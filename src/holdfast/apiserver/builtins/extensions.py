@@ -68,11 +68,11 @@ def _webhook(webhook: Object, path: str) -> Problems:
     for name in ("namespaceSelector", "objectSelector"):
         yield from checks.label_selector(webhook.get(name), f"{path}.{name}")
     for place, rule in each(webhook.get("rules"), f"{path}.rules"):
-        yield from _rule(rule, place)
+        yield from rule_problems(rule, place)
     yield from _client(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
 
 
-def _rule(rule: Object, path: str) -> Problems:
+def rule_problems(rule: Object, path: str) -> Problems:
     for name in ("operations", "apiGroups", "apiVersions", "resources"):
         yield from checks.required(rule.get(name), f"{path}.{name}")
     for place, operation in each(rule.get("operations"), f"{path}.operations"):

@@ -109,13 +109,14 @@ class Messages:
     def _plan(self, name: str) -> dict[int, tuple[str, Put]]:
         plan = self._plans.get(name)
         if plan is None:
-            numbers = self._numbers[name]
             types = {field.name: field for field in self._struct(name).fields}
-            plan = {number: (each, self._put(types[each])) for number, each in numbers.fields.items()}
-            for number, fields in numbers.inlined.items():
-                inner = {each: (field, self._put(types[field])) for each, field in fields.items()}
-                plan[number] = ("", self._inlined(inner))
-            self._plans[name] = plan
+            plan = self._plans[name] = self._numbered(self._numbers[name], types)
+        return plan
+
+    def _numbered(self, numbers: Numbers, types: Mapping[str, Field]) -> dict[int, tuple[str, Put]]:
+        plan = {number: (each, self._put(types[each])) for number, each in numbers.fields.items()}
+        for number, inner in numbers.inlined.items():
+            plan[number] = ("", self._inlined(self._numbered(inner, types)))
         return plan
 
     def _inlined(self, plan: Mapping[int, tuple[str, Put]]) -> Put:

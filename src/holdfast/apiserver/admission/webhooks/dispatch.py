@@ -61,8 +61,8 @@ class Webhooks:
         if not hooks:
             return obj, ()
         question = question_of(writing, obj, operation)
-        shown = _shown(writing, obj)
-        made, said = await self._changed(hooks, question, shown, _shown(writing, old))
+        shown = seen_object(writing, obj)
+        made, said = await self._changed(hooks, question, shown, seen_object(writing, old))
         return (obj if made is shown else _taken(writing, obj, made)), said
 
     async def judge(self, writing: Writing, obj: Object | None, old: Object | None, operation: str) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class Webhooks:
         subject = obj if obj is not None else old
         assert subject is not None, "a request is about an object"
         question = question_of(writing, subject, operation)
-        seen, before = _shown(writing, obj), _shown(writing, old)
+        seen, before = seen_object(writing, obj), seen_object(writing, old)
         said = await self._objections(mutating, question, before)
         concerned = [
             (hook, kind) for hook in validating if (kind := self._concerned(hook, question, seen, before)) is not None
@@ -157,7 +157,7 @@ class Webhooks:
         """The response of a webhook that allows the request; None if the call failed and its policy is Ignore."""
         if question.dry_run and hook.side_effects:
             raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
-        seen, before = await _in_version(question, kind, obj), await _in_version(question, kind, old)
+        seen, before = await in_version(question, kind, obj), await in_version(question, kind, old)
         request = request_of(question, kind, seen, before, uid=str(uuid.uuid4()))
         try:
             answer = await self.calls.ask(hook, request, mutating=mutating)
@@ -212,7 +212,7 @@ class Webhooks:
         """The object with the patch of a webhook, pruned and defaulted again; the same object if nothing changed."""
         if not answer.patch:
             return obj
-        seen = await _in_version(question, kind, obj)
+        seen = await in_version(question, kind, obj)
         form = _form(kind, seen)
         try:
             # Encoded and decoded: a patch may put one value in two places, which must not share it.
@@ -277,7 +277,7 @@ def denial(name: str, status: Object) -> StatusError:
     return from_status({**status, "message": message, "code": code}, code)
 
 
-def _shown(writing: Writing, obj: Any) -> Any:
+def seen_object(writing: Writing, obj: Any) -> Any:
     """The object that a webhook gets: for the scale subresource, the Scale."""
     if obj is None or writing.subresource != "scale" or writing.kind.scale is None:
         return obj
@@ -313,7 +313,7 @@ def _with(obj: Object, name: str, other: Object) -> Object:
     return rest | {name: other[name]} if name in other else rest
 
 
-async def _in_version(question: Question, kind: ResourceType, obj: Any) -> Any:
+async def in_version(question: Question, kind: ResourceType, obj: Any) -> Any:
     """The object in the version that a webhook gets; an object of a subresource has only one version."""
     if obj is None or obj["kind"] != question.kind.kind:
         return obj

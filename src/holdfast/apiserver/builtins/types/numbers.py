@@ -9,6 +9,7 @@ One entry per message; a line that is indented goes on with the entry above::
 
     Type field number …   the fields by the names that they have in JSON
     Type/2 …              the message in field 2 of the type, whose fields are the type's own in JSON
+    Type/2/3 …            the message in field 3 of that one
     Type = …              in JSON this message is the value of its last field that is there, in the order written
 
 What the fields hold is said in the types (`notation`).  This module knows no particular type.
@@ -28,14 +29,15 @@ class Numbers:
     """The fields of one message."""
 
     fields: Mapping[int, str]
-    inlined: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    inlined: Mapping[int, Numbers] = field(default_factory=dict)
     """By number, the messages whose fields belong to this one."""
     stands_for_field: bool = False
 
     def __iter__(self) -> Iterator[str]:
         """The names of all fields, those of inlined messages too."""
-        for fields in (self.fields, *self.inlined.values()):
-            yield from fields.values()
+        yield from self.fields.values()
+        for inner in self.inlined.values():
+            yield from inner
 
 
 def read(*texts: str) -> dict[str, Numbers]:
@@ -43,15 +45,15 @@ def read(*texts: str) -> dict[str, Numbers]:
     known: dict[str, Numbers] = {}
     for entry in (entry for text in texts for entry in re.split(r"\n(?=\S)", without_comments(text))):
         head, *rest = entry.split()
-        name, _, inlined_at = head.partition("/")
+        name, *path = head.split("/")
         stands = rest[:1] == ["="]
         fields = _pairs(head, rest[1:] if stands else rest)
-        if not inlined_at:
+        if not path:
             if name in known:
                 raise NotationError(f"{name} has numbers already")
             known[name] = Numbers(fields, stands_for_field=stands)
         else:
-            known[name] = _with_inlined(known[name], int(inlined_at), fields)
+            known[name] = _with_inlined(known[name], [int(each) for each in path], fields)
     return known
 
 
@@ -63,7 +65,13 @@ def _pairs(head: str, words: list[str]) -> dict[int, str]:
     return dict(zip(numbers, names, strict=True))
 
 
-def _with_inlined(message: Numbers, number: int, fields: dict[int, str]) -> Numbers:
-    if number in message.fields or number in message.inlined:
+def _with_inlined(message: Numbers, path: list[int], fields: dict[int, str]) -> Numbers:
+    """The message with another one inlined at a path of numbers."""
+    number, *rest = path
+    if rest:
+        inner = _with_inlined(message.inlined[number], rest, fields)
+    elif number in message.fields or number in message.inlined:
         raise NotationError(f"{number} is the number of another field already")
-    return Numbers(message.fields, {**message.inlined, number: fields}, message.stands_for_field)
+    else:
+        inner = Numbers(fields)
+    return Numbers(message.fields, {**message.inlined, number: inner}, message.stands_for_field)
