@@ -130,7 +130,6 @@ class _GraphStatus(_Wire, frozen=True):
 
 
 class _Wanted(_Wire, frozen=True):
-    name: str = ""
     replicas: int | None = None
 
 
@@ -162,9 +161,8 @@ class Graph(_Wire, frozen=True):
     @property
     def replicas(self) -> int:
         """The replicas of all components: those that exist, or are wanted where none exists yet."""
-        reported = {name: each.replicas or 0 for name, each in self.status.components.items()}
-        wanted = {each.name: 1 if each.replicas is None else each.replicas for each in self.spec.components}
-        return sum(reported.get(name, 0) or wanted.get(name, 0) for name in {**wanted, **reported})
+        existing = sum(each.replicas or 0 for each in self.status.components.values())
+        return existing or sum(1 if each.replicas is None else each.replicas for each in self.spec.components)
 
     @property
     def available(self) -> int:
