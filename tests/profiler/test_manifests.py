@@ -179,6 +179,21 @@ def test_overrides_are_merged_by_the_names_of_components_and_containers() -> Non
     assert component(graph, "frontend")["replicas"] == 1
 
 
+def test_overrides_of_the_older_version_are_converted_and_find_the_components_by_their_roles() -> None:
+    services = {
+        "Frontend": {"replicas": 2},
+        "VllmPrefillWorker": {"extraPodSpec": {"mainContainer": {"image": "mine:1.0.0"}}},
+        "VllmDecodeWorker": {"replicas": 5},
+    }
+    dgd = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "spec": {"services": services}}
+    (graph,) = made(DISAGGREGATED, overrides={"dgd": dgd})
+    assert [part["name"] for part in graph["spec"]["components"]] == ["frontend", "prefill", "decode"]
+    assert component(graph, "frontend")["replicas"] == 2
+    assert component(graph, "decode")["replicas"] == 5
+    assert main(graph, "prefill")["image"] == "mine:1.0.0"
+    assert option(main(graph, "prefill"), "--tensor-parallel-size") == "1"
+
+
 @pytest.mark.parametrize(
     ("dgd", "complaint"),
     [

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from holdfast.kinds import checks
+from holdfast.kinds.nvidia import conversion
 from holdfast.kinds.nvidia.deployments import KIND
 from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequestSpec, ModelCache
 from holdfast.meta.hashing import short_hash
@@ -296,11 +297,42 @@ def _with_overrides(made: Manifest, spec: DynamoGraphDeploymentRequestSpec) -> M
         return made
     field = "spec.overrides.dgd"
     kind, version = given.get("kind", KIND.name), given.get("apiVersion", KIND.api_version)
-    if kind != KIND.name or version != KIND.api_version:
+    older = f"{KIND.group}/{conversion.OLDER}"
+    if kind != KIND.name or version not in (KIND.api_version, older):
         raise Unanswerable(field, f"it is a {kind} of {version}; write a {KIND.name} of {KIND.api_version}")
-    merged: Manifest = merge(made, {key: value for key, value in given.items() if key in ("metadata", "spec")})
+    metadata = given.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise Unanswerable(f"{field}.metadata", "it must be an object")
+    content = {"spec": given.get("spec") or {}}
+    if version == older:
+        content = conversion.GRAPHS.up(content)
+    content = {"spec": _with_our_names(content.get("spec"), made["spec"]["components"])}
+    merged: Manifest = merge(made, {"metadata": metadata, **content})
     merged["metadata"]["name"] = made["metadata"]["name"]
     return merged
+
+
+def _with_our_names(spec: Any, components: Sequence[Manifest]) -> Any:
+    """The overrides with components named as they are here.
+
+    Others name them after the engine, such as VllmPrefillWorker; what a name says of the role is enough.
+    """
+    parts = spec.get("components") if isinstance(spec, Mapping) else None
+    if not isinstance(parts, list):
+        return spec
+    ours = [str(part["name"]) for part in components]
+
+    def named(part: Any) -> Any:
+        if not isinstance(part, Mapping) or not isinstance(part.get("name"), str):
+            return part
+        says = str(part["name"]).lower()
+        for name in (says, part.get("type")):
+            if name in ours:
+                return {**part, "name": name}
+        roles = [name for name in ours if name in says]
+        return {**part, "name": roles[0]} if roles else part
+
+    return {**spec, "components": [named(part) for part in parts]}
 
 
 def merge(base: Any, patch: Any) -> Any:
@@ -321,7 +353,9 @@ def merge(base: Any, patch: Any) -> Any:
 
 
 def _named(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, Mapping) and "name" in item for item in value)
+    return isinstance(value, list) and all(
+        isinstance(item, Mapping) and isinstance(item.get("name"), str) for item in value
+    )
 
 
 def _check(made: Manifest) -> None:
