@@ -28,6 +28,7 @@ from holdfast.cli.operator.selection import every_controller
 from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Client, Scope
 from holdfast.client.resources import (
+    BUDGETS,
     DEFINITIONS,
     LEASES,
     NAMESPACES,
@@ -52,7 +53,10 @@ TENANTS = Resource("rustfs.com", "v1alpha1", "tenants", "Tenant")
 TYPES = {
     each.kind: each
     for each in (
+        NAMESPACES,
         SERVICE_ACCOUNTS,
+        SERVICES,
+        BUDGETS,
         Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False),
         Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
         Resource("rbac.authorization.k8s.io", "v1", "roles", "Role"),
@@ -210,8 +214,15 @@ def allowed(rules: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("controller", every_controller(), ids=lambda controller: controller.name)
 def test_the_role_covers_every_resource_that_a_controller_declares_and_no_more(controller: Any) -> None:
-    objects = {each["kind"]: each for each in printed("--controllers", controller.name)}
-    grants = allowed(objects["ClusterRole"]["rules"])
+    objects = printed("--controllers", controller.name)
+    grants = allowed(
+        [
+            rule
+            for each in objects
+            if each["kind"] == "ClusterRole" and each["metadata"]["name"].startswith(OPERATOR)
+            for rule in each["rules"]
+        ]
+    )
     read = {(each.group, each.plural, verb) for each in controller.resources for verb in ("get", "list", "watch")}
     assert read <= grants
     for each in (*controller.owns, *controller.writes):
@@ -227,19 +238,42 @@ def test_the_role_covers_every_resource_that_a_controller_declares_and_no_more(c
     assert {(group, resource.partition("/")[0]) for group, resource, _ in grants} == named | beside
     assert not [verb for _, _, verb in grants if verb == "*"]
     lease = {("coordination.k8s.io", "leases", verb) for verb in ("get", "create", "patch")}
-    assert allowed(objects["Role"]["rules"]) == lease
+    (role,) = (each for each in objects if each["kind"] == "Role")
+    assert allowed(role["rules"]) == lease
 
 
 def test_manifests_say_where_and_from_what_it_runs() -> None:
-    objects = {each["kind"]: each for each in printed("--namespace", "ops", "--image", "registry/holdfast:1")}
-    assert list(objects) == list(TYPES)
+    manifests = printed("--namespace", "ops", "--image", "registry/holdfast:1")
+    assert manifests[0]["kind"] == "Namespace"
+    assert {each["kind"] for each in manifests} == set(TYPES)
+    objects = {each["kind"]: each for each in manifests}
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry/holdfast:1"
     options = CliRunner().invoke(main, [*container["command"][1:], *container["args"], "--help"])
     assert options.exit_code == ExitCode.OK, "the command line that is printed is one that there is"
-    spaces = {each["kind"]: each["metadata"].get("namespace") for each in objects.values()}
-    assert {kind for kind, namespace in spaces.items() if namespace is None} == {"ClusterRole", "ClusterRoleBinding"}
+    spaces = {each["kind"]: each["metadata"].get("namespace") for each in manifests}
+    everywhere = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
+    assert {kind for kind, namespace in spaces.items() if namespace is None} == everywhere
     assert set(spaces.values()) == {"ops", None}
+
+
+def test_the_rights_of_an_operator_that_is_not_chosen_are_not_given() -> None:
+    roles = [each for each in printed("--controllers", "workload") if each["kind"] == "ClusterRole"]
+    names = {each["metadata"]["name"] for each in roles}
+    users = {"holdfast-view", "holdfast-edit", "holdfast-admin"}
+    assert names == {f"{OPERATOR}-workload", f"{OPERATOR}-definitions", *users}
+    rights = allowed([rule for each in roles for rule in each["rules"]])
+    assert not {"tenants", "statefulsets", "roles"} & {resource for _, resource, _ in rights}
+
+
+def test_users_get_rights_on_the_kinds_with_the_roles_that_they_have() -> None:
+    roles = {each["metadata"]["name"]: each for each in printed() if each["kind"] == "ClusterRole"}
+    view, edit = allowed(roles["holdfast-view"]["rules"]), allowed(roles["holdfast-edit"]["rules"])
+    assert roles["holdfast-view"]["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+    assert ("cloudless.io", "workloads", "list") in view
+    assert ("cloudless.io", "workloads", "patch") not in view
+    assert {("cloudless.io", "workloads", "patch"), ("cloudless.io", "workloads/scale", "patch")} <= edit
+    assert not [resource for _, resource, verb in edit if resource.endswith("/status")]
 
 
 # --- at work

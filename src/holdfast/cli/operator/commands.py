@@ -16,6 +16,7 @@ import holdfast
 from holdfast.apiserver.http.listener import new_event_loop
 from holdfast.cli import logs
 from holdfast.cli.operator import deploying, selection, settings, wait_for
+from holdfast.cli.operator.deploying import Installation
 from holdfast.cli.operator.operating import RunOptions, operate
 from holdfast.cli.operator.webhooks import WebhookOptions, parsed_service
 from holdfast.runtime.health import LOOPBACK
@@ -151,28 +152,56 @@ def listed() -> None:
 
 @command.command("manifests")
 @click.option(
-    "--namespace", metavar="NS", default="holdfast-system", show_default=True, help="Where it runs; it must exist."
+    "--namespace", metavar="NS", default="holdfast-system", show_default=True, help="Where it runs; it is created."
 )
 @click.option("--webhooks", is_flag=True, help="Serve webhooks too, so that older versions of kinds are converted.")
 @click.option("--image", default=f"holdfast:{holdfast.__version__}", show_default=True, help="What it runs from.")
 @_CONTROLLERS
 @settings.OPTION
 def manifests(namespace: str, webhooks: bool, image: str, names: tuple[str, ...], given: tuple[str, ...]) -> None:
-    """Print what runs the operators in a cluster: a Deployment, its account, and roles for what they do.
+    """Print what runs the operators in a cluster: a Deployment, its account, and a role for what each of them does.
 
     \b
-    Use it:    kubectl create namespace holdfast-system
-               holdfast operator manifests | kubectl apply -f -
+    Use it:    holdfast operator manifests | kubectl apply -f -
     """
     chosen = selection.chosen(names)
     arguments = [f"--controllers={','.join(each.name for each in chosen)}"] if names else []
     arguments += [f"--set={name}={value}" for name, value in settings.values(given, {}).items()]
-    for manifest in deploying.manifests(
-        chosen, namespace=namespace, image=image, arguments=arguments, webhooks=webhooks
-    ):
+    installation = Installation(
+        namespace=namespace,
+        image=image,
+        controllers=deploying.by_operator(selection.operators(), chosen),
+        arguments=tuple(arguments),
+        webhooks=webhooks,
+    )
+    for manifest in deploying.manifests(installation):
         # Without references to what stands twice: people read this.
         text = yaml.dump(manifest, Dumper=_Plain, sort_keys=False, width=120)
         click.echo(f"---\n{text}", nl=False)
+
+
+@command.command("package")
+@click.argument("form", type=click.Choice(("chart", "kustomize")))
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The directory to write; what is in it must be an earlier package.",
+)
+def package(form: Literal["chart", "kustomize"], output: Path) -> None:
+    """Write what installs the operators: a Helm chart, or a kustomize base.
+
+    \b
+    Helm:        holdfast operator package chart --output chart
+                 helm install holdfast ./chart --namespace holdfast-system --create-namespace
+    kustomize:   holdfast operator package kustomize --output kustomize
+                 kubectl apply --server-side -k kustomize/base
+    """
+    from holdfast.cli.operator import packaging
+
+    files = packaging.chart() if form == "chart" else packaging.kustomize()
+    packaging.write(files, output)
+    click.echo(f"wrote {len(files)} files to {output}")
 
 
 class _Plain(yaml.SafeDumper):

@@ -1,16 +1,20 @@
 """Deploying: the objects that run operators in a cluster: a Deployment, who it is, and what it may do.
 
-Pure: controllers and names in, manifests out.  What is allowed is what the controllers
-declare (`permissions`), and nothing besides.
+Pure: operators and options in, manifests out.  What is allowed is what the controllers declare (`permissions`), a role
+for each operator, and nothing besides.  `holdfast operator manifests`, the kustomize base and the Helm chart
+(`packaging`) are made from the same parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.cli.operator import permissions
+from holdfast.cli.operator import alerts, permissions, selection
 from holdfast.cli.operator.permissions import Permission
+from holdfast.kinds.model import Kind
+from holdfast.operators.operator import Operator
 from holdfast.runtime.controllers import Controller
 from holdfast.runtime.manager import GRACE
 
@@ -25,76 +29,155 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _MARGIN: Final = 10
 """Seconds between the last pass that may end and the kill."""
 
+_READ: Final = ("get", "list", "watch")
+_EDIT: Final = ("create", "delete", "deletecollection", "patch", "update")
+
 Manifest = dict[str, Any]
 
 
-def manifests(
-    controllers: Sequence[Controller[Any]],
-    *,
-    namespace: str,
-    image: str,
-    arguments: Iterable[str] = (),
-    webhooks: bool = False,
-) -> list[Manifest]:
-    """Everything, in the order in which it can be created; `arguments` go to the command besides.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What is installed.
 
-    webhooks  whether the operator serves webhooks, with a Service by which the API server reaches them
+    controllers  the controllers that run, by operator
+    installs     whether the operator itself installs the definitions
+    webhooks     whether the operator serves webhooks, with a Service by which the API server reaches them
+    arguments    more arguments of the command
     """
-    everywhere = permissions.needed(controllers) | permissions.to_install()
-    own = permissions.to_elect() | (permissions.to_serve_webhooks() if webhooks else frozenset())
-    if webhooks:
-        served = f"--webhook-port={WEBHOOK_PORT}", "--webhook-bind=0.0.0.0", f"--webhook-service={namespace}/{NAME}"
-        arguments = (*arguments, *served)
-    return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(namespace)},
-        _role("ClusterRole", everywhere),
-        _binding("ClusterRole", namespace),
-        _role("Role", own, namespace),
-        _binding("Role", namespace),
-        *([_service(namespace)] if webhooks else []),
-        _deployment(namespace, image, arguments),
-    ]
+
+    namespace: str
+    image: str
+    controllers: dict[str, tuple[Controller[Any], ...]]
+    replicas: int = 2
+    installs: bool = True
+    webhooks: bool = False
+    arguments: tuple[str, ...] = ()
 
 
-def _service(namespace: str) -> Manifest:
-    """The Service of the webhooks; a process that stands by answers too."""
-    ports = [{"name": "webhooks", "port": 443, "targetPort": WEBHOOK_PORT}]
-    # A process is not ready before the definitions are installed, which the server may need the webhooks for.
-    spec = {"selector": _LABELS, "ports": ports, "publishNotReadyAddresses": True}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(namespace), "spec": spec}
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Manifests that are installed together: which, and the operator or the option that they belong to, if any."""
+
+    name: str
+    manifests: tuple[Manifest, ...]
+    operator: str = ""
+    option: str = ""
 
 
-def _role(kind: str, allowed: Iterable[Permission], namespace: str = "") -> Manifest:
+def by_operator(
+    operators: Iterable[Operator], chosen: Sequence[Controller[Any]]
+) -> dict[str, tuple[Controller[Any], ...]]:
+    """The chosen controllers, by the operator that they are part of."""
+    names = {each.name for each in chosen}
+    found = {each.name: tuple(it for it in each.controllers if it.name in names) for each in operators}
+    return {name: controllers for name, controllers in found.items() if controllers}
+
+
+def manifests(installation: Installation) -> list[Manifest]:
+    """Everything but what only some clusters can take, in the order in which it can be created."""
+    return [manifest for part in parts(installation) if not part.option for manifest in part.manifests]
+
+
+def parts(installation: Installation) -> Iterator[Part]:
+    """All parts, in the order in which they can be created."""
+    namespace = installation.namespace
+    kinds = selection.kinds_of(it for each in installation.controllers.values() for it in each)
+    yield Part("namespace", (_namespace(namespace),))
+    yield Part("account", ({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(namespace)},))
+    for operator, controllers in installation.controllers.items():
+        yield Part(
+            f"role-{operator}", _granted(operator, permissions.needed(controllers), namespace), operator=operator
+        )
+    if installation.installs:
+        yield Part("role-definitions", _granted("definitions", permissions.to_install(), namespace))
+    own = permissions.to_elect() | (permissions.to_serve_webhooks() if installation.webhooks else frozenset())
+    yield Part("role-lease", (_role("Role", NAME, own, namespace), _binding("Role", NAME, namespace)))
+    yield Part("roles-for-users", tuple(_roles_for_users(kinds)))
+    if installation.webhooks:
+        yield Part("webhook-service", (_webhook_service(namespace),))
+    yield Part("deployment", (_deployment(installation),))
+    yield Part("service", (_service(namespace),))
+    yield Part("disruption-budget", (_budget(namespace),))
+    yield Part("network-policy", (_network_policy(namespace),), option="networkPolicy")
+    yield Part("service-monitor", (_service_monitor(namespace),), option="serviceMonitor")
+    yield Part("prometheus-rule", (_prometheus_rule(namespace),), option="prometheusRule")
+    yield Part("dashboard", (_dashboard(namespace),), option="grafanaDashboard")
+
+
+# --- who it is, and what it may do
+
+
+def _namespace(namespace: str) -> Manifest:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
+
+
+def _granted(name: str, allowed: Iterable[Permission], namespace: str) -> tuple[Manifest, Manifest]:
+    """A role for the whole cluster, and that the operator has it."""
+    called = f"{NAME}-{name}"
+    return _role("ClusterRole", called, allowed), _binding("ClusterRole", called, namespace)
+
+
+def _role(kind: str, name: str, allowed: Iterable[Permission], namespace: str = "") -> Manifest:
     rules = permissions.rules(allowed)
-    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": _metadata(namespace), "rules": rules}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": _metadata(namespace, name), "rules": rules}
 
 
-def _binding(role: str, namespace: str) -> Manifest:
+def _binding(role: str, name: str, namespace: str) -> Manifest:
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": f"{role}Binding",
-        "metadata": _metadata(namespace if role == "Role" else ""),
-        "roleRef": {"apiGroup": _RBAC, "kind": role, "name": NAME},
+        "metadata": _metadata(namespace if role == "Role" else "", name),
+        "roleRef": {"apiGroup": _RBAC, "kind": role, "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
     }
 
 
-def _deployment(namespace: str, image: str, arguments: Iterable[str]) -> Manifest:
+def _roles_for_users(kinds: Iterable[Kind]) -> Iterator[Manifest]:
+    """What users may do with the kinds, as parts of Kubernetes' own roles view, edit and admin."""
+    groups: dict[str, list[str]] = {}
+    scaled: dict[str, list[str]] = {}
+    for kind in kinds:
+        groups.setdefault(kind.group, []).append(kind.plural)
+        if kind.scale is not None:
+            scaled.setdefault(kind.group, []).append(f"{kind.plural}/scale")
+    reading = [
+        _rule(group, [*plurals, *(f"{each}/status" for each in plurals)], _READ) for group, plurals in groups.items()
+    ]
+    writing = [_rule(group, plurals, _EDIT) for group, plurals in groups.items()]
+    writing += [_rule(group, plurals, ("get", "patch", "update")) for group, plurals in scaled.items()]
+    for name, rules in (("view", reading), ("edit", writing), ("admin", writing)):
+        labels = {f"{_RBAC}/aggregate-to-{name}": "true"}
+        metadata = _metadata("", f"holdfast-{name}")
+        metadata["labels"] = {**metadata["labels"], **labels}
+        yield {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+
+
+def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Manifest:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+# --- what runs
+
+
+def _deployment(installation: Installation) -> Manifest:
     container: Manifest = {
         "name": "operator",
-        "image": image,
+        "image": installation.image,
         "command": ["holdfast", "operator", "run"],
         "args": [
             "--leader-elect",
             "--health-bind=0.0.0.0",
             f"--health-port={HEALTH_PORT}",
             "--log-format=json",
-            *arguments,
+            *([] if installation.installs else ["--no-install-crds"]),
+            *(webhook_arguments(installation.namespace) if installation.webhooks else ()),
+            *installation.arguments,
         ],
         "ports": [{"name": "health", "containerPort": HEALTH_PORT}],
         "livenessProbe": _probe("/healthz"),
         "readinessProbe": _probe("/readyz"),
-        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}},
+        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -113,24 +196,104 @@ def _deployment(namespace: str, image: str, arguments: Iterable[str]) -> Manifes
         "terminationGracePeriodSeconds": int(GRACE) + _MARGIN,
         "containers": [container],
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+        # One works, and one stands by with all that it needs to go on: on another node, where there is one.
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": _LABELS},
+            }
+        ],
     }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": _metadata(namespace),
+        "metadata": _metadata(installation.namespace),
         "spec": {
-            # One works, and one stands by with all that it needs to go on.
-            "replicas": 2,
+            "replicas": installation.replicas,
             "selector": {"matchLabels": _LABELS},
             "template": {"metadata": {"labels": _LABELS}, "spec": pod},
         },
     }
 
 
+def webhook_arguments(namespace: str) -> tuple[str, ...]:
+    return f"--webhook-port={WEBHOOK_PORT}", "--webhook-bind=0.0.0.0", f"--webhook-service={namespace}/{NAME}"
+
+
+def _webhook_service(namespace: str) -> Manifest:
+    """The Service of the webhooks; a process that stands by answers too."""
+    ports = [{"name": "webhooks", "port": 443, "targetPort": WEBHOOK_PORT}]
+    # A process is not ready before the definitions are installed, which the server may need the webhooks for.
+    spec = {"selector": _LABELS, "ports": ports, "publishNotReadyAddresses": True}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(namespace), "spec": spec}
+
+
 def _probe(path: str) -> Manifest:
     return {"httpGet": {"path": path, "port": "health"}, "periodSeconds": 10, "failureThreshold": 3}
 
 
-def _metadata(namespace: str) -> Manifest:
+def _service(namespace: str) -> Manifest:
+    ports = [{"name": "metrics", "port": HEALTH_PORT, "targetPort": "health"}]
+    spec = {"selector": _LABELS, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(namespace, f"{NAME}-metrics"), "spec": spec}
+
+
+def _budget(namespace: str) -> Manifest:
+    spec = {"minAvailable": 1, "selector": {"matchLabels": _LABELS}}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": _metadata(namespace), "spec": spec}
+
+
+# --- what only some clusters can take
+
+
+def _network_policy(namespace: str) -> Manifest:
+    """Nothing is reached but health, metrics and webhooks; what the operator reaches is not limited."""
+    spec = {
+        "podSelector": {"matchLabels": _LABELS},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"ports": [{"protocol": "TCP", "port": port} for port in (HEALTH_PORT, WEBHOOK_PORT)]}],
+    }
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _metadata(namespace),
+        "spec": spec,
+    }
+
+
+def _service_monitor(namespace: str) -> Manifest:
+    spec = {"selector": {"matchLabels": _LABELS}, "endpoints": [{"port": "metrics", "interval": "30s"}]}
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": _metadata(namespace),
+        "spec": spec,
+    }
+
+
+def _prometheus_rule(namespace: str) -> Manifest:
+    rules = [alert.rule() for alert in alerts.ALERTS]
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": _metadata(namespace),
+        "spec": {"groups": [{"name": "holdfast", "rules": rules}]},
+    }
+
+
+def _dashboard(namespace: str) -> Manifest:
+    metadata = _metadata(namespace, f"{NAME}-dashboard")
+    metadata["labels"] = {**metadata["labels"], "grafana_dashboard": "1"}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"holdfast.json": alerts.dashboard()},
+    }
+
+
+def _metadata(namespace: str, name: str = NAME) -> Manifest:
     place = {"namespace": namespace} if namespace else {}
-    return {"name": NAME, **place, "labels": _LABELS}
+    return {"name": name, **place, "labels": dict(_LABELS)}

@@ -1,0 +1,282 @@
+"""Packages for clusters: a kustomize base and a Helm chart, made from the parts of `holdfast operator manifests`.
+
+Texts by path, and one function that writes them.  In the chart, a value stands where an installation has one, an
+operator's part is there if the operator is enabled, and an option's if the option is.  Nothing in the packages is
+written by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+import holdfast
+from holdfast.cli.errors import Complaint, InputError
+from holdfast.cli.operator import definitions, deploying, selection
+from holdfast.cli.operator.deploying import Installation, Part
+from holdfast.runtime.controllers import Controller
+
+Files = dict[str, str]
+
+_MARK: Final = ".holdfast-package"
+"""The file that lists what was written, so that only that is removed."""
+
+_NAMESPACE: Final = "holdfast-system"
+_IMAGE: Final = f"holdfast:{holdfast.__version__}"
+
+# Strings that no manifest has, and what a template has in their place.
+_VALUES: Final = {
+    "value-namespace": "{{ .Release.Namespace }}",
+    "value-image": '{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}',
+    "value-replicas": "{{ .Values.replicas }}",
+    "value-controllers": '--controllers={{ include "holdfast.controllers" . }}',
+}
+
+_CONDITIONS: Final = {"webhook-service": "webhooks", "role-definitions": "webhooks"}
+"""The parts that are there only with a value; with webhooks, the operator itself completes the definitions."""
+
+_CHOSEN: Final = "value-chosen"
+"""Stands for all arguments that a value has: settings, and more arguments."""
+
+_ARGUMENTS: Final = """\
+        {{- range $name, $value := .Values.settings }}
+        - {{ printf "--set=%s=%v" $name $value | quote }}
+        {{- end }}
+        {{- range .Values.extraArguments }}
+        - {{ . | quote }}
+        {{- end }}
+"""
+
+
+def kustomize() -> Files:
+    """The kustomize base: what `holdfast operator manifests` prints, a file for each part, and optional components."""
+    installation = Installation(namespace=_NAMESPACE, image=_IMAGE, controllers=_everything())
+    files: Files = {}
+    resources = []
+    for part in deploying.parts(installation):
+        text = "".join(f"---\n{_yaml(manifest)}" for manifest in part.manifests)
+        if part.option:
+            home = f"components/{part.name}"
+            component = {
+                "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+                "kind": "Component",
+                "resources": [f"{part.name}.yaml"],
+            }
+            files |= {f"{home}/{part.name}.yaml": text, f"{home}/kustomization.yaml": _yaml(component)}
+        else:
+            files[f"base/{part.name}.yaml"] = text
+            resources.append(f"{part.name}.yaml")
+    base = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": resources,
+        "images": [{"name": "holdfast", "newTag": holdfast.__version__}],
+    }
+    return files | {"base/kustomization.yaml": _yaml(base)}
+
+
+def chart() -> Files:
+    """The Helm chart."""
+    everything = _everything()
+    installation = Installation(
+        namespace="value-namespace",
+        image="value-image",
+        controllers=everything,
+        replicas=0,
+        webhooks=True,
+        arguments=("value-controllers", _CHOSEN),
+    )
+    files = {
+        "Chart.yaml": _yaml(_about()),
+        "values.yaml": _values(everything),
+        "templates/_helpers.tpl": _helpers(everything),
+        "templates/crds.yaml": _DEFINITIONS,
+        "templates/NOTES.txt": _NOTES,
+    }
+    for part in deploying.parts(installation):
+        # Helm makes the namespace of a release itself.
+        if part.name != "namespace":
+            files[f"templates/{part.name}.yaml"] = _template(part)
+    for kind in selection.kinds_of(it for each in everything.values() for it in each):
+        files[f"files/crds/{kind.crd_name}.yaml"] = _yaml(definitions.marked(kind))
+    return files
+
+
+def write(files: Files, directory: Path) -> None:
+    """Write the files of a package; files of an earlier one that it no longer has are removed."""
+    mark = directory / _MARK
+    if directory.exists() and any(directory.iterdir()) and not mark.exists():
+        message = f"{directory} has files that are not those of a package"
+        raise InputError(Complaint(message=message, hint="name another directory, or empty this one", path="--output"))
+    before = mark.read_text().split() if mark.exists() else []
+    for name in set(before) - set(files):
+        (directory / name).unlink(missing_ok=True)
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    mark.write_text("".join(f"{name}\n" for name in files))
+
+
+def _everything() -> dict[str, tuple[Controller[Any], ...]]:
+    return deploying.by_operator(selection.operators(), selection.every_controller())
+
+
+def _about() -> dict[str, Any]:
+    return {
+        "apiVersion": "v2",
+        "name": "holdfast",
+        "description": "Rolls out and operates stateful fleets on Kubernetes; the floor holds and the status is true.",
+        "type": "application",
+        "version": _semantic(holdfast.__version__),
+        "appVersion": holdfast.__version__,
+        "kubeVersion": ">=1.27.0-0",
+    }
+
+
+def _semantic(version: str) -> str:
+    """A version of Python's form in Helm's: ``0.1.0.dev0`` is ``0.1.0-dev0``."""
+    release, dot, rest = version.partition(".dev")
+    return f"{release}-dev{rest}" if dot else version
+
+
+def _values(operators: Mapping[str, Any]) -> str:
+    enabled = "".join(f"  {name}: true\n" for name in operators)
+    return f"""\
+# How many operators run: one leads, the others stand by.
+replicas: 2
+
+image:
+  repository: holdfast
+  # The version of the chart, if empty.
+  tag: ""
+  pullPolicy: IfNotPresent
+imagePullSecrets: []
+
+# Which operators run. The role of an operator that is off is not installed.
+operators:
+{enabled}
+crds:
+  # Whether the chart installs the definitions of the kinds.
+  install: true
+  # Whether they, and with them all objects of the kinds, stay when the chart is uninstalled.
+  keep: true
+
+# Whether the operator serves webhooks, which convert between versions of kinds.
+# It then writes the definitions itself, with the
+# authority of its certificate.
+webhooks: true
+
+# Settings of operators by name: docs/operator.md lists them.
+settings: {{}}
+# More arguments of "holdfast operator run".
+extraArguments: []
+
+resources:
+  requests: {{cpu: 50m, memory: 128Mi}}
+  limits: {{memory: 1Gi}}
+nodeSelector: {{}}
+tolerations: []
+affinity: {{}}
+priorityClassName: ""
+
+# What only some clusters can take.
+networkPolicy: false
+serviceMonitor: false
+prometheusRule: false
+grafanaDashboard: false
+"""
+
+
+def _helpers(operators: Mapping[str, tuple[Controller[Any], ...]]) -> str:
+    lines = ['{{- define "holdfast.controllers" -}}', "{{- $names := list -}}"]
+    for name, controllers in operators.items():
+        names = " ".join(f'"{each.name}"' for each in controllers)
+        lines.append(
+            f"{{{{- if .Values.operators.{name} }}}}{{{{- $names = concat $names (list {names}) }}}}{{{{- end -}}}}"
+        )
+    lines.append('{{- if not $names }}{{ fail "enable at least one of operators" }}{{ end -}}')
+    lines += ['{{- join "," $names -}}', "{{- end -}}"]
+    return "\n".join(lines) + "\n"
+
+
+_DEFINITIONS: Final = """\
+{{- if .Values.crds.install }}
+{{- range $path, $_ := .Files.Glob "files/crds/*.yaml" }}
+{{- $definition := $.Files.Get $path | fromYaml }}
+{{- if $.Values.crds.keep }}
+{{- $_ := set $definition.metadata.annotations "helm.sh/resource-policy" "keep" }}
+{{- end }}
+---
+{{ toYaml $definition }}
+{{- end }}
+{{- end }}
+"""
+
+_NOTES: Final = """\
+Holdfast runs in {{ .Release.Namespace }}:
+
+  kubectl -n {{ .Release.Namespace }} get pods -l app.kubernetes.io/name=holdfast-operator
+  kubectl holdfast rollout status --help
+"""
+
+
+def _template(part: Part) -> str:
+    # Alerts and dashboards have braces of their own, which are not Helm's.
+    text = "".join(f"---\n{_yaml(manifest)}" for manifest in part.manifests).replace("{{", "{{ `{{` }}")
+    for marker, value in _VALUES.items():
+        text = text.replace(marker, value)
+    if part.name == "deployment":
+        text = _with_pod_values(text)
+    condition = f"operators.{part.operator}" if part.operator else part.option or _CONDITIONS.get(part.name, "")
+    return f"{{{{- if .Values.{condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
+
+
+def _with_pod_values(text: str) -> str:
+    """The Deployment, with what the values say about its pods."""
+    resources = """\
+        resources:
+          requests:
+            cpu: 50m
+            memory: 128Mi
+          limits:
+            memory: 1Gi
+"""
+    webhooks = "".join(f"        - {each}\n" for each in deploying.webhook_arguments(_VALUES["value-namespace"]))
+    replaced = {
+        webhooks: f"        {{{{- if .Values.webhooks }}}}\n{webhooks}{_OTHERWISE}",
+        "  replicas: 0\n": "  replicas: {{ .Values.replicas }}\n",
+        f"        - {_CHOSEN}\n": _ARGUMENTS,
+        resources: "        resources:\n          {{- toYaml .Values.resources | nindent 10 }}\n",
+        "        command:\n": "        imagePullPolicy: {{ .Values.image.pullPolicy }}\n        command:\n",
+        "      serviceAccountName:": _POD + "      serviceAccountName:",
+    }
+    for old, new in replaced.items():
+        if old not in text:
+            raise RuntimeError(f"the Deployment has no {old!r} for the chart to replace")
+        text = text.replace(old, new, 1)
+    return text
+
+
+_OTHERWISE: Final = """\
+        {{- else }}
+        - --no-install-crds
+        {{- end }}
+"""
+
+_POD: Final = "".join(
+    f"      {{{{- with .Values.{name} }}}}\n      {name}: {{{{- toYaml . | nindent 8 }}}}\n      {{{{- end }}}}\n"
+    for name in ("imagePullSecrets", "nodeSelector", "tolerations", "affinity", "priorityClassName")
+)
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _yaml(value: Any) -> str:
+    return yaml.dump(value, Dumper=_Plain, sort_keys=False, width=10_000)
