@@ -123,9 +123,10 @@ def figures(scale: float, seed: int) -> Iterator[Figure]:
             tally = asyncio.run(fuzzed(Path(directory), requests=number, seed=seed, command=command))
         for defect in tally.defects[:20]:
             print(f"seed {seed}: {what}: {defect}", flush=True)
-        answers = "  ".join(f"{each}: {count:,}" for each, count in sorted(tally.statuses.items()))
+        classes = ("2xx", "4xx", "5xx", "none")
+        answers = " / ".join(f"{tally.statuses[each]:,}" for each in classes)
         yield counted(f"{what}: fuzzed requests", number)
-        yield Figure(f"{what}: answers", answers)
+        yield Figure(f"{what}: {' / '.join(classes)}", answers)
         yield none_of(f"{what}: answers with 500, and tracebacks in the log", tally.errors)
         yield none_of(f"{what}: sound requests without a whole answer", tally.unanswered)
         yield none_of(f"{what}: data for clients without credentials", tally.leaks)

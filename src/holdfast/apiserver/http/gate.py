@@ -22,6 +22,7 @@ from holdfast.apiserver.http.metrics import CONTENT_TYPE, Metrics
 from holdfast.apiserver.http.refusals import refusal
 from holdfast.apiserver.routes import RequestInfo, parse
 from holdfast.apiserver.storage.store import Full, WriteFailed
+from holdfast.apiserver.workers import of_request
 from holdfast.meta.errors import InsufficientStorage, InternalError, StatusError
 from holdfast.meta.exchange import Request, Response, User
 
@@ -70,6 +71,10 @@ class _Gate:
         self._now = now
 
     async def answer(self, request: Request) -> Response:
+        with of_request():
+            return await self._answer(request)
+
+    async def _answer(self, request: Request) -> Response:
         started = perf_counter()
         info = parse(request.method, request.path, request.query)
         audit_id = _audit_id(request)

@@ -186,7 +186,7 @@ class Handlers:
         if apply:
             return await self._written(request, kind, await self._apply(request, info, writing))
         with patches.refused_as_patch(request):
-            change = patches.change_of(given, request.body, kind)
+            change = await compute(len(request.body), lambda: patches.change_of(given, request.body, kind))
             written = await self.writer.update(writing, info.name, change)
         return await self._written(request, kind, written)
 

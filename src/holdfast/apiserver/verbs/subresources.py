@@ -19,6 +19,7 @@ from holdfast.apiserver.verbs import metadata, patches
 from holdfast.apiserver.verbs.handlers import Handlers, Subresource
 from holdfast.apiserver.verbs.versions import prepared, shown
 from holdfast.apiserver.verbs.writes import Change
+from holdfast.apiserver.workers import compute
 from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, FieldError, Invalid, NotFound, TooManyRequests
 from holdfast.meta.exchange import Request, Response
 from holdfast.meta.selectors import LabelSelector
@@ -129,7 +130,7 @@ async def _scale_patch(request: Request, info: RequestInfo, kind: ResourceType, 
     apply = given == patches.APPLY_YAML
     patches.check_options(options, apply=apply, force_given=bool(request.param("force")))
     if not apply:
-        return patches.change_of(given, request.body, SCALE)
+        return await compute(len(request.body), lambda: patches.change_of(given, request.body, SCALE))
     config = await patches.applied(request, SCALE, info.name)
     return lambda shown: {**shown, **config, "metadata": {**shown["metadata"], **config["metadata"]}}
 
@@ -358,7 +359,8 @@ async def write_approval(handlers: Handlers, request: Request, info: RequestInfo
 
 
 async def _approval_patch(request: Request, info: RequestInfo, kind: ResourceType) -> Change:
-    return patches.change_of(patches.media_type(request, kind), request.body, kind)
+    given = patches.media_type(request, kind)
+    return await compute(len(request.body), lambda: patches.change_of(given, request.body, kind))
 
 
 async def _approval_update(request: Request, info: RequestInfo, kind: ResourceType) -> Change:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 from pathlib import Path
 
@@ -62,5 +63,7 @@ def command(
 
 async def _run(settings: Settings) -> None:
     async with serving.serving(settings) as served:
+        # Everything imported and built so far is never freed, so the garbage collector may skip it.
+        gc.freeze()
         click.echo(f"ready: {served.url}  KUBECONFIG={settings.kubeconfig}")
         await asyncio.Event().wait()
