@@ -120,6 +120,7 @@ class VMClassStatus(Status):
     """Where a class is used, and where it can be."""
 
     used_by_vms: Annotated[Count, api("Machines of this class.")] | None = msgspec.field(name="usedByVMs", default=None)
+    last_change: Annotated[str, api("What the last change of the class does to its machines.")] | None = None
     supported_providers: Annotated[tuple[str, ...], api("Providers that can run it.")] = ()
     validation_results: Annotated[
         dict[str, ValidationResult], api("Whether each provider can run the class, by its name.")

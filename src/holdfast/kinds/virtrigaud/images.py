@@ -338,6 +338,7 @@ class ProviderImageStatus(OnProvider):
     task_ref: Annotated[str, api("The provider's task that prepares it.")] | None = None
     start_time: Annotated[Time, api("When preparing it began.")] | None = None
     failures: Annotated[Count, api("How often in a row preparing it failed.")] | None = None
+    reason: Annotated[str, api("Why it failed, in one word.")] | None = None
     last_failure_time: Annotated[Time, api("When preparing it last failed.")] | None = None
 
 

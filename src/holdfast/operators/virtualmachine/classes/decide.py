@@ -33,9 +33,10 @@ def decide(world: World, now: datetime) -> Decision:
     results = {label: _supports(world, provider) for label, (_, provider) in world.providers.items()}
     unsupported = {label: problem for label, (problem, _) in results.items() if problem}
     effect = "" if problems else _effect(world, now)
-    verdicts = _verdicts(problems, unsupported, effect)
+    verdicts = _verdicts(problems, unsupported)
     fields = {
         "usedByVMs": len(world.machines),
+        "lastChange": effect or world.before.last_change,
         "supportedProviders": sorted(results.keys() - unsupported.keys()) or None,
         "validationResults": {
             label: _result(world, label, problem, warnings, now) for label, (problem, warnings) in results.items()
@@ -49,7 +50,7 @@ def decide(world: World, now: datetime) -> Decision:
     return Decision(status=said, notices=(*notices, *turned))
 
 
-def _verdicts(problems: tuple[str, ...], unsupported: Mapping[str, str], effect: str) -> dict[str, Verdict]:
+def _verdicts(problems: tuple[str, ...], unsupported: Mapping[str, str]) -> dict[str, Verdict]:
     if problems:
         text = advised(ClassReason.INVALID, "; ".join(problems))
         validated = Verdict.false(ClassReason.INVALID, text)
@@ -61,7 +62,7 @@ def _verdicts(problems: tuple[str, ...], unsupported: Mapping[str, str], effect:
     else:
         supported = Verdict.true(ClassReason.VALID, "every provider whose machines use the class can run it")
     bad = next((each for each in (validated, supported) if each.status.value != "True"), None)
-    ready = bad or Verdict.true(ClassReason.VALID, effect or "machines can use the class")
+    ready = bad or Verdict.true(ClassReason.VALID, "machines can use the class")
     return {"Ready": ready, "Validated": validated, "Supported": supported}
 
 

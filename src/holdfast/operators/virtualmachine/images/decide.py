@@ -108,7 +108,8 @@ def _prepared(world: World, label: str, place: Place, now: datetime) -> Preparat
             due = (times.read(before.last_failure_time) or now) + BACKOFF.cap
         if now < due:
             again = until(due, now=now, because="preparing the image is tried again")
-            return Preparation(on=before, reason=ImageReason.FAILED, outcome=again)
+            reason = next((each for each in ImageReason if each == before.reason), ImageReason.FAILED)
+            return Preparation(on=before, reason=reason, outcome=again)
     return Preparation(on=before, reason=ImageReason.IMPORTING, call=source)
 
 
@@ -154,14 +155,21 @@ def _not(before: ProviderImageStatus, reason: ImageReason, message: str, now: da
 
 
 def _available(before: ProviderImageStatus, message: str, now: datetime) -> ProviderImageStatus:
-    done = msgspec.structs.replace(before, task_ref=None, failures=None, last_failure_time=None, start_time=None)
+    done = msgspec.structs.replace(
+        before, task_ref=None, failures=None, last_failure_time=None, start_time=None, reason=None
+    )
     return _updated(done, now, available=True, message=message)
 
 
 def _failed(before: ProviderImageStatus, reason: ImageReason, message: str, now: datetime) -> Preparation:
     failures = (before.failures or 0) + 1
     on = msgspec.structs.replace(
-        before, task_ref=None, start_time=None, failures=failures, last_failure_time=times.format(now)
+        before,
+        task_ref=None,
+        start_time=None,
+        failures=failures,
+        last_failure_time=times.format(now),
+        reason=reason.value,
     )
     on = _updated(on, now, available=False, message=advised(reason, message))
     again = until(now + BACKOFF.delay(failures), now=now, because="preparing the image is tried again")
@@ -193,10 +201,11 @@ async def act(world: World, decision: Decision, *, connections: Connections) -> 
             continue
         try:
             made = await hypervisor.prepare_image(each.call, prepared_name(world, each.call), _storage(world))
+            state = None if made.task is None else await hypervisor.task(made.task)
         except ProviderError as error:
             preparations[label] = _failed(each.on, ImageReason.FAILED, error.message, decision.now)
             continue
-        preparations[label] = _begun(each.on, made, decision.now)
+        preparations[label] = _begun(each.on, made, state, decision.now)
     return decision if preparations == decision.preparations else _decision(world, preparations, decision.now)
 
 
@@ -207,7 +216,7 @@ async def _cancelled(cancel: Any, task: str) -> None:
         return  # it ends by itself
 
 
-def _begun(before: ProviderImageStatus, made: Prepared, now: datetime) -> Preparation:
+def _begun(before: ProviderImageStatus, made: Prepared, state: TaskState | None, now: datetime) -> Preparation:
     on = msgspec.structs.replace(before, id=made.id or None, path=made.path or None)
     if made.task is None:
         return Preparation(on=_available(on, "the image is imported", now))
@@ -215,7 +224,7 @@ def _begun(before: ProviderImageStatus, made: Prepared, now: datetime) -> Prepar
     on = msgspec.structs.replace(on, task_ref=made.task.id, start_time=before.start_time or times.format(now))
     on = _updated(on, now, available=False, message=message)
     again = Again(timedelta(seconds=0.1), "the task has begun")
-    return Preparation(on=on, reason=ImageReason.IMPORTING, outcome=again)
+    return Preparation(on=on, reason=ImageReason.IMPORTING, task=state, outcome=again)
 
 
 def prepared_name(world: World, source: Image) -> str:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from holdfast.kernel.backoff import Backoff
-from holdfast.kernel.outcomes import Again, Done, Outcome, Retry, until
+from holdfast.kernel.outcomes import Again, Done, Outcome, Retry, soonest, until
 from holdfast.kinds.virtrigaud.guests import LifecycleHandler
 from holdfast.kinds.virtrigaud.machines import Operation, OperationType, PowerState, VirtualMachinePhase
 from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
@@ -429,7 +429,8 @@ def _settled(facts: Facts) -> Step:
     if failed is not None and (found.online or found.offline):
         due = _due(facts, failed)
         message = f"{message}; {_WORDS[failed.type]} failed {failed.failures} times: {failed.message}"
-        outcome = until(due, now=facts.now, because="the change is tried again") if not found.restart else outcome
+        if found.online or may_restart(facts.world.machine.spec.reconfigure, facts.now):
+            outcome = soonest((outcome, until(due, now=facts.now, because="the change is tried again")))
     else:
         failed = None
     return Step(
