@@ -77,6 +77,10 @@ while true; do
             [ -n "$address" ] && answer="$answer"',{"name":"eth0","ip-addresses":[{"ip-address":"'$address'",
 "ip-address-type":"ipv4","prefix":24}]}'
             answer="$answer]" ;;
+        *guest-exec-status*) answer='{"exited":true,"exitcode":'$code',"out-data":"'$(echo "$out" | base64)'"}' ;;
+        *guest-exec*)
+            out=$($(echo "$line" | sed -n 's/.*"path": *"\([^"]*\)".*/\1/p') 2>&1); code=$?
+            answer='{"pid":1}' ;;
         *test-write*) echo "$value" > /data/file; echo "$value" > /memory; sync; answer='{}' ;;
         *test-read*) answer='"'$(cat /data/file 2>/dev/null)'"' ;;
         *test-memory*) answer='"'$(cat /memory 2>/dev/null)'"' ;;

@@ -125,6 +125,11 @@ def test_the_life_of_a_machine(tmp_path: Path, image: Path) -> None:
         assert there.console_url.startswith("vnc://127.0.0.1:")
         assert await inner(qemu, id).agent("test-seed") == "#cloud-config of web"
 
+        # A command in the guest.
+        await qemu.execute(id, ("/bin/true",))
+        with pytest.raises(ProviderError, match=r"/bin/false in machine web ended with status 1"):
+            await qemu.execute(id, ("/bin/false",))
+
         # kill -9 of the provider: the machine runs on and is found again.
         await inner(qemu, id).agent("test-write", value="one")
         before = processes(data)

@@ -22,6 +22,7 @@ from holdfast.providers.contract import (
     Change,
     Code,
     Disk,
+    GuestCommands,
     Hypervisor,
     Image,
     Inventory,
@@ -76,6 +77,9 @@ def test_every_call_answers_over_the_wire_as_it_does_without() -> None:
         seen.append(await ended(hypervisor, await hypervisor.power(made.id, "On")))
         behind.write_file(made.id, "/data", "kept")
         seen.append(await hypervisor.describe(made.id))
+        assert isinstance(hypervisor, GuestCommands)
+        await hypervisor.execute(made.id, ("touch", "/file"), 5)
+        assert behind.commands == [("web", ("touch", "/file"))]
         change = Change(cpus=4, disks=(Disk(name="data", size_gib=1),), offline=True)
         seen.append(await ended(hypervisor, await hypervisor.reconfigure(made.id, change)))
         taken = await hypervisor.snapshot(made.id, "one", memory=True, quiesce=True, description="words")

@@ -194,7 +194,7 @@ class Guest:
         if qmp is not None and not qmp.closed.done():
             self._shut_down = True
             with contextlib.suppress(QmpError, TimeoutError):
-                await qmp.command("quit", timeout=5)
+                await qmp.command("quit", 5.0)
             await asyncio.wait({qmp.closed}, timeout=5)
         if not await self._until_gone(5):
             self._kill()
@@ -216,7 +216,7 @@ class Guest:
 
     # --- questions ---------------------------------------------------------------------
 
-    async def command(self, execute: str, timeout: float | None = 60.0, **arguments: Any) -> Any:
+    async def command(self, execute: str, timeout: float | None = 60.0, /, **arguments: Any) -> Any:
         if self.qmp is None:
             raise ProviderError(Code.CONFLICT, f"machine {self.record.name} does not run")
         try:
@@ -228,7 +228,7 @@ class Guest:
         except TimeoutError:
             raise ProviderError(Code.RETRYABLE, f"QEMU did not answer {execute} for {self.record.name}") from None
 
-    async def agent(self, execute: str, timeout: float = 2.0, **arguments: Any) -> Any:
+    async def agent(self, execute: str, timeout: float = 2.0, /, **arguments: Any) -> Any:
         """Ask the guest agent."""
         try:
             return await ask_agent(self.folder / launch.AGENT, execute, timeout, **arguments)

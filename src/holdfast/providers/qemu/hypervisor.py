@@ -8,6 +8,7 @@ provider that was killed goes on where it was.  Machines run on without it.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import fcntl
 import hashlib
@@ -315,6 +316,7 @@ class Qemu:
             import_backends=self._staging.backends,
             transfer_modes=("relay",),
             inventory=True,
+            guest_commands=True,
         )
 
     async def inventory(self) -> Inventory:
@@ -354,6 +356,27 @@ class Qemu:
                 if not guest.record.creating
             ]
         )
+
+    async def execute(self, id: str, command: tuple[str, ...], timeout_seconds: int = 60) -> None:
+        guest = self._guest(id)
+        name = guest.record.name
+        if not command:
+            raise ProviderError(Code.INVALID, f"there is no command to run in machine {name}")
+        words = {"path": command[0], "arg": list(command[1:]), "capture-output": True}
+        started = await guest.agent("guest-exec", 5.0, **words)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while not (state := await guest.agent("guest-exec-status", 5.0, pid=started["pid"]))["exited"]:
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            raise ProviderError(
+                Code.CONFLICT, f"{command[0]} in machine {name} has not ended after {timeout_seconds} s"
+            ) from None
+        if state.get("exitcode", 0) or state.get("signal"):
+            printed = b"".join(base64.b64decode(state.get(key, "")) for key in ("out-data", "err-data"))
+            said = printed.decode(errors="replace").strip()[-500:]
+            ended = f"status {state.get('exitcode')}" if "exitcode" in state else f"signal {state.get('signal')}"
+            raise ProviderError(Code.CONFLICT, f"{command[0]} in machine {name} ended with {ended}: {said}")
 
     async def close(self) -> None:
         """End the provider; machines run on, and tasks are continued by the next one."""
@@ -592,6 +615,7 @@ class Qemu:
             disks=await self._disks(guest),
             host=record.host,
             guest_ready=guest.agent_open and guest.running,
+            again_after=1.0 if guest.running and not ips else None,
             raw=raw,
         )
 

@@ -87,7 +87,7 @@ class Qmp:
             if not self.closed.done():
                 self.closed.set_result(None)
 
-    async def command(self, execute: str, timeout: float | None = 60.0, **arguments: Any) -> Any:
+    async def command(self, execute: str, timeout: float | None = 60.0, /, **arguments: Any) -> Any:
         if self.closed.done():
             raise QmpError("Closed", "QEMU ended")
         number = next(self._numbers)
@@ -113,7 +113,7 @@ class Qmp:
                 await self._reading
 
 
-async def ask_agent(path: Path, execute: str, timeout: float = 2.0, **arguments: Any) -> Any:
+async def ask_agent(path: Path, execute: str, timeout: float = 2.0, /, **arguments: Any) -> Any:
     """Ask the guest agent behind a socket.  Raises `QmpError` or `TimeoutError` if it does not answer."""
     async with asyncio.timeout(timeout):
         try:

@@ -65,6 +65,7 @@ CAPABILITIES: Final = Capabilities(
     import_backends=("pvc", "nfs", "s3"),
     transfer_modes=("relay", "direct"),
     inventory=True,
+    guest_commands=True,
 )
 
 IMAGE_BYTES: Final = 2 * GIB
@@ -125,6 +126,8 @@ class Simulated:
         self.store: Store = store or MemoryStore()
         self.calls: list[tuple[str, str]] = []
         """The calls so far, with the name of what they were for."""
+        self.commands: list[tuple[str, tuple[str, ...]]] = []
+        """The commands that were run in guests, with the names of the machines."""
         self._clock = clock
         self._seed = seed
         self._number = 0
@@ -406,6 +409,10 @@ class Simulated:
         if there is not None:
             answer()
             return Made(id=there.id, task=self._making(there))
+        path = machine.image.path if machine.image else ""
+        imported = next((disk.id for disk in self._disks.values() if path and path in (disk.id, disk.info().path)), "")
+        if imported:
+            machine = msgspec.structs.replace(machine, image=None, imported_disk=imported)
         disks = self._first_disks(machine)
         record = self._reserve(machine, disks)
         task = await self._start("create", machine.name, record.id, self.latencies.create)
@@ -1033,6 +1040,15 @@ class Simulated:
             self._close(task)
         if self._disks.pop(id, None) is not None:
             self._journal.remove("disk", id)
+        answer()
+
+    async def execute(self, id: str, command: tuple[str, ...], timeout_seconds: int = 60) -> None:
+        answer = await self._call("execute", self._name(id))
+        record = self._known(id)
+        self._can(self.answers.guest_commands, "commands in guests")
+        if not self._booted(record) or any_match(self.world.no_agent, record.name):
+            raise ProviderError(Code.CONFLICT, f"the guest agent of machine {record.name} does not answer")
+        self.commands.append((record.name, command))
         answer()
 
     async def close(self) -> None:

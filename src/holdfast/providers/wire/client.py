@@ -166,7 +166,15 @@ class Remote:
             log.info("TLS files of provider %s read again", self.name)
             await old.close(grace=60.0)
 
-    async def _call(self, call: str, request: Any, secrets: tuple[str, ...] = ()) -> Any:
+    async def _call(
+        self,
+        call: str,
+        request: Any,
+        secrets: tuple[str, ...] = (),
+        *,
+        deadline: float | None = None,
+        attempts: int | None = None,
+    ) -> Any:
         loop = asyncio.get_running_loop()
         began = loop.time()
         if self._metrics is not None and not self._gauged:
@@ -178,7 +186,13 @@ class Remote:
                 if self._metrics is not None:
                     self._metrics.in_flight(self.name, 1)
                 try:
-                    return await self._attempts(call, request, secrets)
+                    return await self._attempts(
+                        call,
+                        request,
+                        secrets,
+                        deadline=deadline or self.settings.deadline_of(call),
+                        most=attempts or self.settings.attempts,
+                    )
                 finally:
                     if self._metrics is not None:
                         self._metrics.in_flight(self.name, -1)
@@ -192,17 +206,17 @@ class Remote:
             if self._metrics is not None:
                 self._metrics.ended(self.name, call, code, loop.time() - began)
 
-    async def _attempts(self, call: str, request: Any, secrets: tuple[str, ...]) -> Any:
+    async def _attempts(self, call: str, request: Any, secrets: tuple[str, ...], *, deadline: float, most: int) -> Any:
         loop = asyncio.get_running_loop()
-        for attempt in range(1, self.settings.attempts + 1):
+        for attempt in range(1, most + 1):
             wait = self._bucket.wait(loop.time())
             if wait:
                 await asyncio.sleep(wait)
             try:
-                return await self._attempt(call, request, secrets)
+                return await self._attempt(call, request, secrets, deadline)
             except ProviderError as error:
                 open_now = self.breaker.state(loop.time()) is breaker.State.OPEN
-                if not error.transient or attempt == self.settings.attempts or open_now:
+                if not error.transient or attempt == most or open_now:
                     raise
             if self._metrics is not None:
                 self._metrics.retried(self.name, call)
@@ -210,7 +224,7 @@ class Remote:
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
         raise AssertionError("unreachable")
 
-    async def _attempt(self, call: str, request: Any, secrets: tuple[str, ...]) -> Any:
+    async def _attempt(self, call: str, request: Any, secrets: tuple[str, ...], deadline: float) -> Any:
         loop = asyncio.get_running_loop()
         await self._connected(loop.time())
         if not self.breaker.allows(loop.time()):
@@ -221,7 +235,7 @@ class Remote:
                 f" (the last one: {self._last})",
             )
         try:
-            answer = await self._calls[call](request, timeout=self.settings.deadline_of(call))
+            answer = await self._calls[call](request, timeout=deadline)
         except grpc.aio.AioRpcError as error:
             found = from_status(error, call, secrets)
             if of_connection(error):
@@ -388,6 +402,11 @@ class Remote:
 
     async def delete_disk(self, id: str) -> None:
         await self._call("DeleteDisk", pb.DeleteDiskRequest(disk_id=id))
+
+    async def execute(self, id: str, command: tuple[str, ...], timeout_seconds: int = 60) -> None:
+        """Run a command in a guest, once: it may not be safe to run it again."""
+        request = pb.GuestExecuteRequest(vm_id=id, command=command, timeout_seconds=timeout_seconds)
+        await self._call("GuestExecute", request, deadline=timeout_seconds + 10.0, attempts=1)
 
     async def close(self) -> None:
         channel, self._channel = self._channel, None

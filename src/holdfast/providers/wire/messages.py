@@ -144,6 +144,7 @@ def describe_response(found: Description) -> pb.DescribeResponse:
         disks=[disk_response(disk) for disk in found.disks],
         host=found.host,
         guest_ready=found.guest_ready,
+        again_after_seconds=found.again_after,
     )
 
 
@@ -158,6 +159,7 @@ def read_describe(message: pb.DescribeResponse) -> Description:
         disks=tuple(read_disk(disk) for disk in message.disks),
         host=message.host,
         guest_ready=message.guest_ready if message.HasField("guest_ready") else None,
+        again_after=message.again_after_seconds if message.HasField("again_after_seconds") else None,
         raw=documents.read_raw(message.provider_raw_json),
     )
 
@@ -363,6 +365,7 @@ def capabilities_response(can: Capabilities) -> pb.GetCapabilitiesResponse:
         supports_quiesce=can.quiesce,
         supports_instant_clones=can.instant_clones,
         supports_inventory=can.inventory,
+        supports_guest_commands=can.guest_commands,
     )
 
 
@@ -388,6 +391,7 @@ def read_capabilities(message: pb.GetCapabilitiesResponse) -> Capabilities:
         import_backends=tuple(message.supported_import_backends),
         transfer_modes=tuple(message.supported_transfer_modes),
         inventory=message.supports_inventory,
+        guest_commands=message.supports_guest_commands,
     )
 
 

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message_factory import GetMessageClass
 
-from holdfast.providers.contract import Code, Hypervisor, PowerOp, ProviderError, Task, Transfer
+from holdfast.providers.contract import Code, GuestCommands, Hypervisor, PowerOp, ProviderError, Task, Transfer
 from holdfast.providers.wire import documents, messages
 from holdfast.providers.wire.errors import CODE_KEY, STATUS, redacted
 from holdfast.providers.wire.generated import provider_pb2 as pb
@@ -152,6 +152,12 @@ class Service:
                 options_json=request.storage_options_json,
             )
         )
+        return pb.Empty()
+
+    async def GuestExecute(self, request: pb.GuestExecuteRequest) -> pb.Empty:
+        if not isinstance(self._hypervisor, GuestCommands):
+            raise ProviderError(Code.UNSUPPORTED, "this provider does not run commands in guests")
+        await self._hypervisor.execute(request.vm_id, tuple(request.command), request.timeout_seconds or 60)
         return pb.Empty()
 
 

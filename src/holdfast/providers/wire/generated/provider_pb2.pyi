@@ -123,7 +123,7 @@ class DescribeRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("exists", "power_state", "ips", "console_url", "provider_raw_json", "cpu", "memory_mib", "disks", "host", "guest_ready")
+    __slots__ = ("exists", "power_state", "ips", "console_url", "provider_raw_json", "cpu", "memory_mib", "disks", "host", "guest_ready", "again_after_seconds")
     EXISTS_FIELD_NUMBER: _ClassVar[int]
     POWER_STATE_FIELD_NUMBER: _ClassVar[int]
     IPS_FIELD_NUMBER: _ClassVar[int]
@@ -134,6 +134,7 @@ class DescribeResponse(_message.Message):
     DISKS_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     GUEST_READY_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_AFTER_SECONDS_FIELD_NUMBER: _ClassVar[int]
     exists: bool
     power_state: str
     ips: _containers.RepeatedScalarFieldContainer[str]
@@ -144,7 +145,8 @@ class DescribeResponse(_message.Message):
     disks: _containers.RepeatedCompositeFieldContainer[GetDiskInfoResponse]
     host: str
     guest_ready: bool
-    def __init__(self, exists: _Optional[bool] = ..., power_state: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., console_url: _Optional[str] = ..., provider_raw_json: _Optional[str] = ..., cpu: _Optional[int] = ..., memory_mib: _Optional[int] = ..., disks: _Optional[_Iterable[_Union[GetDiskInfoResponse, _Mapping]]] = ..., host: _Optional[str] = ..., guest_ready: _Optional[bool] = ...) -> None: ...
+    again_after_seconds: float
+    def __init__(self, exists: _Optional[bool] = ..., power_state: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., console_url: _Optional[str] = ..., provider_raw_json: _Optional[str] = ..., cpu: _Optional[int] = ..., memory_mib: _Optional[int] = ..., disks: _Optional[_Iterable[_Union[GetDiskInfoResponse, _Mapping]]] = ..., host: _Optional[str] = ..., guest_ready: _Optional[bool] = ..., again_after_seconds: _Optional[float] = ...) -> None: ...
 
 class TaskStatusRequest(_message.Message):
     __slots__ = ("task",)
@@ -513,7 +515,7 @@ class GetCapabilitiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("supports_reconfigure_online", "supports_disk_expansion_online", "supports_snapshots", "supports_memory_snapshots", "supports_linked_clones", "supports_image_import", "supported_disk_types", "supported_network_types", "supports_disk_export", "supports_disk_import", "supported_export_formats", "supported_import_formats", "supports_export_compression", "supported_export_backends", "supported_import_backends", "supported_transfer_modes", "version", "supports_quiesce", "supports_instant_clones", "supports_inventory")
+    __slots__ = ("supports_reconfigure_online", "supports_disk_expansion_online", "supports_snapshots", "supports_memory_snapshots", "supports_linked_clones", "supports_image_import", "supported_disk_types", "supported_network_types", "supports_disk_export", "supports_disk_import", "supported_export_formats", "supported_import_formats", "supports_export_compression", "supported_export_backends", "supported_import_backends", "supported_transfer_modes", "version", "supports_quiesce", "supports_instant_clones", "supports_inventory", "supports_guest_commands")
     SUPPORTS_RECONFIGURE_ONLINE_FIELD_NUMBER: _ClassVar[int]
     SUPPORTS_DISK_EXPANSION_ONLINE_FIELD_NUMBER: _ClassVar[int]
     SUPPORTS_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
@@ -534,6 +536,7 @@ class GetCapabilitiesResponse(_message.Message):
     SUPPORTS_QUIESCE_FIELD_NUMBER: _ClassVar[int]
     SUPPORTS_INSTANT_CLONES_FIELD_NUMBER: _ClassVar[int]
     SUPPORTS_INVENTORY_FIELD_NUMBER: _ClassVar[int]
+    SUPPORTS_GUEST_COMMANDS_FIELD_NUMBER: _ClassVar[int]
     supports_reconfigure_online: bool
     supports_disk_expansion_online: bool
     supports_snapshots: bool
@@ -554,7 +557,18 @@ class GetCapabilitiesResponse(_message.Message):
     supports_quiesce: bool
     supports_instant_clones: bool
     supports_inventory: bool
-    def __init__(self, supports_reconfigure_online: _Optional[bool] = ..., supports_disk_expansion_online: _Optional[bool] = ..., supports_snapshots: _Optional[bool] = ..., supports_memory_snapshots: _Optional[bool] = ..., supports_linked_clones: _Optional[bool] = ..., supports_image_import: _Optional[bool] = ..., supported_disk_types: _Optional[_Iterable[str]] = ..., supported_network_types: _Optional[_Iterable[str]] = ..., supports_disk_export: _Optional[bool] = ..., supports_disk_import: _Optional[bool] = ..., supported_export_formats: _Optional[_Iterable[str]] = ..., supported_import_formats: _Optional[_Iterable[str]] = ..., supports_export_compression: _Optional[bool] = ..., supported_export_backends: _Optional[_Iterable[str]] = ..., supported_import_backends: _Optional[_Iterable[str]] = ..., supported_transfer_modes: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., supports_quiesce: _Optional[bool] = ..., supports_instant_clones: _Optional[bool] = ..., supports_inventory: _Optional[bool] = ...) -> None: ...
+    supports_guest_commands: bool
+    def __init__(self, supports_reconfigure_online: _Optional[bool] = ..., supports_disk_expansion_online: _Optional[bool] = ..., supports_snapshots: _Optional[bool] = ..., supports_memory_snapshots: _Optional[bool] = ..., supports_linked_clones: _Optional[bool] = ..., supports_image_import: _Optional[bool] = ..., supported_disk_types: _Optional[_Iterable[str]] = ..., supported_network_types: _Optional[_Iterable[str]] = ..., supports_disk_export: _Optional[bool] = ..., supports_disk_import: _Optional[bool] = ..., supported_export_formats: _Optional[_Iterable[str]] = ..., supported_import_formats: _Optional[_Iterable[str]] = ..., supports_export_compression: _Optional[bool] = ..., supported_export_backends: _Optional[_Iterable[str]] = ..., supported_import_backends: _Optional[_Iterable[str]] = ..., supported_transfer_modes: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., supports_quiesce: _Optional[bool] = ..., supports_instant_clones: _Optional[bool] = ..., supports_inventory: _Optional[bool] = ..., supports_guest_commands: _Optional[bool] = ...) -> None: ...
+
+class GuestExecuteRequest(_message.Message):
+    __slots__ = ("vm_id", "command", "timeout_seconds")
+    VM_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    vm_id: str
+    command: _containers.RepeatedScalarFieldContainer[str]
+    timeout_seconds: int
+    def __init__(self, vm_id: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., timeout_seconds: _Optional[int] = ...) -> None: ...
 
 class InventoryRequest(_message.Message):
     __slots__ = ()
