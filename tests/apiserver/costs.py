@@ -70,6 +70,31 @@ def with_metadata(**metadata: Any) -> Object:
     return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"} | metadata}
 
 
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
+def policy(*expressions: str) -> Object:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
+    validations = [{"expression": each} for each in expressions]
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": validations}
+    return named("ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1", spec=spec)
+
+
+def judged(expression: str, *more: Callable[[int], tuple[str, Any]]) -> Callable[[int], Iterator[tuple[str, Any]]]:
+    """Some objects, and then a policy in effect."""
+    bound = {"policyName": "x", "validationActions": ["Deny"]}
+
+    def before(n: int) -> Iterator[tuple[str, Any]]:
+        yield from (each(n) for each in more)
+        yield f"{ADMISSION}/validatingadmissionpolicies", policy(expression)
+        yield (
+            f"{ADMISSION}/validatingadmissionpolicybindings",
+            named("ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/v1", spec=bound),
+        )
+
+    return before
+
+
 def owner(n: int, **more: Any) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "name": f"p{n}", "uid": f"u{n}"} | more
 
@@ -700,6 +725,40 @@ REQUESTS: tuple[Costly, ...] = (
         lambda n: [{"op": "copy", "from": "/spec/a", "path": f"/spec/l/{k}"} for k in range(n)],
         PATCHES["json"],
         before=defined(lambda n: OPEN, lambda n: widget({"a": {"b": [1]}, "l": list(range(2 * n))})),
+    ),
+    Costly(
+        "an object before a policy",
+        "POST",
+        CONFIGMAPS,
+        4_500,
+        lambda n: named("ConfigMap", "v1", data={f"k{k}": "v" for k in range(n)}),
+        before=judged("object.data.all(k, k != 'x')"),
+    ),
+    Costly(
+        "a small change of a large object before a policy",
+        "PATCH",
+        f"{CONFIGMAPS}/x",
+        20_000,
+        lambda n: {"data": {"k0": "w"}},
+        PATCHES["merge"],
+        before=judged(
+            "size(object.data) > 0",
+            lambda n: (CONFIGMAPS, named("ConfigMap", "v1", data={f"k{k}": "v" for k in range(n)})),
+        ),
+    ),
+    Costly(
+        "expressions of a policy",
+        "POST",
+        f"{ADMISSION}/validatingadmissionpolicies",
+        400,
+        lambda n: policy(*(f"object.a != {k}" for k in range(n))),
+    ),
+    Costly(
+        "an expression of a policy",
+        "POST",
+        f"{ADMISSION}/validatingadmissionpolicies",
+        5_000,
+        lambda n: policy("[" + ",".join(map(str, range(n))) + "].all(k, k >= 0)"),
     ),
     Costly(
         "merged fields",

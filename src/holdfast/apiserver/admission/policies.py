@@ -21,7 +21,7 @@ from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.storage.store import Entry, Store
 from holdfast.apiserver.verbs import versions
 from holdfast.apiserver.verbs.writes import SERVER, Writing
-from holdfast.apiserver.workers import compute
+from holdfast.apiserver.workers import LARGE, compute
 from holdfast.meta.errors import Forbidden, StatusError, from_status
 from holdfast.meta.objects import GVK
 from holdfast.meta.selectors import EVERYTHING, LabelSelector
@@ -171,8 +171,10 @@ class Policies:
             "request": request,
             "namespaceObject": self._namespace(question),
         }
+        # A small change may be of a large object, so its size says little.
         return await compute(
-            size, lambda: [each for param in params for each in _evaluated(policy, values | {"params": param})]
+            max(size, LARGE),
+            lambda: [each for param in params for each in _evaluated(policy, values | {"params": param})],
         )
 
     def _concerned(
