@@ -67,7 +67,7 @@ def with_image(manifest: Mapping[str, Any], image: str, *names: str) -> dict[str
     return made
 
 
-def simulated(story: Callable[[Cluster], Awaitable[T]], *, nodes: int = 4, gpus: int = 8, memory: str = "128Gi") -> T:
+def simulated(story: Callable[[Cluster], Awaitable[T]], *, nodes: int = 2, gpus: int = 8, memory: str = "128Gi") -> T:
     """Play a story on simulated nodes, with everything that a cluster has."""
     parts = Parts(nodes=nodes)
     components: list[Component] = [each for each in parts.components() if not isinstance(each, SimulatedNodes)]

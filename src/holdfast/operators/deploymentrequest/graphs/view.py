@@ -189,7 +189,7 @@ def _branch(graph: Graph, component: GraphComponent, now: datetime) -> Branch:
         name=component.name,
         index=NEW if all(_is_new(pod, wanted) for pod in pods) else OLD,
         marks=(component.type,) if component.type else (),
-        note=f"{_available(graph, component)} of {_wanted(graph, component)} available, floor {floor.floor}",
+        note=f"floor {floor.floor}",
         images=_images(component, [pod for pod in pods if not _is_new(pod, wanted)]),
         prefix=f"{graph.name}-0-{component.name.lower()}-",
         urgent=not done,
