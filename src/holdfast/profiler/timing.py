@@ -34,6 +34,8 @@ _ATTENTION_PATH: Final = 0.0125
 """Microseconds a token along the longest chain of a causal attention, for heads of 128."""
 _DECODE_START: Final = 9.5
 _SMALL_START: Final = 1.3
+_SCATTERED: Final = 0.7
+"""The share of the bandwidth that rotary embeddings and residuals reach."""
 _SHARPNESS: Final = 4.0
 """How sharply a product turns from bound by memory to bound by arithmetic."""
 _PER_OCTAVE: Final = 4
@@ -296,8 +298,8 @@ class Timing:
         return Time(self._small_roof(size) * math.exp(curve.at(math.log(size)) if curve else 0.0))
 
     def traffic(self, size: float) -> Time:
-        """A small operator that is fused with its neighbours: its bytes alone."""
-        return Time(size / self.bandwidth)
+        """A small operator that is fused with its neighbours: its bytes alone, at the rate of scattered access."""
+        return Time(size / (self.bandwidth * _SCATTERED))
 
     def all_reduce(self, size: float, gpus: int) -> Time:
         """The sum of `size` bytes over `gpus` of one node: latency, and two passes over the links."""
