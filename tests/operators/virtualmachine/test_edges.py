@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import msgspec
 import pytest
 from tests.operators.virtualmachine.stories import (
     CLASSES,
@@ -32,7 +33,7 @@ from tests.operators.virtualmachine.stories import (
 from holdfast.client.resources import EVENTS, SECRETS
 from holdfast.operators.virtualmachine.reasons import NEXT, OF_CODE
 from holdfast.providers.contract import Code, Machine
-from holdfast.providers.simulated import Simulated
+from holdfast.providers.simulated import CAPABILITIES, Simulated
 from holdfast.testing.clusters import Cluster
 
 
@@ -198,16 +199,18 @@ def test_hooks_run_before_the_stop_and_after_the_start() -> None:
 
 
 def test_a_hook_that_fails_does_not_keep_a_machine_running() -> None:
+    hypervisors = Hypervisors(capabilities=msgspec.structs.replace(CAPABILITIES, guest_commands=False))
+
     async def story(cluster: Cluster) -> None:
         await furnished(cluster)
         await created(cluster, lifecycle={"preStop": {"exec": {"command": ["sync"]}}})
         await cluster.patch(MACHINES, "web", {"spec": {"powerState": "Off"}})
         await reaches(cluster, "Stopped")
         assert (await events(cluster))["HookFailed"] == (
-            "spec.lifecycle.preStop: the provider cannot run commands in guests"
+            "spec.lifecycle.preStop: this provider does not support commands in guests"
         )
 
-    told(story)
+    told(story, hypervisors)
 
 
 def test_a_snapshot_is_taken_before_the_stop() -> None:
