@@ -91,7 +91,7 @@ class Options:
 @click.option("--requests", type=click.IntRange(1), help="How many requests to send.")
 @click.option("--duration", type=SECONDS, metavar="DURATION", help="How long to send.  [default: 20s]")
 @click.option("--warmup", type=SECONDS, default="0s", metavar="DURATION", help="Leave out what was sent in this time.")
-@click.option("--ramp", type=SECONDS, metavar="DURATION", help="Begin --concurrency over this time.  [default: 1s]")
+@click.option("--ramp", type=SECONDS, metavar="DURATION", help="Begin --concurrency over this time.  [default: 0s]")
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random times.")
 @click.option("--timeout", type=SECONDS, default="5m", metavar="DURATION", help="How long one request may take.")
 @click.option("--ttft", type=click.FloatRange(min=0, min_open=True), metavar="MS", help="The target of TTFT.")
@@ -214,7 +214,7 @@ async def _test(options: Options) -> ExitCode:
         concurrency=options.concurrency,
         requests=options.requests,
         duration=20.0 if options.duration is None and options.requests is None else options.duration,
-        ramp=1.0 if options.ramp is None else options.ramp,
+        ramp=options.ramp or 0.0,
         process=options.process,
         seed=options.seed,
         timeout=options.timeout,

@@ -339,6 +339,26 @@ def loaded(worker: Worker, isl: int, osl: int, rate: float, most: int) -> Served
     return None
 
 
+def in_flight_apart(
+    prefiller: Worker, decoder: Worker, prefillers: int, decoders: int, isl: int, osl: int, concurrency: float
+) -> Served:
+    """Prefill workers before decode workers, with `concurrency` requests in flight at all times.
+
+    Each request waits or is prefilled, is transferred, or is decoded.  Where the prefill workers are the slower side
+    they are always busy, and the requests that are not decoded wait for them.
+    """
+    tokens, context = max(1, osl - 1), isl + osl / 2
+    prefill_ms, transfer = prefiller.prefill(isl).ms, prefiller.transfer_ms(isl)
+    batch = max(1.0, concurrency / decoders)
+    rate, itl = 0.0, 0.0
+    for _ in range(50):
+        itl = decoder.decode(batch, context).ms
+        rate = min(prefillers / prefill_ms, concurrency / (prefill_ms + transfer + tokens * itl))
+        batch = (batch + max(1.0, rate * tokens * itl / decoders)) / 2
+    ttft = max(prefill_ms, concurrency / rate - transfer - tokens * itl)
+    return Served(ttft, itl + transfer / tokens, 1000 * rate, batch)
+
+
 def decoding(worker: Worker, isl: int, osl: int, rate: float, most: int) -> Served | None:
     """One worker that decodes alone, when `rate` requests a second reach it; None where it cannot."""
     tokens, batch = max(1, osl - 1), 0.0

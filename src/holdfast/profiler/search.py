@@ -17,7 +17,7 @@ import msgspec
 from holdfast.profiler import hardware, models
 from holdfast.profiler.hardware import Hardware
 from holdfast.profiler.models import Architecture
-from holdfast.profiler.performance import BUSIEST, Served, Worker, decoding, full, loaded, waiting
+from holdfast.profiler.performance import BUSIEST, Served, Worker, decoding, full, in_flight_apart, loaded, waiting
 from holdfast.profiler.request import Request, Targets, Unanswerable
 from holdfast.profiler.results import Engine, Point, Precision, Progress, Result
 from holdfast.profiler.timing import Timing
@@ -224,12 +224,13 @@ class _Space(NamedTuple):
             itl, in_flight = decoded.itl_ms, decoded.batch
             allowed = _allowed(in_flight, most)
         elif traffic.concurrency is not None:
-            in_flight = max(1.0, traffic.concurrency / decoders)
-            if in_flight > most:
+            allowed = max(1, math.ceil(traffic.concurrency / decoders))
+            if allowed > most:
                 return None
-            itl = decoder.decode(in_flight, context).ms
-            rate = min(highest, 1000 * traffic.concurrency / (prefill_ms + transfer + tokens * itl))
-            allowed = math.ceil(in_flight)
+            kept = traffic.concurrency
+            served = in_flight_apart(prefiller, decoder, prefillers, decoders, traffic.isl, traffic.osl, kept)
+            pair: list[Role] = [(prefiller, "prefill", prefillers, 1), (decoder, "decode", decoders, allowed)]
+            return self._point(pair, served, 1)
         else:
             in_flight = allowed = batch
             itl = decoder.decode(batch, context).ms

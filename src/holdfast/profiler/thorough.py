@@ -128,12 +128,7 @@ def plan(request: Request, trial: Trial, url: str) -> Plan:
         return Plan(rate=rate, timeout=timeout, **common)  # type: ignore[arg-type]
     room = sum(each.batch * each.replicas for each in point.engines if each.role != "prefill")
     in_flight = room if traffic.concurrency is None else traffic.concurrency * trial.part
-    return Plan(
-        concurrency=max(1, round(in_flight)),
-        ramp=trial.warmup,
-        timeout=timeout,
-        **common,  # type: ignore[arg-type]
-    )
+    return Plan(concurrency=max(1, round(in_flight)), timeout=timeout, **common)  # type: ignore[arg-type]
 
 
 def measured(request: Request, point: Point, trial: Trial, found: Figures) -> Point:

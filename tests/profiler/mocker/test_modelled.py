@@ -55,6 +55,20 @@ def test_at_the_rate_that_is_asked_for_the_engine_does_what_was_predicted(
     assert found.itl_ms.mean == pytest.approx(point.itl_ms, rel=0.15)
 
 
+@pytest.mark.parametrize(("model", "concurrency"), [("Qwen/Qwen3-8B", 200), ("Qwen/Qwen3-32B", 32)])
+def test_with_requests_in_flight_prefill_and_decode_workers_do_what_was_predicted(
+    model: str, concurrency: float
+) -> None:
+    request = asked(model, Traffic(isl=1000, osl=100, concurrency=concurrency))
+    point = chosen(request)
+    assert point.disaggregated
+    found = measured(request, point, 1000 if concurrency > 100 else 400)
+    assert found.ttft_ms is not None
+    assert found.itl_ms is not None
+    assert found.ttft_ms.mean == pytest.approx(point.ttft_ms, rel=0.15)
+    assert found.itl_ms.mean == pytest.approx(point.itl_ms, rel=0.15)
+
+
 def test_an_engine_takes_more_at_once_than_are_in_flight_on_average() -> None:
     point = chosen(asked("Qwen/Qwen3-8B", Traffic(isl=256, osl=64, request_rate=5)))
     in_flight = point.requests_per_second * (point.ttft_ms + 64 * point.itl_ms) / 1000

@@ -77,5 +77,4 @@ def traffic(request: Request, point: Point, *, requests: int, process: Process =
         sent = times(asked.request_rate, process=process, seed=seed)
         return Traffic(isl=asked.isl, osl=asked.osl, requests=requests, times=sent)
     in_flight = asked.concurrency or sum(each.batch * each.replicas for each in point.engines if each.role != "prefill")
-    ramp = (point.ttft_ms + point.itl_ms * (asked.osl - 1)) / 1000
-    return Traffic(isl=asked.isl, osl=asked.osl, requests=requests, concurrency=round(in_flight), ramp=ramp)
+    return Traffic(isl=asked.isl, osl=asked.osl, requests=requests, concurrency=round(in_flight))
