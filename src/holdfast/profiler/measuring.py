@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -90,6 +91,9 @@ def measure(
     )
 
 
+Call = Callable[[], Any]
+
+
 class _Bench:
     """Operators of torch, timed on the GPU."""
 
@@ -97,10 +101,17 @@ class _Bench:
         self.torch = torch
         self.has_fp8 = torch.cuda.get_device_capability() >= (8, 9)
 
-    def time(self, call: Callable[[], Any], expected_us: float = 20.0) -> float:
-        """Microseconds of one call, from a CUDA graph of enough calls to fill some milliseconds."""
+    def time(self, build: Callable[[], Call], expected_us: float) -> float | None:
+        """Microseconds of one call of what `build` makes, or None where the memory of the GPU does not suffice."""
+        try:
+            return self._time(build(), max(4, min(200, int(4000 / max(expected_us, 1.0)))))
+        except self.torch.cuda.OutOfMemoryError:
+            self.torch.cuda.empty_cache()
+            return None
+
+    def _time(self, call: Call, calls: int) -> float:
+        """From a CUDA graph of enough calls to fill some milliseconds."""
         torch = self.torch
-        calls = max(4, min(200, int(4000 / max(expected_us, 1.0))))
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -125,16 +136,19 @@ class _Bench:
     def _random(self, *shape: int) -> Any:
         return self.torch.randn(*shape, device="cuda", dtype=self.torch.bfloat16)
 
+    # --- products ------------------------------------------------------------
+
     def products(
         self, products: Iterable[tuple[int, int]], tokens: Iterable[int], precision: str
     ) -> Iterator[tuple[int, int, int, float]]:
-        rows = tuple(tokens)
-        for n, k in products:
-            for m in rows:
-                if m * n <= 2**31 and (precision == "bf16" or (n % 16 == 0 and k % 16 == 0)):
-                    yield m, n, k, self.time(self._product(m, n, k, precision), 5 + 2 * m * n * k / 5e8)
+        for (n, k), m in itertools.product(products, tuple(tokens)):
+            if m * n > 2**31 or (precision == "fp8" and (n % 16 or k % 16)):
+                continue
+            us = self.time(partial(self._product, m, n, k, precision), 5 + 2 * m * n * k / 5e8)
+            if us is not None:
+                yield m, n, k, us
 
-    def _product(self, m: int, n: int, k: int, precision: str) -> Callable[[], Any]:
+    def _product(self, m: int, n: int, k: int, precision: str) -> Call:
         torch = self.torch
         given, weight = self._random(m, k), self._random(n, k)
         if precision == "bf16":
@@ -145,67 +159,79 @@ class _Bench:
             left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True
         )
 
+    # --- attention -----------------------------------------------------------
+
     def prefill(self, attentions: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int, int, float]]:
+        for (heads, kv_heads, dim), tokens in itertools.product(attentions, PROMPTS):
+            us = self.time(partial(self._causal, heads, kv_heads, dim, tokens), 5 + 2 * heads * dim * tokens**2 / 5e8)
+            if us is not None:
+                yield heads, kv_heads, dim, tokens, us
+
+    def _causal(self, heads: int, kv_heads: int, dim: int, tokens: int) -> Call:
         attend = self.torch.nn.functional.scaled_dot_product_attention
-        for heads, kv_heads, dim in attentions:
-            for tokens in PROMPTS:
-                query = self._random(1, heads, tokens, dim)
-                key, value = self._random(1, kv_heads, tokens, dim), self._random(1, kv_heads, tokens, dim)
-
-                def call(query: Any = query, key: Any = key, value: Any = value) -> Any:
-                    return attend(query, key, value, is_causal=True, enable_gqa=True)
-
-                yield heads, kv_heads, dim, tokens, self.time(call, 5 + 2 * heads * dim * tokens**2 / 5e8)
+        query = self._random(1, heads, tokens, dim)
+        key, value = self._random(1, kv_heads, tokens, dim), self._random(1, kv_heads, tokens, dim)
+        return lambda: attend(query, key, value, is_causal=True, enable_gqa=True)
 
     def decode(self, attentions: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int, int, int, float]]:
+        for (heads, kv_heads, dim), batch, context in itertools.product(attentions, BATCHES, CONTEXTS):
+            size = 4 * kv_heads * dim * batch * context
+            if size > _CACHE_BYTES:
+                continue
+            us = self.time(partial(self._cached, heads, kv_heads, dim, batch, context), 10 + size / 2.5e6)
+            if us is not None:
+                yield heads, kv_heads, dim, batch, context, us
+
+    def _cached(self, heads: int, kv_heads: int, dim: int, batch: int, context: int) -> Call:
         """The queries of a group are rows of one attention; a cache is read in parts where there are few sequences."""
         torch = self.torch
-        processors = torch.cuda.get_device_properties(0).multi_processor_count
         attend = torch.nn.functional.scaled_dot_product_attention
-        for heads, kv_heads, dim in attentions:
-            group = heads // kv_heads
-            for batch, context in itertools.product(BATCHES, CONTEXTS):
-                size = 4 * kv_heads * dim * batch * context
-                if size > _CACHE_BYTES:
-                    continue
-                parts = 1
-                while parts * 2 * batch * kv_heads <= 2 * processors and context // (parts * 2) >= 128:
-                    parts *= 2
-                query = self._random(batch * parts, kv_heads, group, dim)
-                key = self._random(batch * parts, kv_heads, context // parts, dim)
-                value = self._random(batch * parts, kv_heads, context // parts, dim)
+        processors, parts = torch.cuda.get_device_properties(0).multi_processor_count, 1
+        while parts * 2 * batch * kv_heads <= 2 * processors and context // (parts * 2) >= 128:
+            parts *= 2
+        query = self._random(batch * parts, kv_heads, heads // kv_heads, dim)
+        key = self._random(batch * parts, kv_heads, context // parts, dim)
+        value = self._random(batch * parts, kv_heads, context // parts, dim)
+        if parts == 1:
+            return lambda: attend(query, key, value)
+        whole = (batch, parts, kv_heads, heads // kv_heads, dim)
+        return lambda: attend(query, key, value).reshape(whole).mean(1)
 
-                def call(query: Any = query, key: Any = key, value: Any = value, parts: int = parts) -> Any:
-                    answer = attend(query, key, value)
-                    return answer.view(-1, parts, *answer.shape[1:]).mean(1) if parts > 1 else answer
-
-                yield heads, kv_heads, dim, batch, context, self.time(call, 10 + size / 2.5e6)
+    # --- small operators -----------------------------------------------------
 
     def copies(self) -> Iterator[Copy]:
-        torch = self.torch
         for size in (2**21, 2**24, 2**27, 2**30, 2**33):
-            source = torch.empty(size // 2, device="cuda", dtype=torch.uint8)
-            target = torch.empty_like(source)
+            us = self.time(partial(self._copy, size), 1 + size / 3e6)
+            if us is not None:
+                yield Copy(op="copy", bytes=size, us=us)
 
-            def call(source: Any = source, target: Any = target) -> Any:
-                return target.copy_(source)
-
-            yield Copy(op="copy", bytes=size, us=self.time(call, 1 + size / 3e6))
+    def _copy(self, size: int) -> Call:
+        source = self.torch.zeros(size // 2, device="cuda", dtype=self.torch.uint8)
+        target = self.torch.empty_like(source)
+        return lambda: target.copy_(source)
 
     def small(self) -> Iterator[SmallOperator]:
-        torch = self.torch
-        functional = torch.nn.functional
         for rows in (1, 32, 256, 2048, 8192):
-            given, weight = self._random(rows, 5120), self._random(5120)
+            for op, width, build in (("rms_norm", 5120, self._norm), ("silu_mul", 25600, self._gated)):
+                us = self.time(partial(build, rows, width), 2 + rows * width / 1e6)
+                if us is not None:
+                    yield SmallOperator(op=op, rows=rows, width=width, us=us)
 
-            def norm(given: Any = given, weight: Any = weight) -> Any:
-                return functional.rms_norm(given, (5120,), weight)
+    def _norm(self, rows: int, width: int) -> Call:
+        given, weight = self._random(rows, width), self._random(width)
+        return lambda: self.torch.nn.functional.rms_norm(given, (width,), weight)
 
-            yield SmallOperator(op="rms_norm", rows=rows, width=5120, us=self.time(norm, 3 + rows / 200))
-            gate, up = self._random(rows, 25600), self._random(rows, 25600)
-            fused = torch.compile(lambda gate, up: functional.silu(gate) * up)
+    def _gated(self, rows: int, width: int) -> Call:
+        """Fused as engines do, where torch can compile on this machine."""
+        torch = self.torch
+        gate, up = self._random(rows, width), self._random(rows, width)
 
-            def gated(gate: Any = gate, up: Any = up, fused: Any = fused) -> Any:
-                return fused(gate, up)
+        def plain(gate: Any, up: Any) -> Any:
+            return torch.nn.functional.silu(gate) * up
 
-            yield SmallOperator(op="silu_mul", rows=rows, width=25600, us=self.time(gated, 2 + rows / 30))
+        fused = torch.compile(plain)
+        try:
+            fused(gate, up)
+        except Exception:
+            fused = plain
+        return lambda: fused(gate, up)
