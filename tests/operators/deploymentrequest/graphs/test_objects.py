@@ -194,3 +194,45 @@ def test_the_layout_changes_with_components_and_not_with_sizes_or_images() -> No
 def test_a_spec_that_cannot_be_carried_out_is_refused_with_the_field(manifest: dict[str, Any], said: str) -> None:
     found = "; ".join(map(str, problems(read(manifest))))
     assert said in found
+
+
+def command(backend: str | None, role: str, *words: str, shell: bool = False) -> list[str]:
+    """The whole command of a pod of a component on two nodes."""
+    own = {"command": ["/bin/sh", "-c"], "args": [" ".join(words)]} if shell else {"command": list(words)}
+    manifest = graph(component("decode", "decode", multinode={"nodeCount": 2}, main=own))
+    if backend:
+        manifest["spec"]["backendFramework"] = backend
+    made = main(cliques(manifest)[f"decode-{role}"])
+    return [*made.get("command", ()), *made.get("args", ())]
+
+
+VLLM = ("python3", "-m", "dynamo.vllm", "--model", "a b")
+LEADER = "$(DYNAMO_LEADER_ADDRESS)"
+RANK = "$((GROVE_PCLQ_POD_INDEX + 1))"
+
+
+def test_engines_on_several_nodes_are_told_their_leader_and_their_ranks() -> None:
+    group = ["--nnodes", "2", "--node-rank", "0", "--master-addr", LEADER, "--master-port", "29500"]
+    executor = ["--distributed-executor-backend", "mp"]
+    assert command("vllm", "ldr", *VLLM) == [*VLLM[:3], *executor, *group, *VLLM[3:]]
+    shell, option, script, name, *words = command("vllm", "wkr", *VLLM)
+    assert (shell, option, name, words) == ("/bin/sh", "-c", "sh", list(VLLM))
+    assert script.startswith('exec "$@" --distributed-executor-backend mp --nnodes 2')
+    assert f"--node-rank {RANK}" in script
+    assert script.endswith("--headless")
+    sglang = command("sglang", "wkr", "python3", "-m", "dynamo.sglang", "--tp", "16", shell=True)
+    flags = f"--dist-init-addr {LEADER}:29500 --nnodes 2 --node-rank {RANK}"
+    assert sglang == ["/bin/sh", "-c", f"python3 -m dynamo.sglang {flags} --tp 16"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "words"),
+    [
+        (None, VLLM),
+        ("trtllm", ("python3", "-m", "dynamo.trtllm")),
+        ("vllm", ("start-engine",)),
+        ("vllm", (*VLLM, "--nnodes", "2")),
+    ],
+)
+def test_a_command_that_is_not_known_or_complete_is_left_as_it_is(backend: str | None, words: tuple[str, ...]) -> None:
+    assert command(backend, "wkr", *words) == list(words)

@@ -42,6 +42,7 @@ from holdfast.operators.deploymentrequest.graphs.environment import (
 )
 from holdfast.operators.deploymentrequest.graphs.limits import rolling_update, update_strategy
 from holdfast.operators.deploymentrequest.graphs.mocks import is_mock
+from holdfast.operators.deploymentrequest.graphs.multinode import joined
 from holdfast.runtime.status import present
 
 Manifest = dict[str, Any]
@@ -270,6 +271,9 @@ def _container(
         return made
     ours = (*given, *({"name": name, "value": value} for name, value in more.items()))
     made["env"] = merged(ours, shared, made.get("env") or ())
+    if nodes(component) > 1:
+        is_worker = "DYNAMO_RANK" not in more
+        made = joined(made, graph.spec.backend_framework, nodes=nodes(component), worker=is_worker)
     if mounts:
         made["volumeMounts"] = [*(made.get("volumeMounts") or ()), *mounts]
     port = PORTS.get(component.type or "")
