@@ -46,6 +46,26 @@ def test_without_a_load_the_most_tokens_a_second_win() -> None:
     assert all(point.tokens_per_second <= result.chosen.tokens_per_second for point in result.runners_up)
 
 
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-32B", "Qwen/Qwen3-30B-A3B"])
+def test_more_gpus_never_serve_less(model: str) -> None:
+    sizes = (1, 2, 3, 4, 6, 8, 12, 16)
+    found = [search(Request(model=model, machines=Machines(sku="h200_sxm", gpus=gpus))) for gpus in sizes]
+    rates = [result.chosen.tokens_per_second for result in found if result.chosen is not None]
+    assert len(rates) == len(found)
+    assert rates == sorted(rates)
+
+
+def test_more_load_never_needs_fewer_gpus() -> None:
+    machines = Machines(sku="h200_sxm", gpus=64)
+    found = [
+        search(msgspec.structs.replace(QWEN, machines=machines, traffic=Traffic(request_rate=rate)))
+        for rate in (0.5, 1, 2, 4, 8, 16)
+    ]
+    gpus = [result.chosen.gpus for result in found if result.chosen is not None]
+    assert len(gpus) == len(found)
+    assert gpus == sorted(gpus)
+
+
 def test_with_a_load_the_fewest_gpus_win_and_serve_it() -> None:
     for rate, fewest in ((0.5, 1), (4, 4)):
         request = msgspec.structs.replace(QWEN, traffic=Traffic(request_rate=rate))

@@ -14,13 +14,12 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from holdfast.profiler import hardware, models
+from holdfast.profiler import hardware, models, timing
 from holdfast.profiler.hardware import Hardware
 from holdfast.profiler.models import Architecture
 from holdfast.profiler.performance import BUSIEST, Served, Worker, decoding, full, in_flight_apart, loaded, waiting
 from holdfast.profiler.request import Request, Targets, Unanswerable
 from holdfast.profiler.results import Engine, Point, Precision, Progress, Result
-from holdfast.profiler.timing import Timing
 
 MOST_GPUS: Final = 1024
 BATCHES: Final = (*range(1, 16), *range(16, 32, 2), *range(32, 64, 4), *range(64, 128, 8), *range(128, 513, 16))
@@ -112,14 +111,14 @@ class _Space(NamedTuple):
                 raise Unanswerable("precision", f"{gpu.sku} has no fp8 arithmetic; write bf16")
             precision = "bf16"
         memory = request.machines.memory_mib or gpu.peaks.memory_mib
-        timing = Timing(gpu)
+        operators = timing.of(gpu)
         per_node = request.machines.per_node
         traffic = request.traffic
         workers: dict[int, Worker] = {}
         most: dict[int, int] = {}
         split = 1
         while split <= min(request.machines.gpus, 64):
-            worker = Worker(model, timing, split, precision, per_node=per_node)
+            worker = Worker(model, operators, split, precision, per_node=per_node)
             # A worker spans nodes only where the model does not fit into one.
             if split <= per_node or not workers:
                 fits = worker.most_sequences(traffic.isl + traffic.osl, memory) if model.splits(split) else 0

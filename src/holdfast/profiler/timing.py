@@ -309,6 +309,12 @@ class Timing:
         return Time(6.0 + 1.5 * math.log2(gpus) + 2.0 * (gpus - 1) / gpus * size / link)
 
 
+@lru_cache(maxsize=8)
+def of(hardware: Hardware) -> Timing:
+    """The operators of a GPU; what was computed of them is kept."""
+    return Timing(hardware)
+
+
 def _width(precision: Precision) -> int:
     return 2 if precision == "bf16" else 1
 
