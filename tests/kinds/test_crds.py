@@ -280,6 +280,15 @@ def test_an_api_server_finds_nothing_to_refuse_in_the_definition_of(kind: Kind) 
     assert crd_problems(crd_of(kind)) == []
 
 
+@pytest.mark.parametrize("kind", [kind for kind in kinds.ALL if kind.older], ids=lambda kind: kind.name)
+def test_an_older_version_is_served_where_objects_are_converted_and_is_well_defined(kind: Kind) -> None:
+    assert [each["name"] for each in crd_of(kind)["spec"]["versions"]] == [kind.version]
+    definition = crd_of(kind, conversion={"strategy": "None"})
+    newest, older = definition["spec"]["versions"]
+    assert (newest["storage"], older["storage"], older["deprecated"]) == (True, False, True)
+    assert crd_problems(definition) == []
+
+
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
 def test_every_kind_has_a_status_of_its_own(kind: Kind) -> None:
     assert crd_of(kind)["spec"]["versions"][0]["subresources"]["status"] == {}

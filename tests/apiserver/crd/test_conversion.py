@@ -90,6 +90,17 @@ def test_each_version_is_validated_by_its_own_schema(api: Api) -> None:
     )
 
 
+def test_a_request_at_work_keeps_its_spec_in_the_older_version_too(api: Api) -> None:
+    old = "/apis/nvidia.com/v1alpha1/namespaces/default/dynamographdeploymentrequests"
+    api.post(DEFINITIONS, crds.crd_of(nvidia.REQUESTS, conversion={"strategy": "None"})).done()
+    spec = {"model": "Qwen/Qwen3-8B", "backend": "vllm", "profilingConfig": {"profilerImage": "a:1"}}
+    request = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": "r"}}
+    api.post(old, {**request, "spec": spec}).done()
+    api.patch(f"{old.replace('v1alpha1', 'v1beta1')}/r/status", {"status": {"phase": "Ready"}}).done()
+    assert "spec cannot change while the request is at work" in api.patch(f"{old}/r", {"spec": {"model": "b"}}).message
+    api.patch(f"{old}/r", {"spec": {"autoApply": True}}).done()
+
+
 def test_an_older_version_can_be_applied_again_and_changed_in_part(api: Api) -> None:
     api.apply(f"{OLD}/chat", GRAPH).done()
     changed = json.loads(json.dumps(GRAPH))

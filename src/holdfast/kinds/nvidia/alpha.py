@@ -5,7 +5,7 @@ Types of the fields that manifests have; an object of it is never operated on.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from holdfast.kinds.model import (
     AGE,
@@ -15,11 +15,14 @@ from holdfast.kinds.model import (
     Older,
     OpenObject,
     Resource,
+    Rule,
     Status,
     api,
+    unchanged,
 )
 from holdfast.kinds.nvidia import conversion
 from holdfast.kinds.nvidia.deployments import (
+    NO_RESTART_AT_FIRST,
     CheckpointStatus,
     GraphRestart,
     GraphRestartStatus,
@@ -27,8 +30,6 @@ from holdfast.kinds.nvidia.deployments import (
     Multinode,
 )
 from holdfast.kinds.nvidia.runtimes import Backend, Semver
-
-_Text = Annotated[str, api("As in v1beta1.")]
 
 
 class Amounts(Model):
@@ -126,6 +127,8 @@ class Claim(Model):
 class GraphSpec(Model):
     """The services of a graph and what they share."""
 
+    RULES: ClassVar = (NO_RESTART_AT_FIRST,)
+
     annotations: Annotated[dict[str, str], api("Annotations of everything that is created.")] = {}
     labels: Annotated[dict[str, str], api("Labels of everything that is created.")] = {}
     priority_class_name: Annotated[str, api("The PriorityClass of the pods.")] | None = None
@@ -212,8 +215,31 @@ class RequestStatus(Status):
     deployment: Annotated[OpenObject, api("The deployment that was created.")] | None = None
 
 
+_FIXED: Final = " && ".join(
+    unchanged(f"spec.{field}")
+    for field in RequestSpec.__struct_encode_fields__
+    if field not in ("autoApply", "runtimeVersionOverride")
+)
+
+
 class DynamoGraphDeploymentRequest(Resource):
     """A request to serve a model."""
+
+    RULES: ClassVar = (
+        Rule(
+            rule=(
+                "!has(oldSelf.status) || !has(oldSelf.status.state)"
+                " || !(oldSelf.status.state in ['Profiling', 'Ready', 'Deploying']) || self.spec == oldSelf.spec"
+                f" || ((!has(oldSelf.spec.autoApply) || !oldSelf.spec.autoApply) && {_FIXED})"
+            ),
+            message=(
+                "spec cannot change while the request is at work; create another request, or, where autoApply is"
+                " false, change runtimeVersionOverride or autoApply"
+            ),
+            reason="FieldValueForbidden",
+            field_path=".spec",
+        ),
+    )
 
     spec: RequestSpec
     status: RequestStatus | None = None

@@ -293,7 +293,7 @@ _PHASES: Final = {
     "Profiling": "Profiling",
     "Deploying": "Deploying",
     "Ready": "Ready",
-    "DeploymentDeleted": "Failed",
+    "DeploymentDeleted": "Ready",
     "Failed": "Failed",
 }
 _STATES: Final = {

@@ -177,16 +177,17 @@ class EnvironmentVariable(Model):
     value_from: Annotated[OpenObject, api("Where its value comes from.")] | None = None
 
 
+NO_RESTART_AT_FIRST: Final = Rule(
+    rule="oldSelf.hasValue() || !has(self.restart)",
+    message="restart must be absent when a graph is created; set restart.id later to restart it",
+    optional_old_self=True,
+)
+
+
 class DynamoGraphDeploymentSpec(Model):
     """The components of a graph and what they share."""
 
-    RULES: ClassVar = (
-        Rule(
-            rule="oldSelf.hasValue() || !has(self.restart)",
-            message="restart must be absent when a graph is created; set restart.id later to restart it",
-            optional_old_self=True,
-        ),
-    )
+    RULES: ClassVar = (NO_RESTART_AT_FIRST,)
 
     annotations: Annotated[dict[str, str], api("Annotations of everything that is created.")] = {}
     labels: Annotated[dict[str, str], api("Labels of everything that is created.")] = {}
