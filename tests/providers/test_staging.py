@@ -11,7 +11,7 @@ from tests.providers import s3_server
 
 from holdfast.providers.contract import Code, Image, Machine, ProviderError, Transfer
 from holdfast.providers.simulated import INSTANT, Simulated
-from holdfast.providers.staging import Staging
+from holdfast.providers.staging import HostPolicy, Staging
 
 CREDENTIALS = {"accessKeyID": s3_server.ACCESS, "secretAccessKey": s3_server.SECRET}
 
@@ -25,6 +25,9 @@ def in_s3(server: s3_server.S3, key: str = "a b/disk.qcow2") -> Transfer:
 def test_a_file_is_stored_fetched_and_removed_with_the_folders_that_it_leaves_empty(tmp_path: Path, url: str) -> None:
     async def story() -> None:
         staging = Staging(tmp_path / "storage")
+        with pytest.raises(ProviderError, match="is not mounted here"):
+            await staging.put(Transfer(url=url), tmp_path / "source")
+        (tmp_path / "storage" / url.partition(":")[0] / url.split("/")[2]).mkdir(parents=True)
         (tmp_path / "source").write_bytes(b"disk" * 1000)
         transfer, seen = Transfer(url=url), list[int]()
         await staging.put(transfer, tmp_path / "source", seen.append)
@@ -56,6 +59,23 @@ def test_urls_that_lead_elsewhere_are_refused(tmp_path: Path, url: str, code: Co
     with pytest.raises(ProviderError) as raised:
         asyncio.run(Staging(tmp_path).get(Transfer(url=url), tmp_path / "x"))
     assert raised.value.code is code
+
+
+def test_hosts_that_a_provider_may_not_connect_to_are_refused() -> None:
+    for policy, url, allowed in (
+        (HostPolicy(), "http://169.254.169.254/latest", False),
+        (HostPolicy(), "http://[fe80::1]/", False),
+        (HostPolicy(), "http://0.0.0.0/", False),
+        (HostPolicy(), "https://images.example/", True),
+        (HostPolicy(("*.example",)), "https://images.example/", True),
+        (HostPolicy(("*.example",)), "https://images.example.com/", False),
+    ):
+        if allowed:
+            policy.check(url)
+        else:
+            with pytest.raises(ProviderError) as raised:
+                policy.check(url)
+            assert raised.value.code is Code.INVALID
 
 
 def test_without_a_folder_there_is_only_s3() -> None:

@@ -11,6 +11,8 @@ import hashlib
 import os
 import shutil
 from collections.abc import Awaitable, Callable
+from fnmatch import fnmatchcase
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -34,11 +36,31 @@ class Options(msgspec.Struct, kw_only=True):
     usepathstyle: bool = False
 
 
+class HostPolicy(msgspec.Struct, frozen=True):
+    """Which hosts a provider may be sent to by a URL: those that match a pattern, or all but link-local addresses."""
+
+    patterns: tuple[str, ...] = ()
+
+    def check(self, url: str) -> None:
+        host = urlsplit(url).hostname or ""
+        if self.patterns:
+            if any(fnmatchcase(host, pattern) for pattern in self.patterns):
+                return
+            raise ProviderError(Code.INVALID, f"host {host!r} is not one of those that this provider may connect to")
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return
+        if address.is_link_local or address.is_unspecified or address.is_multicast:
+            raise ProviderError(Code.INVALID, f"this provider does not connect to the address {host}")
+
+
 class Staging:
     """The storage of a provider; `root` is the folder with `pvc/CLAIM` and `nfs/SERVER`."""
 
-    def __init__(self, root: Path | None = None, *, part_size: int = PART) -> None:
+    def __init__(self, root: Path | None = None, *, hosts: HostPolicy | None = None, part_size: int = PART) -> None:
         self._root = root
+        self.hosts = hosts or HostPolicy()
         self._part_size = part_size
 
     @property
@@ -59,7 +81,17 @@ class Staging:
         names = [parts.netloc, *(name for name in parts.path.split("/") if name)]
         if len(names) < 2 or any(name in ("", ".", "..") or "\0" in name for name in names):
             raise ProviderError(Code.INVALID, f"{transfer.url} is not {parts.scheme}://NAME/PATH")
-        return self._root.joinpath(parts.scheme, *names)
+        return self._mounted(parts.scheme, names[0]).joinpath(*names[1:])
+
+    def _mounted(self, scheme: str, name: str) -> Path:
+        """The folder of a claim or a server.  Claims may also be mounted directly below the root."""
+        assert self._root is not None
+        folders = [self._root / scheme / name, *([self._root / name] if scheme == "pvc" else [])]
+        for folder in folders:
+            if folder.is_dir():
+                return folder
+        what = "claim" if scheme == "pvc" else "NFS server"
+        raise ProviderError(Code.NOT_FOUND, f"{what} {name} is not mounted here: there is no folder {folders[0]}")
 
     def bucket(self, transfer: Transfer) -> tuple[Bucket, str]:
         parts = urlsplit(transfer.url)
@@ -72,6 +104,8 @@ class Staging:
         except (msgspec.DecodeError, msgspec.ValidationError, TypeError, ValueError) as error:
             raise ProviderError(Code.INVALID, f"the storage options cannot be read: {error}") from None
         given = {name.lower().replace("_", ""): value for name, value in transfer.credentials.items()}
+        if options.endpoint:
+            self.hosts.check(options.endpoint)
         bucket = Bucket(
             name=parts.netloc,
             endpoint=options.endpoint,
@@ -116,12 +150,11 @@ class Staging:
             async with bucket:
                 await bucket.remove(key)
             return
-        assert self._root is not None
         target.unlink(missing_ok=True)
         part(target).unlink(missing_ok=True)
-        claim = self._root.joinpath(*target.relative_to(self._root).parts[:2])
-        folder = target.parent
-        while folder not in (claim, claim.parent) and folder.is_dir() and not any(folder.iterdir()):
+        parts = urlsplit(transfer.url)
+        mounted, folder = self._mounted(parts.scheme, parts.netloc), target.parent
+        while folder != mounted and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
             folder = folder.parent
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from tests.places import ROOT
 from holdfast.cli.main import main
 from holdfast.providers.contract import Image, Machine
 from holdfast.providers.wire.client import Remote
+
+HEALTH: list[str] = []
+"""The addresses of health, as they were printed."""
 
 
 @contextlib.contextmanager
@@ -31,6 +35,9 @@ def serving(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
+            if line.startswith("health: "):
+                HEALTH.append(line.split()[1])
+                line = process.stdout.readline()
             if not line.startswith("ready: "):
                 process.kill()
                 pytest.fail(process.communicate()[1])
@@ -52,8 +59,11 @@ def test_a_simulated_provider_finds_its_machines_again_after_it_was_killed(tmp_p
     with serving("simulated", "--plaintext", "--data", str(tmp_path)) as (address, process):
         id = asyncio.run(create(address))
         process.kill()
-    with serving("simulated", "--plaintext", "--data", str(tmp_path)) as (address, process):
+    with serving("simulated", "--plaintext", "--data", str(tmp_path), "--health", "127.0.0.1:0") as (address, process):
         assert asyncio.run(create(address)) == id
+        for path, word in (("healthz", "ok"), ("metrics", 'served_calls_total{call="Create",code="OK"} 1.0')):
+            with urllib.request.urlopen(f"{HEALTH[-1]}/{path}") as response:
+                assert word in response.read().decode()
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
         assert process.stderr is not None

@@ -108,6 +108,7 @@ def abandon(qemu: Qemu) -> None:
 def test_the_life_of_a_machine(tmp_path: Path, image: Path) -> None:
     async def story() -> None:
         data, storage = tmp_path / "data", tmp_path / "storage"
+        (storage / "pvc" / "claim").mkdir(parents=True)
         qemu = await Qemu.open(data, image_folders=(image,), storage=storage)
         await qemu.validate()
         made = await qemu.create(WEB)

@@ -20,8 +20,8 @@ from holdfast.providers.qemu import guest as guests
 
 pytestmark = pytest.mark.skipif(tiny.no_qemu() != "", reason=tiny.no_qemu())
 
-EVERY = 1 if os.environ.get("HOLDFAST_EVERY_WRITE") else 3
-"""After which writes the provider is killed: every third, or every one."""
+EVERY = 1 if os.environ.get("HOLDFAST_EVERY_WRITE") else 5
+"""After which writes the provider is killed: every fifth, or every one."""
 
 WEB = Machine(name="web", memory_mib=64, image=Image(template="small"), disks=(Disk(name="data", size_gib=1),))
 
@@ -67,6 +67,7 @@ def no_process_is_left(tmp_path: Path) -> Iterator[None]:
 
 
 async def opened(tmp_path: Path, images: Path) -> Qemu:
+    (tmp_path / "storage" / "nfs" / "server").mkdir(parents=True, exist_ok=True)
     return await Qemu.open(
         tmp_path / "data", image_folders=(images,), storage=tmp_path / "storage", acceleration=launch.TCG
     )
@@ -224,6 +225,11 @@ def test_a_provider_that_is_killed_while_it_starts_a_machine_does_not_start_a_se
         (Machine(name="a", image=Image(template="absent")), Code.NOT_FOUND, "no image or template absent"),
         (Machine(name="a", image=Image(path="/etc/passwd")), Code.NOT_FOUND, "in the folders of images"),
         (Machine(name="a", image=Image(path="../small.qcow2")), Code.NOT_FOUND, "in the folders of images"),
+        (
+            Machine(name="a", image=Image(url="http://169.254.169.254/i")),
+            Code.INVALID,
+            "does not connect to the address",
+        ),
         (Machine(name="a", image=Image(url="file:///etc/passwd")), Code.INVALID, "not at a URL of http or https"),
         (Machine(name="a", disks=(Disk(name="../b", size_gib=1),)), Code.INVALID, "is not a name"),
         (Machine(name="a", image=Image(template="small"), tpm=True), Code.UNSUPPORTED, "no TPM"),

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from holdfast.cli import logs
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.signals import until_signalled
+from holdfast.runtime.health import Health
 
 if TYPE_CHECKING:
     from holdfast.providers.contract import Hypervisor
@@ -36,6 +39,7 @@ class Listening:
     tls_ca: Path | None
     clients: tuple[str, ...]
     plaintext: bool
+    health: str | None
     log_format: logs.Format
 
 
@@ -49,6 +53,9 @@ def options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--tls-ca", type=FILE, help="Authorities that sign the certificates of clients."),
         click.option(
             "--client", "clients", multiple=True, help="A name that client certificates may have.  [default: any]"
+        ),
+        click.option(
+            "--health", metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics.  [default: none]"
         ),
         click.option("--plaintext", is_flag=True, help="Serve without TLS everyone who can connect."),
         click.option("--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True),
@@ -64,6 +71,7 @@ def options(function: Callable[..., None]) -> Callable[..., None]:
         tls_ca: Path | None,
         clients: tuple[str, ...],
         plaintext: bool,
+        health: str | None,
         log_format: logs.Format,
         **rest: Any,
     ) -> None:
@@ -75,6 +83,7 @@ def options(function: Callable[..., None]) -> Callable[..., None]:
             tls_ca=tls_ca,
             clients=clients,
             plaintext=plaintext,
+            health=health,
             log_format=log_format,
         )
         function(listening, **rest)
@@ -141,6 +150,12 @@ def simulated(
 @click.option("--images", type=FOLDER, multiple=True, help="A folder with images that machines may be made from.")
 @click.option("--storage", type=FOLDER, help="Folder in which storage of migrations is mounted: pvc/CLAIM, nfs/SERVER.")
 @click.option(
+    "--allow-host",
+    "hosts_allowed",
+    multiple=True,
+    help="A pattern of hosts of images and S3.  [default: all but link-local addresses]",
+)
+@click.option(
     "--accel",
     type=click.Choice(("auto", "kvm", "tcg")),
     default="auto",
@@ -155,6 +170,7 @@ def qemu(
     hosts: tuple[str, ...],
     images: tuple[Path, ...],
     storage: Path | None,
+    hosts_allowed: tuple[str, ...],
     accel: str,
 ) -> None:
     """Serve machines that run as QEMU processes on this computer."""
@@ -171,6 +187,7 @@ def qemu(
             hosts=folders or None,
             image_folders=tuple(path.absolute() for path in images),
             storage=storage.absolute() if storage else None,
+            hosts_allowed=hosts_allowed,
             acceleration={"kvm": launch.KVM, "tcg": launch.TCG}.get(accel),
         )
 
@@ -197,26 +214,36 @@ def libvirt(listening: Listening, *, data: Path | None, uri: str) -> None:
 def _serve(listening: Listening, make: Callable[[], Awaitable[Hypervisor]]) -> None:
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # programs that are started do not use gRPC
     from holdfast.providers.contract import ProviderError
+    from holdfast.providers.wire.metrics import ServedMetrics
     from holdfast.providers.wire.server import Server
     from holdfast.providers.wire.tls import Tls
 
     tls = _tls(listening)
     logs.configure(listening.log_format, level=logging.INFO)
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     files = None if tls is None else Tls(cert=tls[0], key=tls[1], ca=tls[2])
 
     async def run() -> None:
         hypervisor = await make()
         try:
             server = Server(
-                hypervisor, listening.address, tls=files, plaintext=listening.plaintext, clients=listening.clients
+                hypervisor,
+                listening.address,
+                tls=files,
+                plaintext=listening.plaintext,
+                clients=listening.clients,
+                metrics=ServedMetrics(registry),
             )
             port = await server.start()
             host = listening.address.rpartition(":")[0]
-            click.echo(f"ready: {host}:{port}")
-            try:
+            async with contextlib.AsyncExitStack() as stack:
+                stack.push_async_callback(server.stop)
+                if listening.health:
+                    url = await stack.enter_async_context(_health(listening.health, registry))
+                    click.echo(f"health: {url}")
+                click.echo(f"ready: {host}:{port}")
                 await asyncio.Event().wait()
-            finally:
-                await server.stop()
         finally:
             await hypervisor.close()
 
@@ -225,6 +252,23 @@ def _serve(listening: Listening, make: Callable[[], Awaitable[Hypervisor]]) -> N
             runner.run(until_signalled(run()))
     except ProviderError as error:
         raise InputError(Complaint(message=error.message)) from None
+
+
+@contextlib.asynccontextmanager
+async def _health(address: str, registry: CollectorRegistry) -> AsyncIterator[str]:
+    """Answer ``/healthz``, ``/readyz`` and ``/metrics``; gives the URL.  A provider that answers is alive and ready."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or not host:
+        raise click.UsageError("--health is written HOST:PORT")
+    health = Health(alive={}, ready={}, metrics=lambda: generate_latest(registry))
+    try:
+        bound, number = await health.serve(host.strip("[]"), int(port))
+    except (OSError, OverflowError) as error:
+        raise click.UsageError(f"health cannot be served at {address}: {error}") from None
+    try:
+        yield f"http://{bound}:{number}"
+    finally:
+        await health.close()
 
 
 def _tls(listening: Listening) -> tuple[Path, Path, Path] | None:

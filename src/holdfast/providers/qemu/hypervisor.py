@@ -63,7 +63,7 @@ from holdfast.providers.qemu.records import (
     load,
     save,
 )
-from holdfast.providers.staging import Staging, part, sha256
+from holdfast.providers.staging import HostPolicy, Staging, part, sha256
 
 log: Final = logging.getLogger(__name__)
 
@@ -88,11 +88,12 @@ class Qemu:
         hosts: Mapping[str, Path] | None = None,
         image_folders: tuple[Path, ...] = (),
         storage: Path | None = None,
+        hosts_allowed: tuple[str, ...] = (),
         acceleration: launch.Acceleration | None = None,
     ) -> None:
         self._data = data
         self._hosts = dict(hosts or {"local": data / "hosts" / "local"})
-        self._staging = Staging(storage)
+        self._staging = Staging(storage, hosts=HostPolicy(hosts_allowed))
         self._image_folders = (data / "images", *image_folders)
         self._acceleration = acceleration
         self._version = ""
@@ -1040,8 +1041,10 @@ class Qemu:
         if image.template and not image.url and not image.path:
             found = await self._image_for(image)
             return Prepared(id=image.template, path=str(found))
-        if image.url and urlsplit(image.url).scheme not in ("http", "https"):
-            raise ProviderError(Code.INVALID, f"the image {image.url} is not at a URL of http or https")
+        if image.url:
+            if urlsplit(image.url).scheme not in ("http", "https"):
+                raise ProviderError(Code.INVALID, f"the image {image.url} is not at a URL of http or https")
+            self._staging.hosts.check(image.url)
         if image.path:
             path = self._allowed(image.path)
             if (path / "vmlinuz").is_file():
@@ -1090,6 +1093,7 @@ class Qemu:
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_read=60)) as session,
                 session.get(url) as response,
             ):
+                self._staging.hosts.check(str(response.url))  # it may have been redirected
                 if response.status >= 400:
                     code = Code.NOT_FOUND if response.status in (404, 410) else Code.RETRYABLE
                     raise ProviderError(code, f"{url} answers with status {response.status}")

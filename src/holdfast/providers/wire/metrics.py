@@ -10,6 +10,29 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
+class ServedMetrics:
+    """Numbers of the calls that a provider answered."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._calls = Counter(
+            "holdfast_provider_served_calls",
+            "Calls that were answered: OK or a code of the contract.",
+            ("call", "code"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "holdfast_provider_served_call_seconds",
+            "How long calls took to answer.",
+            ("call",),
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+
+    def ended(self, call: str, code: str, seconds: float) -> None:
+        self._calls.labels(call, code).inc()
+        self._seconds.labels(call).observe(seconds)
+
+
 class CallMetrics:
     """Numbers of all providers of a process, in the registry that is given."""
 

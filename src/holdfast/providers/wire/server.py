@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
@@ -14,6 +15,7 @@ from holdfast.providers.contract import Code, GuestCommands, Hypervisor, PowerOp
 from holdfast.providers.wire import documents, messages
 from holdfast.providers.wire.errors import CODE_KEY, STATUS, redacted
 from holdfast.providers.wire.generated import provider_pb2 as pb
+from holdfast.providers.wire.metrics import ServedMetrics
 from holdfast.providers.wire.tls import Tls, server_credentials
 
 log: Final = logging.getLogger(__name__)
@@ -172,6 +174,7 @@ class Server:
         tls: Tls | None = None,
         plaintext: bool = False,
         clients: Iterable[str] = (),
+        metrics: ServedMetrics | None = None,
     ) -> None:
         if tls is None and not plaintext:
             raise ProviderError(Code.INVALID, "a provider needs TLS files, or to be asked to serve plaintext")
@@ -180,6 +183,7 @@ class Server:
         self._tls = tls
         self._clients = frozenset(clients)
         """The names (subject alternative or common) that client certificates may have; empty allows all."""
+        self._metrics = metrics
         self._server: Any = None
         self.port = 0
 
@@ -231,14 +235,23 @@ class Server:
         answer: Callable[[Any], Awaitable[Any]] = getattr(self._service, name)
 
         async def handle(request: Any, context: Any) -> Any:
+            began = asyncio.get_running_loop().time()
+            outcome = "Cancelled"
             try:
-                self._admit(context)
-                return await answer(request)
-            except ProviderError as error:
-                words, code = redacted(error.message, _secrets(request)), error.code
-            except Exception:
-                log.exception("call %s failed by a defect of the provider", name)
-                words, code = f"{name} failed by a defect of the provider; its log has the details", Code.INTERNAL
+                try:
+                    self._admit(context)
+                    found = await answer(request)
+                    outcome = "OK"
+                    return found
+                except ProviderError as error:
+                    words, code = redacted(error.message, _secrets(request)), error.code
+                except Exception:
+                    log.exception("call %s failed by a defect of the provider", name)
+                    words, code = f"{name} failed by a defect of the provider; its log has the details", Code.INTERNAL
+                outcome = code.value
+            finally:
+                if self._metrics is not None:
+                    self._metrics.ended(name, outcome, asyncio.get_running_loop().time() - began)
             return await context.abort(STATUS[code], words, ((CODE_KEY, code.value),))
 
         return handle
