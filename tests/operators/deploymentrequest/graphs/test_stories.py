@@ -313,13 +313,17 @@ def test_a_set_of_the_same_name_that_is_not_the_graphs_is_left_alone_and_reporte
 
 def test_a_spec_that_cannot_be_carried_out_is_failed_until_it_is_corrected() -> None:
     async def story(cluster: Cluster) -> None:
-        await cluster.create(GRAPHS, graph({"name": "decode", "type": "decode"}))
+        await cluster.create(
+            GRAPHS, graph({"name": "decode", "type": "decode"}, topologyConstraint={"packDomain": "rack"})
+        )
         await cluster.advance(5)
         now = await status(cluster)
         assert now["state"] == "failed"
         assert condition(now) == ("False", "InvalidSpec")
         await update(cluster, graph(component("decode", "decode")))
-        assert (await until_ready(cluster))["state"] == "successful"
+        now = await until_ready(cluster)
+        assert now["state"] == "successful"
+        assert condition(now, "TopologyLevelsAvailable") == ("Unknown", "TopologyConditionPending")
 
     simulated(story)
 

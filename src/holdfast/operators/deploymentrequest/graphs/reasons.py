@@ -26,6 +26,12 @@ class GraphReason(Reason):
     SERVING = "Serving", "Every component has minAvailable available replicas."
     NOT_SERVING = "NotServing", "A component has fewer available replicas than minAvailable."
 
+    # TopologyLevelsAvailable.
+    TOPOLOGY_UNKNOWN = (
+        "TopologyConditionPending",
+        "The graph has topology constraints, which are not applied: no topology of the cluster is known.",
+    )
+
     # Events.
     UPDATE_STARTED = "RollingUpdateStarted", "The rollout of a changed template began."
     UPDATE_COMPLETED = "RollingUpdateCompleted", "A changed template is rolled out to all components."

@@ -30,6 +30,7 @@ from holdfast.runtime.status import Announced, Invalid
 
 READY: Final = "Ready"
 AVAILABLE: Final = "Available"
+TOPOLOGY: Final = "TopologyLevelsAvailable"
 
 ANNOUNCED: Final[Announced] = {(READY, "True"): "Normal", (FLOOR_LOWERED, "True"): "Warning"}
 
@@ -47,6 +48,9 @@ def report(facts: Facts, now: datetime, *, failure: Failure | None = None) -> tu
     lowered = None if facts.current is None else condition(facts.current.status, FLOOR_LOWERED)
     if lowered is not None and lowered.status == "True":
         verdicts[FLOOR_LOWERED] = Verdict.true(lowered.reason, lowered.message)
+    topology = None if facts.current is None else condition(facts.current.status, "TopologyLevelsUnavailable")
+    if topology is not None:
+        verdicts[TOPOLOGY] = Verdict.unknown(GraphReason.TOPOLOGY_UNKNOWN, topology.message)
     fields = {
         "state": _state(facts, problem, ready),
         "components": {each.name: status.wire(_component(facts, each)) for each in facts.components},
