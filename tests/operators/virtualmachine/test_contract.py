@@ -22,7 +22,7 @@ from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
 
 WHOLE = bool(os.environ.get("HOLDFAST_WHOLE_CONTRACT"))
-EVERY = 1 if WHOLE else 11
+EVERY = 1 if WHOLE else 29
 MANY = ("dying with any write", "losing any change", "any write refused")
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, Final
 
 from holdfast.client.objects import Object
@@ -222,5 +223,9 @@ def configure(values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
 
 def local_types() -> frozenset[str]:
     """The types of hypervisor that can run on this machine."""
-    qemu = shutil.which("qemu-system-x86_64") or shutil.which("qemu-system-aarch64")
-    return frozenset({"simulated", *(("qemu",) if qemu and shutil.which("qemu-img") else ())})
+    found = {"simulated"}
+    if shutil.which("qemu-img") and any(shutil.which(f"qemu-system-{each}") for each in ("x86_64", "aarch64")):
+        found.add("qemu")
+    if find_spec("libvirt") is not None:
+        found.add("libvirt")
+    return frozenset(found)

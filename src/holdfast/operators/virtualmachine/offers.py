@@ -23,7 +23,7 @@ def _provider(type: str) -> dict[str, Any]:
         "metadata": {"name": type, "namespace": "default", "annotations": {names.ON_DEMAND: "true"}},
         "spec": {
             "type": type,
-            "endpoint": "qemu:///system" if type == "qemu" else "http://localhost",
+            "endpoint": "http://localhost" if type == "simulated" else "qemu:///system",
             "runtime": {"image": "holdfast"},
         },
     }

@@ -144,9 +144,26 @@ def _serve(world: World, settings: Settings, address: str) -> list[str]:
     type = served_type(world, settings)
     arguments = ["provider", "serve", type, "--listen", f"{address}:{world.port}", "--data", _DATA]
     arguments += ["--tls-dir", _TLS] if world.secure else ["--plaintext"]
-    if type != world.provider.spec.type.value:
-        arguments.append("--any-place")
-    return arguments
+    return arguments + _own_arguments(world, type)
+
+
+def _own_arguments(world: World, type: str) -> list[str]:
+    """What one type of hypervisor needs besides."""
+    endpoint = world.provider.spec.endpoint
+    match type:
+        case "simulated" if type != world.provider.spec.type.value:
+            return ["--any-place"]
+        case "libvirt":
+            return ["--uri", endpoint]
+        case "qemu" if (path := "/" + endpoint.partition("://")[2].partition("/")[2]) not in (
+            "/system",
+            "/session",
+            "/",
+        ):
+            # Machines may be made from images in this folder of the machine.
+            return ["--images", path]
+        case _:
+            return []
 
 
 def _process(world: World, settings: Settings) -> dict[str, Any]:

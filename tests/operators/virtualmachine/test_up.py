@@ -1,0 +1,97 @@
+"""Machines on `holdfast up`: the operator speaks to the processes of providers over gRPC, with certificates.
+
+The simulated hypervisor always; QEMU with a real guest where it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.places import ROOT
+from tests.providers.qemu import guest
+
+HOLDFAST = [sys.executable, "-m", "holdfast"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+SHARED = ROOT.parent / "shared" / "manifests" / "virtrigaud"
+EXAMPLE = ROOT / "examples" / "virtualmachines" / "simulated.yaml"
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("up")
+    command = [*HOLDFAST, "up", "--ephemeral", "--nodes", "1", "--kubeconfig", str(folder / "kubeconfig")]
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        limit = threading.Timer(150, process.terminate)
+        limit.start()
+        assert re.search(r"KUBECONFIG=", process.stdout.readline())
+        # What it prints later is not read, and must not fill the pipe.
+        reader = threading.Thread(target=process.stdout.read, daemon=True)
+        reader.start()
+        yield str(folder / "kubeconfig")
+        limit.cancel()
+        process.terminate()
+
+
+def holdfast(kubeconfig: str, *arguments: str) -> str:
+    environment = {**ENVIRONMENT, "KUBECONFIG": kubeconfig}
+    run = subprocess.run([*HOLDFAST, *arguments], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+def test_the_example_runs_and_is_steered_from_the_command_line(kubeconfig: str) -> None:
+    holdfast(kubeconfig, "apply", "-f", str(EXAMPLE))
+    assert "web: rolled out: 1 of 1 machine ready" in holdfast(
+        kubeconfig, "rollout", "status", "vm/web", "--timeout=60s"
+    )
+    holdfast(kubeconfig, "wait", "vm/web", "--for=jsonpath={.status.ips[0]}", "--timeout=30s")
+    assert re.fullmatch(r"[\d.]+\n", holdfast(kubeconfig, "vm", "ip", "web"))
+    assert holdfast(kubeconfig, "vm", "console", "web").startswith("vnc://")
+    assert holdfast(kubeconfig, "vm", "power", "shutdown", "web") == (
+        "virtualmachine/web gets spec.powerState OffGraceful\n"
+    )
+    holdfast(kubeconfig, "wait", "vm/web", "--for=jsonpath={.status.phase}=Stopped", "--timeout=30s")
+    assert re.search(r"^Operation:\n  nothing$", holdfast(kubeconfig, "describe", "vm", "web"), re.MULTILINE)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no manifests beside the checkout")
+def test_machines_of_a_hypervisor_that_is_not_here_run_simulated(kubeconfig: str) -> None:
+    holdfast(kubeconfig, "apply", "-f", str(SHARED / "complete-example.yaml"))
+    holdfast(kubeconfig, "rollout", "status", "vm/demo-web-server", "--timeout=60s")
+    said = holdfast(kubeconfig, "get", "provider", "vsphere-prod", "-o", "jsonpath={.status.runtime.message}")
+    assert said == "the process runs; it simulates machines, and no vsphere is contacted"
+
+
+@pytest.mark.skipif(bool(guest.missing()), reason=guest.missing())
+def test_a_real_guest_boots_gets_an_address_shuts_down_and_leaves_nothing(kubeconfig: str, tmp_path: Path) -> None:
+    guest.build(tmp_path / "tiny")
+    base = {"apiVersion": "infra.virtrigaud.io/v1beta1", "metadata": {"name": "tiny"}}
+    spec: dict[str, dict[str, Any]] = {
+        "Provider": {"type": "qemu", "endpoint": f"qemu://{tmp_path}", "runtime": {"image": "holdfast"}},
+        "VMClass": {"cpu": 1, "memory": "256Mi"},
+        "VMImage": {"source": {"libvirt": {"path": str(tmp_path / "tiny")}}},
+        "VirtualMachine": {
+            **{field: {"name": "tiny"} for field in ("providerRef", "classRef", "imageRef")},
+            "networks": [{"name": "net"}],
+        },
+    }
+    manifest = tmp_path / "tiny.yaml"
+    manifest.write_text(yaml.safe_dump_all([{**base, "kind": kind, "spec": each} for kind, each in spec.items()]))
+    holdfast(kubeconfig, "apply", "-f", str(manifest))
+    holdfast(kubeconfig, "wait", "vm/tiny", "--for=jsonpath={.status.ips[0]}", "--timeout=60s")
+    folder = holdfast(kubeconfig, "get", "vm", "tiny", "-o", "jsonpath={.status.provider.folder}")
+    assert Path(folder).is_dir()
+    holdfast(kubeconfig, "vm", "power", "shutdown", "tiny")
+    holdfast(kubeconfig, "wait", "vm/tiny", "--for=jsonpath={.status.phase}=Stopped", "--timeout=60s")
+    holdfast(kubeconfig, "delete", "vm", "tiny", "--timeout=30s")
+    assert not Path(folder).exists()
