@@ -263,6 +263,7 @@ async def d1_a_job_that_nothing_runs(cluster: Cluster, phases: Phases) -> None:
     found = await status_of(cluster)
     assert (found["phase"], answer(found, "Profiling")) == ("Profiling", ("False", "ProfilerNotStarted"))
     assert "holdfast:1 not found" in condition(found, "Profiling")["message"]
+    assert (await events(cluster)).count("ProfilerNotStarted") == 1
     await cluster.advance(700)
     found = await status_of(cluster)
     assert answer(found, "Profiling") == ("False", "ProfilingDeadlineExceeded")

@@ -102,12 +102,20 @@ def _event(world: World, facts: Facts, phase: Phase) -> tuple[Notice, ...]:
         if not is_new or facts.cause.condition in (VALIDATION, SPEC_GENERATED):
             return ()
         return (Notice(type="Warning", reason=str(facts.cause.reason), message=facts.cause.message),)
-    if facts.row == "T32" and facts.wait is not None:
+    if facts.wait is not None and facts.wait.reason in _WARNINGS and not _says(world, facts.wait.reason):
         return (Notice(type="Warning", reason=str(facts.wait.reason), message=facts.wait.message),)
     if event is None or (phase == world.status.phase and facts.row != "T24"):
         return ()
     type, reason = event
     return (Notice(type=type, reason=reason, message=_message(facts, phase)),)
+
+
+_WARNINGS: Final = (RequestReason.JOB_NAME_CONFLICT, RequestReason.POD_PROBLEM, RequestReason.DEPLOYMENT_DEGRADED)
+"""What is waited for and worth an Event, once."""
+
+
+def _says(world: World, reason: RequestReason) -> bool:
+    return any(each.reason == reason for each in world.conditions)
 
 
 # --- conditions
