@@ -184,6 +184,18 @@ def test_pods_that_do_not_become_ready_are_told_apart_from_missing_capacity() ->
     simulated(story)
 
 
+def test_pods_that_cannot_be_created_are_not_a_lack_of_capacity() -> None:
+    async def story(cluster: Cluster) -> None:
+        mounts = {"volumeMounts": [{"name": "absent", "mountPath": "/data"}]}
+        await cluster.create(GRAPHS, graph(component("decode", "decode", 1, main=mounts)))
+        await cluster.advance(10)
+        now = await status(cluster)
+        assert condition(now) == ("False", "pods_not_ready")
+        assert "volumeMounts[0].name" in message(now)
+
+    simulated(story)
+
+
 def restarted(pods: list[dict[str, Any]]) -> set[str | None]:
     return {pod["metadata"].get("annotations", {}).get("nvidia.com/restartAt") for pod in pods}
 

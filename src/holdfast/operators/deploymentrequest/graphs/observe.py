@@ -60,8 +60,9 @@ class Clique(msgspec.Struct, frozen=True):
         return self.ready if floor is None or floor.available is None else floor.available
 
     @property
-    def is_gated(self) -> bool:
-        return bool(self.status.schedule_gated_replicas) or _is_false(self.status, "PodCliqueScheduled")
+    def has_unscheduled(self) -> bool:
+        """Pods of it exist that are not scheduled."""
+        return (self.status.replicas or 0) > (self.status.scheduled_replicas or 0)
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -80,8 +81,11 @@ class Group(msgspec.Struct, frozen=True):
         return self.ready
 
     @property
-    def is_gated(self) -> bool:
-        return False
+    def has_unscheduled(self) -> bool:
+        """The gravest problem of its pods is that no node has room for them, or only some replicas are scheduled."""
+        about, scheduled = condition(self.status, "PodsReady"), self.status.scheduled_replicas or 0
+        unschedulable = about is not None and about.status == "False" and about.reason == "Unschedulable"
+        return unschedulable or 0 < scheduled < (self.status.replicas or 0)
 
 
 Part = Clique | Group
@@ -137,11 +141,6 @@ def is_fresh(part: Part) -> bool:
 
 def condition(status: Status, type: str) -> Condition | None:
     return next((each for each in status.conditions if each.type == type), None)
-
-
-def _is_false(status: Status, type: str) -> bool:
-    found = condition(status, type)
-    return found is not None and found.status == "False"
 
 
 # --- the world

@@ -112,12 +112,10 @@ def _why(each: ComponentFacts) -> tuple[GraphReason, str]:
         return GraphReason.NOT_READY, ""
     about = condition(part.status, "PodsReady")
     said = "" if about is None or about.status != "False" else about.message
-    scheduled = part.status.scheduled_replicas
-    if is_fresh(part):
-        short = scheduled is not None and 0 < scheduled < min(each.wanted, part.status.replicas or 0)
-        unplaced = about is not None and about.reason == "Unschedulable"
-        if part.is_gated or short or unplaced:
-            return GraphReason.NO_CAPACITY, said
+    if part.status.last_errors:
+        return GraphReason.PODS_NOT_READY, part.status.last_errors[-1].description
+    if is_fresh(part) and part.has_unscheduled:
+        return GraphReason.NO_CAPACITY, said
     if not each.updated or part.spec.replicas != each.wanted or (part.status.updated_replicas or 0) != each.wanted:
         return GraphReason.UPDATING, said
     return GraphReason.PODS_NOT_READY, said
