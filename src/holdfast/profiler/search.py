@@ -438,23 +438,31 @@ def described(point: Point) -> str:
 
 
 def _why(request: Request, chosen: Point, others: Sequence[Point]) -> str:
-    traffic, rival = request.traffic, others[0] if others else None
+    traffic = request.traffic
     if request.planner:
-        claim = f"the most tokens a second for a GPU, {chosen.tokens_per_second_per_gpu:.0f}"
-        other = f"{rival.tokens_per_second_per_gpu:.0f}" if rival else ""
+        claim = "the most within the targets"
+
+        def figure(point: Point) -> str:
+            return f"{point.tokens_per_second_per_gpu:.0f} tokens/s for a GPU"
     elif traffic.request_rate is not None or traffic.concurrency is not None:
         load = f"{traffic.request_rate:g} requests/s" if traffic.request_rate else f"{traffic.concurrency:g} at once"
-        claim = f"the fewest GPUs that serve {load}, {chosen.gpus}"
-        other = f"{rival.gpus}" if rival else ""
+        claim = f"the fewest that serve {load} within the targets"
+
+        def figure(point: Point) -> str:
+            return _gpus(point.gpus)
     elif request.targets.favour == "latency":
-        latency = e2e_ms(chosen.ttft_ms, chosen.itl_ms, traffic.osl)
-        claim = f"the shortest answers, {latency:.0f} ms"
-        other = f"{e2e_ms(rival.ttft_ms, rival.itl_ms, traffic.osl):.0f} ms" if rival else ""
+        claim = "the shortest within the targets"
+
+        def figure(point: Point) -> str:
+            return f"{e2e_ms(point.ttft_ms, point.itl_ms, traffic.osl):.0f} ms for an answer"
     else:
-        claim = f"the most tokens a second within {_gpus(request.machines.gpus)}, {chosen.tokens_per_second:.0f}"
-        other = f"{rival.tokens_per_second:.0f}" if rival else ""
-    against = f"; next is {described(rival)} with {other}" if rival else ""
-    return f"{described(chosen)}: {claim}, of those that meet the targets{against}"
+        claim = f"the most within the targets and {_gpus(request.machines.gpus)}"
+
+        def figure(point: Point) -> str:
+            return f"{point.tokens_per_second:.0f} tokens/s"
+
+    against = f"; next: {described(others[0])} with {figure(others[0])}" if others else ""
+    return f"{described(chosen)} with {figure(chosen)}, {claim}{against}"
 
 
 def _asked(targets: Targets) -> list[tuple[str, float, Callable[[Point, int], float]]]:
