@@ -105,8 +105,8 @@ def trial(request: Request, point: Point, bounds: Bounds) -> Trial:
     seconds = max(bounds.least_seconds, 2 * whole) + warmup
     if seconds > bounds.most_seconds:
         raise Skipped(
-            f"its load of {point.tokens_per_second * part:.0f} tokens/s is measured in {seconds:.0f} s here, "
-            f"more than the {bounds.most_seconds:.0f} s that one candidate may take"
+            f"{point.tokens_per_second * part:.0f} tokens/s would take {seconds:.0f} s here, "
+            f"more than the {bounds.most_seconds:.0f} s for one candidate"
         )
     return Trial(point=deployed, part=part, speed=speed, seconds=seconds, warmup=warmup)
 

@@ -162,7 +162,9 @@ class ServiceProxy:
             server = await asyncio.start_server(connected, *address)
         except OSError as error:
             fields = {"service": str(key), "address": f"{address[0]}:{address[1]}", "error": error.strerror}
-            _log.warning("the port of a service cannot be opened", extra={"fields": fields})
+            # Of a port below 1024 that is what to expect, such as that of the Service of the API itself.
+            level = logging.INFO if isinstance(error, PermissionError) else logging.WARNING
+            _log.log(level, "the port of a service cannot be opened", extra={"fields": fields})
             raise
         port = _Port(server, targets)
         return port
