@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.apiserver.admission import certificates, checks, runtime_classes, service_addresses
+from holdfast.apiserver.admission.checks import OwnReview, no_review
 from holdfast.apiserver.admission.policies import Policies
 from holdfast.apiserver.admission.webhooks.dispatch import Webhooks
 from holdfast.apiserver.auth import default_roles, reviews
@@ -91,6 +92,7 @@ class Server:
         event_seconds: float = DEFAULT_SECONDS,
         service_network: IPv4Network = service_addresses.NETWORK,
         conversions: OwnConversions = no_conversion,
+        review: OwnReview = no_review,
     ) -> None:
         self.store = store
         self.identity = identity
@@ -112,6 +114,7 @@ class Server:
             checks.no_escalation(self.authorizer),
             runtime_classes.host_pods(self.authorizer),
             certificates.signing_requests(self.authorizer),
+            checks.reviewed(review),
         )
         self.handlers = Handlers(
             store,
@@ -146,11 +149,12 @@ class Server:
         event_seconds: float = DEFAULT_SECONDS,
         service_network: IPv4Network = service_addresses.NETWORK,
         conversions: OwnConversions = no_conversion,
+        review: OwnReview = no_review,
     ) -> Server:
         """Open the server of a data directory, or an ephemeral one.
 
         Events expire after `event_seconds`; new Services get cluster IPs of `service_network`; `conversions`
-        convert custom objects between versions where no webhook does.
+        convert custom objects between versions where no webhook does; `review` refuses custom objects.
         """
         if data_dir is None:
             identity, store = Identity.ephemeral(bind, now=now()), Store.open(None)
@@ -167,6 +171,7 @@ class Server:
             event_seconds=event_seconds,
             service_network=service_network,
             conversions=conversions,
+            review=review,
         )
         await server._bootstrap()
         server.definitions.load()

@@ -5,7 +5,7 @@ This module must not know any operator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 from holdfast import operators
 from holdfast.client.resources import Resource
 from holdfast.kernel.reasons import Reason
+from holdfast.kinds import Problem
+from holdfast.kinds.model import Kind
 from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller
 
@@ -52,6 +54,10 @@ class Setting:
     problem: Callable[[str], str | None]
 
 
+Review = Callable[[Any], Iterable[Problem]]
+"""What is wrong with an object, beyond its schema; may raise `kinds.DocumentError` with the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One system that Holdfast operates.
@@ -61,6 +67,7 @@ class Operator:
     controllers  the controllers of its kinds; the kinds that a server must serve are derived from them
     rollouts     its kinds that roll out
     reasons      the reasons of its conditions and Events, beside the engine's
+    reviews      what is wrong with an object, beyond its schema, before it is stored: a pure function for each kind
     start_order  how its pods wait for other pods before they start
     settings     what an installation may set for it
     configure    the same controllers with other values of settings, by name; None where it has no settings
@@ -73,6 +80,7 @@ class Operator:
     controllers: tuple[Controller[Any], ...]
     rollouts: tuple[RolloutKind, ...] = ()
     reasons: tuple[type[Reason], ...] = ()
+    reviews: Mapping[Kind, Review] = field(default_factory=dict)
     start_order: StartOrder | None = None
     settings: tuple[Setting, ...] = ()
     configure: Callable[[Mapping[str, str]], tuple[Controller[Any], ...]] | None = None

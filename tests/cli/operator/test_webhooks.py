@@ -18,10 +18,13 @@ from holdfast.cli.operator.webhooks import WebhookOptions
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
 from holdfast.client.resources import SECRETS, Resource
-from holdfast.kinds import nvidia, reviews
-from holdfast.meta.errors import NotFound
+from holdfast.kinds import grove, nvidia, reviews
+from holdfast.meta.errors import Invalid, NotFound, StatusError
 from holdfast.meta.objects import Key
+from holdfast.operators.admission import Admission
+from holdfast.operators.operator import load
 
+ADMISSION = Admission(load())
 OLD, NEW = (Resource.of(kind) for kind in reversed(nvidia.GRAPHS.versions))
 GRAPH: dict[str, Any] = {
     "apiVersion": "nvidia.com/v1alpha1",
@@ -62,7 +65,7 @@ def test_an_api_server_converts_by_the_webhook_of_the_operator() -> None:
     async def story(client: ApiClient) -> None:
         port = free_port()
         options = WebhookOptions(bind="127.0.0.1", port=port, url=f"https://127.0.0.1:{port}")
-        async with webhooks.served(client, options, "default") as serving:
+        async with webhooks.served(client, options, "kube-public", ADMISSION) as serving:
             await installing.install(client, [nvidia.GRAPHS], conversion=serving.conversion)
             await client.create(OLD, GRAPH)
             found = (await client.get(NEW, Key("default", "chat"))).wire()
@@ -103,7 +106,7 @@ def test_all_processes_of_an_operator_share_one_certificate_and_one_of_other_hos
 def test_a_service_of_the_operator_is_named_in_definitions() -> None:
     async def story(client: ApiClient) -> None:
         options = WebhookOptions(bind="127.0.0.1", port=free_port(), service=("system", "holdfast"))
-        async with webhooks.served(client, options, "default") as serving:
+        async with webhooks.served(client, options, "kube-public", ADMISSION) as serving:
             config = serving.conversion["webhook"]["clientConfig"]
             assert config["service"] == {"namespace": "system", "name": "holdfast", "path": "/convert", "port": 443}
 
@@ -129,6 +132,7 @@ def test_a_review_that_cannot_be_answered_says_why(review: dict[str, Any], said:
     ("options", "said"),
     [
         (["--webhook-url", "https://a"], "need --webhook-port"),
+        (["--webhook-strict"], "need --webhook-port"),
         (["--webhook-port", "9", "--webhook-service", "a"], "write NAMESPACE/NAME"),
         (["--webhook-port", "9", "--webhook-url", "http://a"], "write https://HOST:PORT"),
         (["--webhook-port", "9", "--webhook-service", "a/b", "--webhook-url", "https://a"], "leave one out"),
@@ -141,9 +145,87 @@ def test_options_of_webhooks_that_do_not_fit_are_refused(options: list[str], sai
 
 
 def test_manifests_with_webhooks_have_a_service_and_the_right_to_keep_the_certificate() -> None:
-    made = deploying.manifests([], namespace="system", image="holdfast:1", webhooks=True)
-    kinds = {each["kind"]: each for each in made}
+    installation = deploying.Installation(namespace="system", image="holdfast:1", controllers={}, webhooks=True)
+    made = deploying.manifests(installation)
+    kinds = {each["kind"]: each for each in made if not each["metadata"]["name"].endswith("-metrics")}
     assert kinds["Service"]["spec"]["ports"] == [{"name": "webhooks", "port": 443, "targetPort": 9443}]
     assert any("secrets" in rule["resources"] for rule in kinds["Role"]["rules"])
     (container,) = kinds["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert "--webhook-service=system/holdfast-operator" in container["args"]
+
+
+SETS = next(Resource.of(kind) for kind in grove.KINDS if kind.name == "PodCliqueSet")
+
+
+def in_a_cycle() -> dict[str, Any]:
+    """A set whose cliques wait for each other, which no schema can say."""
+
+    def clique(name: str, after: str) -> dict[str, Any]:
+        pods = {"containers": [{"name": "main", "image": "x"}]}
+        return {"name": name, "spec": {"roleName": name, "replicas": 1, "startsAfter": [after], "podSpec": pods}}
+
+    template = {"cliqueStartupType": "CliqueStartupTypeExplicit", "cliques": [clique("a", "b"), clique("b", "a")]}
+    return {"metadata": {"name": "ring", "namespace": "default"}, "spec": {"replicas": 1, "template": template}}
+
+
+def test_an_api_server_has_objects_reviewed_by_the_webhook_of_the_operator() -> None:
+    async def story(client: ApiClient) -> None:
+        port = free_port()
+        options = WebhookOptions(bind="127.0.0.1", port=port, url=f"https://127.0.0.1:{port}")
+        await installing.install(client, grove.KINDS)
+        async with webhooks.served(client, options, "kube-public", ADMISSION):
+            with pytest.raises(StatusError) as refused:
+                await client.create(SETS, in_a_cycle())
+            assert "cliques start after each other in a cycle: a after b after a" in str(refused.value)
+            assert [cause.field for cause in refused.value.causes] == ["spec.template.cliques"]
+        # The operator is gone, and the cluster is not locked.
+        await client.create(SETS, in_a_cycle())
+        async with webhooks.served(client, options, "kube-public", ADMISSION):
+            # What was stored with a problem can be changed, as long as no other problem is added.
+            await client.patch(SETS, Key("default", "ring"), {"metadata": {"labels": {"a": "b"}}})
+
+    played(story)
+
+
+def test_reviews_leave_out_the_namespaces_that_a_cluster_needs_to_start() -> None:
+    options = WebhookOptions(bind="127.0.0.1", port=1, service=("ops", "holdfast"), strict=True)
+    (webhook,) = webhooks.configuration(options, b"ca", ADMISSION, "ops")["webhooks"]
+    (expression,) = webhook["namespaceSelector"]["matchExpressions"]
+    assert expression["operator"] == "NotIn"
+    assert {"kube-system", "ops"} <= set(expression["values"])
+    assert webhook["failurePolicy"] == "Fail"
+    assert webhook["clientConfig"]["service"]["path"] == "/validate"
+    reviewed = {plural for rule in webhook["rules"] for plural in rule["resources"]}
+    assert {"workloads", "podcliquesets", "tenants", "dynamographdeployments"} <= reviewed
+
+
+def test_the_embedded_server_asks_the_same_functions() -> None:
+    async def run() -> None:
+        server = await Server.open(None, review=ADMISSION.refusal)
+        client = ApiClient(InProcess(server.handle, server.identity.admin_token))
+        try:
+            await installing.install(client, grove.KINDS)
+            with pytest.raises(Invalid) as refused:
+                await client.create(SETS, in_a_cycle())
+            assert [cause.field for cause in refused.value.causes] == ["spec.template.cliques"]
+            assert 'PodCliqueSet.grove.io "ring" is invalid: spec.template.cliques: ' in str(refused.value)
+        finally:
+            await client.close()
+            await server.close()
+
+    asyncio.run(run())
+
+
+def test_an_object_that_is_being_deleted_is_not_reviewed() -> None:
+    wire = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", **in_a_cycle()}
+    assert ADMISSION.problems(wire)
+    assert ADMISSION.problems(wire, wire) == ()
+    wire["metadata"] = {**wire["metadata"], "deletionTimestamp": "2030-01-01T00:00:00Z"}
+    assert ADMISSION.problems(wire) == ()
+
+
+@pytest.mark.parametrize("review", [{}, {"request": 3}, {"request": {"object": {"kind": 3}}}])
+def test_a_review_of_something_else_is_answered_too(review: dict[str, Any]) -> None:
+    answer = ADMISSION.answered(review)
+    assert answer["kind"] == "AdmissionReview"
+    assert isinstance(answer["response"]["allowed"], bool)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from holdfast.apiserver.auth.escalation import prepared
@@ -13,7 +14,7 @@ from holdfast.apiserver.resources import Object
 from holdfast.apiserver.storage.store import Entry, Store
 from holdfast.apiserver.verbs.writes import Admit, Writing
 from holdfast.apiserver.workers import compute
-from holdfast.meta.errors import Cause, Details, Forbidden, NotFound
+from holdfast.meta.errors import Cause, Details, Forbidden, NotFound, StatusError
 
 NAMESPACES: Final = "/namespaces"
 PROTECTED: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
@@ -70,6 +71,29 @@ def in_order(*each: Admit) -> Admit:
             obj, more = await ask(writing, obj, old, operation)
             said += more
         return obj, said
+
+    return admit
+
+
+OwnReview = Callable[[Object, Object | None], StatusError | None]
+"""Why an object is refused, if it is, beside the one that it replaces."""
+
+
+def no_review(obj: Object, old: Object | None) -> None:
+    """No object is refused."""
+
+
+def reviewed(review: OwnReview) -> Admit:
+    """Ask a function of the process itself, where a webhook would be asked elsewhere; not about statuses."""
+
+    async def admit(
+        writing: Writing, obj: Object, old: Object | None, operation: str
+    ) -> tuple[Object, tuple[str, ...]]:
+        if writing.kind.custom and operation in ("CREATE", "UPDATE") and not writing.subresource:
+            refusal = review(obj, old)
+            if refusal is not None:
+                raise refusal
+        return obj, ()
 
     return admit
 

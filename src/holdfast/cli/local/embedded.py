@@ -33,6 +33,7 @@ from holdfast.cluster.process.node import ProcessNode
 from holdfast.cluster.simulation.nodes import Fleet
 from holdfast.meta.errors import AlreadyExists
 from holdfast.meta.exchange import Request
+from holdfast.operators.admission import Admission
 from holdfast.operators.metrics import RolloutMetrics
 from holdfast.operators.operator import Operator
 from holdfast.runtime.manager import Manager
@@ -82,7 +83,10 @@ async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
     # Where pods have addresses of their own on the loopback, Services have them too, and can be reached there.
     network = services.network(options.home) if processes is not None and OWN_ADDRESSES else NETWORK
     log_source = _log_source(processes)
-    async with serving.serving(options.settings, log_source=log_source, service_network=network) as served:
+    review = Admission(options.operators).refusal
+    async with serving.serving(
+        options.settings, log_source=log_source, service_network=network, review=review
+    ) as served:
         with running.announced(options.settings.data_dir) if options.settings.data_dir else contextlib.nullcontext():
             async with _managed(served, options, processes) as cluster:
                 # Everything imported and built so far is never freed, so the garbage collector may skip it.

@@ -62,7 +62,7 @@ command.add_command(wait_for.command)
 @click.option(
     "--webhook-port",
     type=click.IntRange(1, 65535),
-    help="Serve webhooks, which convert older versions of kinds, on this port.  [default: none]",
+    help="Serve webhooks, which review objects and convert older versions, on this port.  [default: none]",
 )
 @click.option(
     "--webhook-bind", metavar="ADDRESS", default=LOOPBACK, show_default=True, help="Where webhooks are served."
@@ -71,6 +71,7 @@ command.add_command(wait_for.command)
     "--webhook-service", default="", metavar="NS/NAME", help="The Service by which the server reaches them, port 443."
 )
 @click.option("--webhook-url", default="", help="Or their URL.  [default: https://127.0.0.1 and the port]")
+@click.option("--webhook-strict", is_flag=True, help="Refuse objects while no webhook answers.  [default: accept]")
 @click.option("--adopt-crds", "adopts", is_flag=True, help="Replace definitions that another project installed.")
 def run(
     kubeconfig: Path | None,
@@ -89,6 +90,7 @@ def run(
     webhook_bind: str,
     webhook_service: str,
     webhook_url: str,
+    webhook_strict: bool,
     adopts: bool,
 ) -> None:
     """Run the operators against a Kubernetes API server.
@@ -114,17 +116,17 @@ def run(
         health=(health_bind, health_port),
         installs=installs,
         adopts=adopts,
-        webhooks=_webhooks(webhook_port, webhook_bind, webhook_service, webhook_url),
+        webhooks=_webhooks(webhook_port, webhook_bind, webhook_service, webhook_url, webhook_strict),
     )
     logs.configure(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(operate(options))
 
 
-def _webhooks(port: int | None, bind: str, service: str, url: str) -> WebhookOptions | None:
+def _webhooks(port: int | None, bind: str, service: str, url: str, strict: bool) -> WebhookOptions | None:
     if port is None:
-        if service or url:
-            raise click.UsageError("--webhook-service and --webhook-url need --webhook-port; add it, or leave them out")
+        if service or url or strict:
+            raise click.UsageError("options of webhooks need --webhook-port; add it, or leave them out")
         return None
     if service and url:
         raise click.UsageError("webhooks are reached by --webhook-service or by --webhook-url; leave one out")
@@ -133,8 +135,8 @@ def _webhooks(port: int | None, bind: str, service: str, url: str) -> WebhookOpt
     if url and not (url.startswith("https://") and urlsplit(url).hostname):
         raise click.UsageError(f"--webhook-url {url!r} is no URL of a webhook; write https://HOST:PORT")
     if service and found is not None:
-        return WebhookOptions(bind=bind, port=port, service=found)
-    return WebhookOptions(bind=bind, port=port, url=url or f"https://127.0.0.1:{port}")
+        return WebhookOptions(bind=bind, port=port, service=found, strict=strict)
+    return WebhookOptions(bind=bind, port=port, url=url or f"https://127.0.0.1:{port}", strict=strict)
 
 
 @command.command("list")
@@ -154,7 +156,7 @@ def listed() -> None:
 @click.option(
     "--namespace", metavar="NS", default="holdfast-system", show_default=True, help="Where it runs; it is created."
 )
-@click.option("--webhooks", is_flag=True, help="Serve webhooks too, so that older versions of kinds are converted.")
+@click.option("--webhooks", is_flag=True, help="Serve webhooks too: reviews, and older versions of kinds.")
 @click.option("--image", default=f"holdfast:{holdfast.__version__}", show_default=True, help="What it runs from.")
 @_CONTROLLERS
 @settings.OPTION

@@ -89,7 +89,8 @@ def parts(installation: Installation) -> Iterator[Part]:
             f"role-{operator}", _granted(operator, permissions.needed(controllers), namespace), operator=operator
         )
     if installation.installs:
-        yield Part("role-definitions", _granted("definitions", permissions.to_install(), namespace))
+        needed = permissions.to_install() | (permissions.to_be_asked() if installation.webhooks else frozenset())
+        yield Part("role-definitions", _granted("definitions", needed, namespace))
     own = permissions.to_elect() | (permissions.to_serve_webhooks() if installation.webhooks else frozenset())
     yield Part("role-lease", (_role("Role", NAME, own, namespace), _binding("Role", NAME, namespace)))
     yield Part("roles-for-users", tuple(_roles_for_users(kinds)))

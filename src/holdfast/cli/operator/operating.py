@@ -31,6 +31,7 @@ from holdfast.client.settings import KubeconfigError
 from holdfast.kernel.backoff import Backoff
 from holdfast.meta.errors import Conflict, Forbidden, StatusError, Unauthorized
 from holdfast.meta.objects import Key
+from holdfast.operators.admission import Admission
 from holdfast.operators.metrics import RolloutMetrics
 from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller
@@ -176,7 +177,9 @@ async def _prepared(
         try:
             if options.webhooks is not None and conversion is None:
                 namespace = _lease_namespace(options, connection)
-                serving = webhooks.served(connection.client, options.webhooks, namespace)
+                serving = webhooks.served(
+                    connection.client, options.webhooks, namespace, Admission(selection.operators())
+                )
                 conversion = (await stack.enter_async_context(serving)).conversion
             await _prepare(options, connection, manager, conversion)
             return

@@ -25,6 +25,14 @@ _REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
 
+WEBHOOKS: Final = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+
 _SIDE_BY_SIDE: Final = 16
 
 
@@ -73,6 +81,11 @@ def to_elect() -> frozenset[Permission]:
 def to_serve_webhooks() -> frozenset[Permission]:
     """What it takes, in the namespace of the operator, to keep the certificate of its webhooks."""
     return _all(SECRETS, {"get", "create", "patch"})
+
+
+def to_be_asked() -> frozenset[Permission]:
+    """What it takes to have the server ask webhooks for reviews."""
+    return _all(WEBHOOKS, {"get", "create", "patch"})
 
 
 def to_install() -> frozenset[Permission]:

@@ -22,17 +22,34 @@ from holdfast.apiserver.auth.certificates import CertificateError, Pair
 from holdfast.apiserver.auth.identity import load_serving
 from holdfast.cli.errors import Complaint
 from holdfast.cli.local.binding import CannotStart
+from holdfast.cli.operator.permissions import WEBHOOKS
 from holdfast.client.protocols import Client
 from holdfast.client.resources import SECRETS
 from holdfast.kinds import reviews
 from holdfast.meta.errors import AlreadyExists, Conflict, NotFound
 from holdfast.meta.objects import Key
+from holdfast.operators.admission import Admission
 from holdfast.runtime.webhooks import Route, Webhooks
 
 SECRET: Final = "holdfast-operator-webhooks"
 """The Secret with the certificate, in the namespace of the operator."""
 
-ROUTES: Final[Mapping[str, Route]] = {"/convert": reviews.answered}
+CONVERT: Final = "/convert"
+VALIDATE: Final = "/validate"
+
+CONFIGURATION: Final = "holdfast-operator"
+"""The name of the ValidatingWebhookConfiguration."""
+
+_EXEMPT: Final = ("kube-system", "kube-public", "kube-node-lease")
+"""The namespaces in which nothing is reviewed, beside the operator's own: a cluster must start without us."""
+
+_SECONDS: Final = 5
+"""After which the API server does not wait for a review any longer."""
+
+
+def routes(admission: Admission) -> dict[str, Route]:
+    return {CONVERT: reviews.answered, VALIDATE: admission.answered}
+
 
 _FILES: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 _ATTEMPTS: Final = 5
@@ -44,12 +61,14 @@ class WebhookOptions:
 
     service    namespace and name of the Service, whose port 443 leads to them; empty: the URL is used
     url        such as https://192.0.2.7:9443
+    strict     whether objects are refused while no webhook answers; else they are accepted without a review
     """
 
     bind: str
     port: int
     service: tuple[str, str] = ("", "")
     url: str = ""
+    strict: bool = False
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -68,13 +87,15 @@ class Serving:
 
 
 @contextlib.asynccontextmanager
-async def served(client: Client, options: WebhookOptions, namespace: str) -> AsyncIterator[Serving]:
+async def served(
+    client: Client, options: WebhookOptions, namespace: str, admission: Admission
+) -> AsyncIterator[Serving]:
     """Answer reviews until the end of the block; the Secret of the certificate is in this namespace."""
     authority, serving = await certificate(client, namespace, options.hosts)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.minimum_version = ssl.TLSVersion.TLSv1_2
     load_serving(tls, serving)
-    webhooks = Webhooks(ROUTES)
+    webhooks = Webhooks(routes(admission))
     try:
         await webhooks.serve(options.bind, options.port, tls)
     except OSError as error:
@@ -82,6 +103,7 @@ async def served(client: Client, options: WebhookOptions, namespace: str) -> Asy
         raise CannotStart(Complaint(message=message, hint="choose another --webhook-port or --webhook-bind")) from None
     renewal = asyncio.create_task(_renewed(client, namespace, options, tls, serving))
     try:
+        await client.apply(WEBHOOKS, configuration(options, authority.certificate_pem, admission, namespace))
         yield Serving(_conversion(options, authority))
     finally:
         renewal.cancel()
@@ -90,14 +112,49 @@ async def served(client: Client, options: WebhookOptions, namespace: str) -> Asy
 
 def _conversion(options: WebhookOptions, authority: Pair) -> dict[str, Any]:
     """`spec.conversion` of a definition whose objects are converted here."""
+    config = _client_config(options, authority.certificate_pem, CONVERT)
+    return {"strategy": "Webhook", "webhook": {"clientConfig": config, "conversionReviewVersions": ["v1"]}}
+
+
+def _client_config(options: WebhookOptions, authority: bytes, path: str) -> dict[str, Any]:
     namespace, name = options.service
-    config: dict[str, Any] = {"caBundle": base64.b64encode(authority.certificate_pem).decode()}
+    config: dict[str, Any] = {"caBundle": base64.b64encode(authority).decode()}
     if name:
-        config["service"] = {"namespace": namespace, "name": name, "path": "/convert", "port": 443}
+        config["service"] = {"namespace": namespace, "name": name, "path": path, "port": 443}
     else:
-        config["url"] = f"{options.url.rstrip('/')}/convert"
-    webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
-    return {"strategy": "Webhook", "webhook": webhook}
+        config["url"] = f"{options.url.rstrip('/')}{path}"
+    return config
+
+
+def configuration(options: WebhookOptions, authority: bytes, admission: Admission, namespace: str) -> dict[str, Any]:
+    """The object by which the API server has objects reviewed here, outside the namespaces that are exempt."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for kind in admission.kinds:
+        groups.setdefault((kind.group, kind.version), []).append(kind.plural)
+    exempt = sorted({*_EXEMPT, namespace})
+    webhook = {
+        "name": "objects.holdfast.dev",
+        "clientConfig": _client_config(options, authority, VALIDATE),
+        "rules": [
+            {
+                "apiGroups": [group],
+                "apiVersions": [version],
+                "resources": plurals,
+                "operations": ["CREATE", "UPDATE"],
+                "scope": "*",
+            }
+            for (group, version), plurals in groups.items()
+        ],
+        "namespaceSelector": {
+            "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}]
+        },
+        "failurePolicy": "Fail" if options.strict else "Ignore",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": _SECONDS,
+        "admissionReviewVersions": ["v1"],
+    }
+    return {"metadata": {"name": CONFIGURATION}, "webhooks": [webhook]}
 
 
 async def _renewed(client: Client, namespace: str, options: WebhookOptions, tls: ssl.SSLContext, serving: Pair) -> None:

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.kinds import Problem
+from holdfast.kinds.nvidia.deployments import KIND as GRAPH
+from holdfast.kinds.nvidia.requests import KIND as REQUEST
 from holdfast.operators.deploymentrequest.graphs import controller as graphs
+from holdfast.operators.deploymentrequest.graphs.validate import problems
 from holdfast.operators.deploymentrequest.models import controller as models
 from holdfast.operators.deploymentrequest.requests import controller as requests
+from holdfast.operators.deploymentrequest.requests.validate import findings
 from holdfast.operators.operator import Operator
 
 OPERATOR: Final = Operator(
@@ -21,6 +26,10 @@ OPERATOR: Final = Operator(
     controllers=(*requests.CONTROLLERS, *graphs.CONTROLLERS, *models.CONTROLLERS),
     rollouts=(*requests.ROLLOUTS, *graphs.ROLLOUTS),
     reasons=(*requests.REASONS, *graphs.REASONS, *models.REASONS),
+    reviews={
+        REQUEST: lambda request: (Problem(each.field, each.message) for each in findings(request)),
+        GRAPH: problems,
+    },
     settings=requests.SETTINGS,
     configure=lambda values: (*requests.configure(values), *graphs.CONTROLLERS, *models.CONTROLLERS),
 )

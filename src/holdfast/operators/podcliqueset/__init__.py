@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.kinds.grove.sets import KIND
 from holdfast.operators.operator import Operator, StartOrder
 from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.controller import CONTROLLERS
 from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
+from holdfast.operators.podcliqueset.templates import Layout
+from holdfast.operators.podcliqueset.validate import problems
 from holdfast.operators.podcliqueset.verbs import ROLLOUT
 
 OPERATOR: Final = Operator(
@@ -25,6 +28,7 @@ OPERATOR: Final = Operator(
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
     reasons=(PodCliqueSetReason,),
+    reviews={KIND: lambda pod_clique_set: problems(Layout(pod_clique_set))},
     start_order=StartOrder(
         option="podcliques",
         group=labels.CLIQUE,

@@ -6,9 +6,11 @@ from typing import Final
 
 from holdfast.kernel.floors import FloorReason
 from holdfast.kernel.pod_problems import PodReason
+from holdfast.kinds.rustfs import tenants
 from holdfast.operators.operator import Operator
 from holdfast.operators.tenant.controller import CLUSTER_DOMAIN, CONTROLLERS, IMAGE, configure
 from holdfast.operators.tenant.reasons import TenantReason
+from holdfast.operators.tenant.validate import problems
 from holdfast.operators.tenant.verbs import ROLLOUT
 
 OPERATOR: Final = Operator(
@@ -17,6 +19,7 @@ OPERATOR: Final = Operator(
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
     reasons=(TenantReason, FloorReason, PodReason),
+    reviews={tenants.KIND: problems},
     settings=(IMAGE, CLUSTER_DOMAIN),
     configure=configure,
 )

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from holdfast.kernel.limits import InvalidLimits, Limits, resolve
+from holdfast.kinds import Problem
 from holdfast.kinds.rustfs.pools import Pool, PoolLifecycleState
 from holdfast.kinds.rustfs.tenants import Rollout, Tenant
 from holdfast.meta import durations
@@ -56,6 +57,12 @@ def findings(world: World, settings: Settings) -> tuple[Finding, ...]:
         *_removed(world),
         *_immutable(world),
     )
+
+
+def problems(tenant: Tenant) -> tuple[Problem, ...]:
+    """What is wrong with a spec, whatever else there is."""
+    found = (*_pools(tenant), *_rollout(tenant))
+    return tuple(Problem("spec.pools", each.message) for each in found)
 
 
 # --- the spec

@@ -6,9 +6,11 @@ from typing import Final
 
 from holdfast.kernel.floors import FloorReason
 from holdfast.kernel.pod_problems import PodReason
+from holdfast.kinds import cloudless
 from holdfast.operators.operator import Operator
 from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.reasons import WorkloadReason
+from holdfast.operators.workload.validate import problems
 from holdfast.operators.workload.verbs import ROLLOUT
 
 OPERATOR: Final = Operator(
@@ -17,4 +19,5 @@ OPERATOR: Final = Operator(
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
     reasons=(WorkloadReason, FloorReason, PodReason),
+    reviews={cloudless.KINDS[0]: problems},
 )

@@ -32,15 +32,20 @@ _SET_BY_CONTROLLER: Final = ("cloudless.io/workload", "cloudless.io/revision")
 """The labels of the pods that `render` sets."""
 
 
-def rollout_spec(workload: Workload) -> WorkloadSpec:
-    """What the engine is asked for; raises `InvalidDocument` if the spec is invalid."""
+def problems(workload: Workload) -> tuple[Problem, ...]:
+    """All problems of a spec."""
     rollout = workload.spec.rollout or Rollout()
-    found = (
+    return (
         *_problems(rollout),
         *_name_problems(rollout, workload.metadata.name or ""),
         *_pod_problems(workload.spec),
     )
-    if found:
+
+
+def rollout_spec(workload: Workload) -> WorkloadSpec:
+    """What the engine is asked for; raises `InvalidDocument` if the spec is invalid."""
+    rollout = workload.spec.rollout or Rollout()
+    if found := problems(workload):
         raise InvalidDocument(*found)
     replicas = REPLICAS if workload.spec.replicas is None else workload.spec.replicas
     blue_green = rollout.blue_green or BlueGreen()
