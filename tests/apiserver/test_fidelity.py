@@ -249,6 +249,13 @@ def test_a_signing_request_is_approved_and_signed_by_those_who_may(api: Api) -> 
     assert [each["type"] for each in status["conditions"]] == ["Approved"], "a decision is not part of the status"
 
 
+def test_a_decision_gets_its_times(api: Api) -> None:
+    api.post(REQUESTS, signing_request()).done()
+    bare = {"type": "Approved", "status": "True", "reason": "Test"}
+    (made,) = api.patch(f"{REQUESTS}/r/approval", {"status": {"conditions": [bare]}}).ok["status"]["conditions"]
+    assert made["lastUpdateTime"] == made["lastTransitionTime"] == "2030-01-01T00:00:00Z"
+
+
 def test_a_write_of_the_status_approves_nothing(api: Api) -> None:
     api.post(REQUESTS, signing_request()).done()
     answer = api.patch(f"{REQUESTS}/r/status", {"status": {"conditions": [decision("Approved")]}})

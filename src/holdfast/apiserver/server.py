@@ -113,7 +113,7 @@ class Server:
             self.webhooks.mutate,
             checks.no_escalation(self.authorizer),
             runtime_classes.host_pods(self.authorizer),
-            certificates.signing_requests(self.authorizer),
+            certificates.signing_requests(self.authorizer, now=now),
             checks.reviewed(review),
         )
         self.handlers = Handlers(

@@ -24,6 +24,7 @@ from holdfast.cluster.controllers import (
     replicasets,
     root_certificates,
     signing,
+    signing_cleanup,
     slices,
     statefulsets,
     token_secrets,
@@ -84,6 +85,7 @@ class Cluster:
             endpoints.CONTROLLER,
             slices.CONTROLLER,
             accounts.CONTROLLER,
+            signing_cleanup.CONTROLLER,
             *(self._of_authority(self.authority) if self.authority is not None else ()),
             *(self._node_controllers() if self.nodes else ()),
         )

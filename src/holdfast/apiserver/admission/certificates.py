@@ -7,6 +7,8 @@ Requests for client certificates of ``system:masters``, whose members may do eve
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final
 
 from cryptography.x509.oid import NameOID
@@ -18,6 +20,7 @@ from holdfast.apiserver.builtins.certificates import DECISIONS, GROUP, parsed
 from holdfast.apiserver.resources import Object
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.verbs.writes import Admit, Writing
+from holdfast.meta import times
 from holdfast.meta.errors import Forbidden
 from holdfast.meta.exchange import User
 
@@ -26,8 +29,8 @@ KEY: Final = f"{GROUP}/certificatesigningrequests"
 _AUTHOR: Final = ("username", "uid", "groups", "extra")
 
 
-def signing_requests(authorizer: Authorizer) -> Admit:
-    """Set the author of a new request, and check the permissions for decisions and certificates."""
+def signing_requests(authorizer: Authorizer, *, now: Callable[[], datetime]) -> Admit:
+    """Set the author of a new request and the times of its conditions, and check the permissions."""
 
     async def admit(
         writing: Writing, obj: Object, old: Object | None, operation: str
@@ -49,6 +52,9 @@ def signing_requests(authorizer: Authorizer) -> Admit:
                 del status["conditions"]
             if status.get("certificate") != (old.get("status") or {}).get("certificate"):
                 _check(authorizer, writing.user, obj, verb="sign")
+        for condition in (obj.get("status") or {}).get("conditions") or ():
+            for stamp in ("lastUpdateTime", "lastTransitionTime"):
+                condition[stamp] = condition.get(stamp) or times.format(now())
         return obj, ()
 
     return admit
