@@ -221,7 +221,7 @@ async def _test(options: Options) -> ExitCode:
     )
     load = f"{rate:g} requests/s" if rate is not None else f"{plan.concurrency} in flight"
     click.echo(f"{plan.url}: {load}, {plan.isl} tokens in, {plan.osl} out", err=True)
-    found = figures(await _measured(plan), warmup=options.warmup)
+    found = figures(await _measured(plan, in_cluster=bool(options.request)), warmup=options.warmup)
     if options.output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report.value(found, options.goals, by=options.by))).decode())
     else:
@@ -230,7 +230,7 @@ async def _test(options: Options) -> ExitCode:
     return ExitCode.BLOCKED if met is False or not found.completed else ExitCode.OK
 
 
-async def _measured(plan: Plan) -> Sequence[Sample]:
+async def _measured(plan: Plan, *, in_cluster: bool) -> Sequence[Sample]:
     """The samples of a test; Ctrl-C ends it early, and what was measured until then is shown."""
     seen: list[Progress] = []
     live = sys.stderr.isatty()
@@ -245,7 +245,8 @@ async def _measured(plan: Plan) -> Sequence[Sample]:
     try:
         return await test
     except Unusable as error:
-        raise CannotTest(Complaint(message=str(error))) from None
+        hint = "outside of a cluster, forward a port to the frontend and name the URL" if in_cluster else None
+        raise CannotTest(Complaint(message=str(error), hint=hint)) from None
     except asyncio.CancelledError:
         if not test.cancelled():
             raise

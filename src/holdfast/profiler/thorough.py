@@ -19,7 +19,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -121,14 +121,18 @@ def _fewer(point: Point) -> tuple[Point, float]:
 def plan(request: Request, trial: Trial, url: str) -> Plan:
     """The load test of a candidate: the load that is asked for, or all that it has room for."""
     traffic, point = request.traffic, trial.point
-    common = {"url": url, "isl": traffic.isl, "osl": traffic.osl, "duration": trial.seconds}
-    timeout = max(60.0, 10 * trial.warmup)
-    if traffic.request_rate is not None:
-        rate = traffic.request_rate * trial.part * trial.speed
-        return Plan(rate=rate, timeout=timeout, **common)  # type: ignore[arg-type]
     room = sum(each.batch * each.replicas for each in point.engines if each.role != "prefill")
     in_flight = room if traffic.concurrency is None else traffic.concurrency * trial.part
-    return Plan(concurrency=max(1, round(in_flight)), timeout=timeout, **common)  # type: ignore[arg-type]
+    rate = None if traffic.request_rate is None else traffic.request_rate * trial.part * trial.speed
+    return Plan(
+        url=url,
+        isl=traffic.isl,
+        osl=traffic.osl,
+        rate=rate,
+        concurrency=max(1, round(in_flight)) if rate is None else None,
+        duration=trial.seconds,
+        timeout=max(60.0, 10 * trial.warmup),
+    )
 
 
 def measured(request: Request, point: Point, trial: Trial, found: Figures) -> Point:
@@ -351,7 +355,7 @@ def _mocker_of(spec: DynamoGraphDeploymentRequestSpec) -> Features | None:
     return None if spec.features is None or spec.features.mocker is None else Features(mocker=spec.features.mocker)
 
 
-def _backend(request: Request) -> Any:
+def _backend(request: Request) -> Literal["sglang", "trtllm", "vllm"]:
     return "vllm" if request.backend == "auto" else request.backend
 
 

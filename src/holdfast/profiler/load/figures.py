@@ -14,6 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 Statistic = Literal["mean", "p50", "p90", "p95", "p99", "max"]
+Name = Literal["ttft", "itl", "e2e"]
 STATISTICS: Final[tuple[Statistic, ...]] = ("mean", "p50", "p90", "p95", "p99", "max")
 
 
@@ -137,7 +138,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     error  how far the measured figure is from the predicted one, as a part of that
     """
 
-    name: Literal["ttft", "itl", "e2e"]
+    name: Name
     measured: float
     target: float | None = None
     predicted: float | None = None
@@ -163,13 +164,13 @@ class Goals(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 def compare(found: Figures, goals: Goals, *, by: Statistic = "mean") -> tuple[Comparison, ...]:
     """The figures that were measured, each beside its goals; predictions are means, so they stand beside means."""
-    rows = (
+    rows: tuple[tuple[Name, Spread | None, float | None, float | None], ...] = (
         ("ttft", found.ttft_ms, goals.ttft_ms, goals.predicted_ttft_ms),
         ("itl", found.itl_ms, goals.itl_ms, goals.predicted_itl_ms),
         ("e2e", found.e2e_ms, goals.e2e_ms, None),
     )
     return tuple(
-        Comparison(name=name, measured=measured.at(by), target=target, predicted=predicted)  # type: ignore[arg-type]
+        Comparison(name=name, measured=measured.at(by), target=target, predicted=predicted)
         for name, measured, target, predicted in rows
         if measured is not None
     )

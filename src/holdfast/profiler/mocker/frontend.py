@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import aiohttp
@@ -115,7 +116,7 @@ class Frontend:
         self._retries = Counter("frontend_retries", "Requests sent to another worker.", registry=self._registry)
         workers = Gauge("frontend_workers", "Workers that are ready.", ["role"], registry=self._registry)
         for role in ROLES:
-            workers.labels(role).set_function(lambda role=role: len(backends.ready(role)))  # type: ignore[misc]
+            workers.labels(role).set_function(partial(_ready, backends, role))
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=MOST_BYTES, middlewares=[as_openai])
@@ -253,6 +254,10 @@ class Frontend:
                 return
             finally:
                 backend.load -= 1
+
+
+def _ready(backends: Backends, role: Role) -> int:
+    return len(backends.ready(role))
 
 
 async def _message(answer: aiohttp.ClientResponse) -> str:
