@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment, GraphComponent, GraphRestartStatus
 from holdfast.operators.deploymentrequest.graphs import names
@@ -45,12 +46,12 @@ def restarts(graph: DynamoGraphDeployment, gang: Gang | None, settled: Mapping[s
         in_progress.append(name)
         if not parallel:
             break
-    phase = "Restarting" if in_progress else "Completed"
-    return Restarts(ids=ids, status=_status(asked.id, phase, *in_progress))
+    status = _status(asked.id, "Restarting" if in_progress else "Completed", *in_progress)
+    return Restarts(ids=ids, status=status)
 
 
-def _status(id: str, phase: str, *in_progress: str) -> GraphRestartStatus:
-    return GraphRestartStatus(observed_id=id, phase=phase, in_progress=tuple(in_progress))  # type: ignore[arg-type]
+def _status(id: str, phase: Literal["Restarting", "Completed"], *in_progress: str) -> GraphRestartStatus:
+    return GraphRestartStatus(observed_id=id, phase=phase, in_progress=tuple(in_progress))
 
 
 def _order(graph: DynamoGraphDeployment) -> tuple[str, ...]:
