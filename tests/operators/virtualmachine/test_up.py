@@ -28,7 +28,10 @@ EXAMPLE = ROOT / "examples" / "virtualmachines" / "simulated.yaml"
 @pytest.fixture(scope="module")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("up")
+    if not guest.missing():
+        guest.build(folder / "images" / "tiny")
     command = [*HOLDFAST, "up", "--ephemeral", "--nodes", "1", "--kubeconfig", str(folder / "kubeconfig")]
+    command += ["--set", f"virtualmachine.images={folder / 'images'}"]
     with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         limit = threading.Timer(150, process.terminate)
@@ -74,12 +77,11 @@ def test_machines_of_a_hypervisor_that_is_not_here_run_simulated(kubeconfig: str
 
 @pytest.mark.skipif(bool(guest.missing()), reason=guest.missing())
 def test_a_real_guest_boots_gets_an_address_shuts_down_and_leaves_nothing(kubeconfig: str, tmp_path: Path) -> None:
-    guest.build(tmp_path / "tiny")
     base = {"apiVersion": "infra.virtrigaud.io/v1beta1", "metadata": {"name": "tiny"}}
     spec: dict[str, dict[str, Any]] = {
-        "Provider": {"type": "qemu", "endpoint": f"qemu://{tmp_path}", "runtime": {"image": "holdfast"}},
+        "Provider": {"type": "qemu", "endpoint": "qemu:///system", "runtime": {"image": "holdfast"}},
         "VMClass": {"cpu": 1, "memory": "256Mi"},
-        "VMImage": {"source": {"libvirt": {"path": str(tmp_path / "tiny")}}},
+        "VMImage": {"source": {"libvirt": {"path": "tiny"}}},
         "VirtualMachine": {
             **{field: {"name": "tiny"} for field in ("providerRef", "classRef", "imageRef")},
             "networks": [{"name": "net"}],

@@ -6,9 +6,10 @@ the operator's; finding the object, the conversation with the server and the pri
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import click
@@ -21,6 +22,7 @@ from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType
 from holdfast.meta.errors import Conflict
 from holdfast.meta.exchange import JSON, Request, encode
+from holdfast.meta.managed_fields import handed_back
 from holdfast.meta.objects import Key
 from holdfast.operators.commands import CommandGroup, ObjectCommand, Shown
 from holdfast.operators.rollouts import Already, Answer, Change, Refusal
@@ -91,8 +93,27 @@ async def _carried_out(
             if attempt + 1 == _ATTEMPTS:
                 raise
         else:
+            if "spec" in answer.patch:
+                await _hand_back(session, group, key, obj)
             return answer
     raise AssertionError("the last attempt returns or raises")
+
+
+async def _hand_back(session: Session, group: CommandGroup, key: Key, before: Object) -> None:
+    """Give the fields of the spec back to their owners: a user who applies them next must not meet a conflict."""
+    for _ in range(_ATTEMPTS):
+        with suppress(Conflict):
+            obj = await session.client.get(group.resource, key)
+            managed = handed_back(_managed(before), _managed(obj), manager=MANAGER, restored=False)
+            if managed is not None:
+                patch = Change({"metadata": {"managedFields": managed}}, "")
+                await session.ask(_request(group, key, obj, patch))
+            return
+
+
+def _managed(obj: Object) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = obj.wire()["metadata"].get("managedFields") or []
+    return found
 
 
 def _request(group: CommandGroup, key: Key, obj: Object, change: Change) -> Request:

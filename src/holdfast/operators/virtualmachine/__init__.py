@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.operators.operator import Operator
-from holdfast.operators.virtualmachine.controller import CONTROLLERS, PROCESSES, RUNTIME, configure
+from holdfast.operators.virtualmachine.controller import CONTROLLERS, IMAGES_FOLDER, PROCESSES, RUNTIME, configure
 from holdfast.operators.virtualmachine.offers import offered
 from holdfast.operators.virtualmachine.reasons import (
     ClassReason,
@@ -22,7 +22,7 @@ OPERATOR: Final = Operator(
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
     reasons=(MachineReason, ProviderReason, ImageReason, ClassReason, NetworkReason),
-    settings=(RUNTIME,),
+    settings=(RUNTIME, IMAGES_FOLDER),
     configure=configure,
     embedded={RUNTIME.name: PROCESSES},
     defaults=offered,

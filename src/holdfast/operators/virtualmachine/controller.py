@@ -206,6 +206,22 @@ RUNTIME: Final = Setting(
 )
 
 
+def _images_problem(text: str) -> str | None:
+    return None if text == NO_FOLDER or text.startswith("/") else "it is not an absolute path"
+
+
+NO_FOLDER: Final = "none"
+
+
+IMAGES_FOLDER: Final = Setting(
+    name="virtualmachine.images",
+    variable="VIRTUALMACHINE_IMAGES",
+    default=NO_FOLDER,
+    meaning="The folder with images that machines of QEMU may be made from, where Providers run as processes.",
+    problem=_images_problem,
+)
+
+
 def configure(values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
     """The controllers with the settings of an installation."""
     if values.get(RUNTIME.name, RUNTIME.default) != PROCESSES:
@@ -216,6 +232,7 @@ def configure(values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
             processes=True,
             command=(sys.executable, "-m", "holdfast"),
             env={"PYTHONPATH": path} if path else {},
+            images=values.get(IMAGES_FOLDER.name, NO_FOLDER).removeprefix(NO_FOLDER),
             local=local_types(),
         )
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from pathlib import Path
 
 import aiohttp
@@ -31,19 +32,21 @@ def connect(target: Target) -> Hypervisor:
     name = f"{target.provider.namespace}/{target.provider.name}"
     if not target.secure:
         return Remote(target.address, plaintext=True, name=name, settings=settings)
-    folder = _written(target)
+    kept = tempfile.TemporaryDirectory(prefix="holdfast-tls-")
+    folder = _written(target, Path(kept.name))
     tls = Tls(cert=folder / CERTIFICATE, key=folder / KEY, ca=folder / CA, server_name=target.server_name)
-    return Remote(target.address, tls=tls, name=name, settings=settings)
+    remote = Remote(target.address, tls=tls, name=name, settings=settings)
+    weakref.finalize(remote, kept.cleanup)
+    return remote
 
 
-def _written(target: Target) -> Path:
-    """A directory of this process with the certificates: gRPC reads files."""
+def _written(target: Target, folder: Path) -> Path:
+    """The directory with the certificates: gRPC reads files."""
     found = {
         CA: target.credentials.get(CA),
         CERTIFICATE: target.credentials.first((CLIENT_CERTIFICATE, CERTIFICATE)),
         KEY: target.credentials.first((CLIENT_KEY, KEY)),
     }
-    folder = Path(tempfile.mkdtemp(prefix="holdfast-tls-"))
     for name, content in found.items():
         if content is None:
             raise ProviderError(Code.INVALID, f"the Secret with the certificates has no {name}")

@@ -12,12 +12,14 @@ class Settings:
     processes  whether they run as processes of the node, without images
     command    how a process is started, before ``provider serve``
     env        the variables that it needs
+    images     a folder with images that machines of QEMU may be made from
     local      the types of hypervisor that can run on this machine; others are simulated when they run as processes
     """
 
     processes: bool = False
     command: tuple[str, ...] = ("holdfast",)
     env: Mapping[str, str] = field(default_factory=dict)
+    images: str = ""
     local: frozenset[str] = frozenset({"simulated"})
 
 

@@ -158,8 +158,11 @@ async def _fetched(world: World, action: HTTPGetAction, call: Call, fetch: Fetch
     found = world.found.description
     ips = found.ips if found is not None else world.before.ips
     host = action.host or next(iter(ips), "")
-    if not host:
+    if not ips:
         raise ProviderError(Code.RETRYABLE, "the guest has no address yet")
+    if host not in ips:
+        # The operator can reach more than the user who wrote the spec.
+        raise ProviderError(Code.INVALID, f"host {host} is not an address of the machine ({', '.join(ips)})")
     name = f"[{host}]" if ":" in host else host
     url = f"{(action.scheme or 'HTTP').lower()}://{name}:{action.port}/{(action.path or '').lstrip('/')}"
     try:

@@ -144,24 +144,20 @@ def _serve(world: World, settings: Settings, address: str) -> list[str]:
     type = served_type(world, settings)
     arguments = ["provider", "serve", type, "--listen", f"{address}:{world.port}", "--data", _DATA]
     arguments += ["--tls-dir", _TLS] if world.secure else ["--plaintext"]
-    return arguments + _own_arguments(world, type)
+    return arguments + _own_arguments(world, type, settings)
 
 
-def _own_arguments(world: World, type: str) -> list[str]:
+def _own_arguments(world: World, type: str, settings: Settings) -> list[str]:
     """What one type of hypervisor needs besides."""
     endpoint = world.provider.spec.endpoint
     match type:
         case "simulated" if type != world.provider.spec.type.value:
             return ["--any-place"]
         case "libvirt":
-            return ["--uri", endpoint]
-        case "qemu" if (path := "/" + endpoint.partition("://")[2].partition("/")[2]) not in (
-            "/system",
-            "/session",
-            "/",
-        ):
-            # Machines may be made from images in this folder of the machine.
-            return ["--images", path]
+            # A query may name commands to run on this machine.
+            return ["--uri", endpoint.partition("?")[0]]
+        case "qemu" if settings.images:
+            return ["--images", settings.images]
         case _:
             return []
 
@@ -178,7 +174,8 @@ def _process(world: World, settings: Settings) -> dict[str, Any]:
                 "name": "provider",
                 "image": world.provider.spec.runtime.image,
                 "command": [*settings.command, *_serve(world, settings, "$(POD_IP)")],
-                "env": [address, *_named(settings.env), *_common(world), *world.provider.spec.runtime.env],
+                # Variables of the spec are left out: the process runs as the user who started the cluster.
+                "env": [address, *_named(settings.env), *_common(world)],
                 "readinessProbe": {"tcpSocket": {"port": world.port}, "periodSeconds": 2},
                 "volumeMounts": mounts,
             }
