@@ -189,18 +189,30 @@ async def _of_request(session: Session, options: Options) -> ExitCode:
     goals = msgspec.structs.replace(
         asked.goals, ttft_ms=given.ttft_ms or asked.goals.ttft_ms, itl_ms=given.itl_ms or asked.goals.itl_ms
     )
-    return await _test(
-        replace(
-            options,
-            url=url,
-            model=options.model or asked.model,
-            rate=options.rate if own else load.request_rate,
-            concurrency=options.concurrency if own or load.request_rate is not None else asked.concurrency,
-            isl=options.isl or load.isl,
-            osl=options.osl or load.osl,
-            goals=goals,
-        )
+    tested = replace(
+        options,
+        url=url,
+        model=options.model or asked.model,
+        rate=options.rate if own else load.request_rate,
+        concurrency=options.concurrency if own or load.request_rate is not None else asked.concurrency,
+        isl=options.isl or load.isl,
+        osl=options.osl or load.osl,
+        goals=goals,
     )
+    if not is_predicted(tested, asked):
+        click.echo(f"Another load than {target.name} was predicted for: predictions are not compared.", err=True)
+        goals = msgspec.structs.replace(goals, predicted_ttft_ms=None, predicted_itl_ms=None)
+    return await _test(replace(tested, goals=goals))
+
+
+def is_predicted(options: Options, asked: goals_of.Asked) -> bool:
+    """Whether a test has the load that a request was predicted for."""
+    load = asked.traffic
+    if (options.isl, options.osl) != (load.isl, load.osl):
+        return False
+    if load.request_rate is not None:
+        return options.rate == load.request_rate
+    return options.rate is None and options.concurrency == asked.concurrency
 
 
 async def _test(options: Options) -> ExitCode:

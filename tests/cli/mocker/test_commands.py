@@ -9,13 +9,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import IO
+from dataclasses import replace
+from typing import IO, Any
 
 import pytest
 from click.testing import CliRunner, Result
 from tests.cli.api_runs import Cli
 
 from holdfast.cli import main
+from holdfast.cli.load import Options, is_predicted
+from holdfast.profiler.load.figures import Goals
+from holdfast.profiler.load.targets import Asked
+from holdfast.profiler.request import Traffic
 
 
 @contextlib.contextmanager
@@ -117,3 +122,26 @@ def test_a_request_that_is_not_deployed_is_waited_for_and_not_tested(cli: Cli) -
     assert "chat is not reconciled yet; wait until it is Deployed" in found.output
     assert cli.run("load", "--request", "configmap/other").exit_code == 1
     assert "KIND/NAME" in cli.run("load", "--request", "configmaps").output
+
+
+@pytest.mark.parametrize(
+    ("options", "load", "predicted"),
+    [
+        ({"rate": 2.0}, Traffic(isl=256, osl=64, request_rate=2), True),
+        ({"rate": 1.0}, Traffic(isl=256, osl=64, request_rate=2), False),
+        ({"concurrency": 2}, Traffic(isl=256, osl=64, request_rate=2), False),
+        ({"rate": 2.0, "isl": 100}, Traffic(isl=256, osl=64, request_rate=2), False),
+        ({"concurrency": 8}, Traffic(isl=256, osl=64, concurrency=8), True),
+        ({"concurrency": 4}, Traffic(isl=256, osl=64, concurrency=8), False),
+        ({"rate": 4.0}, Traffic(isl=256, osl=64), False),
+    ],
+)
+def test_predictions_are_compared_only_under_the_load_that_they_are_for(
+    options: dict[str, Any], load: Traffic, predicted: bool
+) -> None:
+    usual = Options(
+        url="", request="", model="", rate=None, concurrency=None, isl=256, osl=64, requests=None, duration=None,
+        warmup=0, ramp=None, process="poisson", seed=0, timeout=1, goals=Goals(), by="mean", output="text",
+    )  # fmt: skip
+    asked = Asked(model="m", graph="g", traffic=load, goals=Goals(), concurrency=8)
+    assert is_predicted(replace(usual, **options), asked) is predicted
