@@ -4,8 +4,8 @@
 
 The story of each operator is ``MIDWAY`` of its contract tests, ``test_contract.py`` in ``tests/operators/<name>``:
 templates take turns while each rolls out.  Replies are lost after the server has committed the write, changes come
-late, and writes are refused, in shares that are drawn from the seed; `holdfast.testing.contract` checks the bounds at
-every committed change of a pod.
+late, writes are slow or refused, and the operator is killed while they are under way, in shares that are drawn from the
+seed; `holdfast.testing.contract` checks the bounds at every committed change of a pod.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from random import Random
 from tests.places import ROOT
 from tests.torture.figures import Figure, counted, none_of
 
+from holdfast.client.resources import PODS
 from holdfast.operators.operator import load
 from holdfast.testing.contract import Scenario, breaches
 from holdfast.testing.faults import Silence
@@ -31,15 +32,21 @@ OPERATORS = ROOT / "tests" / "operators"
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """The story of each operator whose objects roll out, by the name of the operator."""
+    """The story of each operator whose objects roll out pods, by the name of the operator."""
     found = {}
-    for name in [each.name for each in load() if each.rollouts]:
+    for name in rolling():
         modules = [*(OPERATORS / name).glob("test_contract.py"), *(OPERATORS / name).glob("*/test_contract.py")]
         dotted = (".".join(each.relative_to(ROOT).with_suffix("").parts) for each in modules)
         stories = (getattr(importlib.import_module(each), "MIDWAY", None) for each in dotted)
-        # One that has no story fails here, so that no operator is forgotten.
-        found[name] = next(story for story in stories if story is not None)
+        story = next((story for story in stories if story is not None), None)
+        assert story is not None, f"write a Scenario MIDWAY with Bounds in a test_contract.py of {OPERATORS / name}"
+        found[name] = story
     return found
+
+
+def rolling() -> list[str]:
+    """The operators whose objects roll out pods."""
+    return [each.name for each in load() if any(PODS in kind.parts for kind in each.rollouts)]
 
 
 def figures(scale: float, seed: int) -> Iterator[Figure]:
@@ -61,6 +68,8 @@ def fault(seed: int, name: str, number: int) -> Silence:
         share=random.choice((0.0, 0.1, 0.3, 0.5)),
         late=random.choice((0.0, 0.5, 2.0, 4.0, 8.0)),
         refused=random.choice((0.0, 0.0, 0.1, 0.3)),
+        slow=random.choice((0.0, 0.3, 0.8)),
+        killed=random.choice((0.0, 0.05, 0.2)),
     )
 
 

@@ -255,6 +255,8 @@ async def _played(loop: VirtualLoop, scenario: Scenario, fault: Fault) -> tuple[
                 await cluster.advance(scenario.patience)
         finally:
             undertaker.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await undertaker
         return _ending(cluster.server, scenario), breaches
 
 
@@ -295,6 +297,10 @@ async def _follow(cluster: Cluster, bounds: Bounds, breaches: list[str]) -> None
 
 
 async def _revive(cluster: Cluster, fault: Fault) -> None:
+    while isinstance(fault, Silence):
+        await fault.kill.wait()
+        await cluster.restart()
+        fault.kill.clear()
     if isinstance(fault, Crash):
         await fault.dead.wait()
         await cluster.restart()
@@ -318,6 +324,7 @@ def _employer(
             # One write after the other, so that the n-th is the same one in every run.
             settings=Settings(side_by_side=1),
             seed=1,
+            takes_over=made > 1,
         )
 
     return employ

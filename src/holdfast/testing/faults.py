@@ -5,8 +5,8 @@
     Lag        every change is withheld until the next one comes, so that all reads are one version old
     Disorder   changes of different kinds come late by different times, so that they come in another order
     Refusal    the n-th write is refused, as a busy server does
-    Silence    replies to some writes are lost after the server has committed them, changes come late, and other
-               writes are refused
+    Silence    replies to some writes are lost after the server has committed them, changes come late, other
+               writes are refused, and all of them are slow
 
 A fault sees each write and may change each watch stream.  It must not know its users.
 """
@@ -53,6 +53,10 @@ class Fault:
 
     async def before_write(self, resource: Resource) -> None:
         """Called before a write is sent."""
+
+    async def sent(self, writing: Coroutine[Any, Any, T]) -> T:
+        """A write on its way to the server and back."""
+        return await writing
 
     async def after_write(self, resource: Resource) -> None:
         """Called when a write is done and its answer is on its way back."""
@@ -171,15 +175,42 @@ class Refusal(Fault):
 class Silence(Fault):
     """Loses the reply of a `share` of the writes, all of which are committed, and delivers changes up to `late` s late.
 
-    Changes of one resource stay in order.  Of the writes, a share `refused` is not committed, as by a busy server.
+    Changes of one resource stay in order.  Of the writes, a share `refused` is not committed, as by a busy server, and
+    the others take up to `slow` s to the server, which they reach although their process is killed meanwhile: in a
+    share `killed` of them `kill` is set.
     """
 
-    def __init__(self, seed: int, *, share: float = 0.3, late: float = 4.0, refused: float = 0.0) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        share: float = 0.3,
+        late: float = 4.0,
+        refused: float = 0.0,
+        slow: float = 0.0,
+        killed: float = 0.0,
+    ) -> None:
         super().__init__()
         self._random = Random(seed)
         self._share = share
         self._late = late
         self._refused = refused
+        self._slow = slow
+        self._killed = killed
+        self.kill = asyncio.Event()
+
+    async def sent(self, writing: Coroutine[Any, Any, T]) -> T:
+        if not self._slow:
+            return await writing
+
+        async def slowly() -> T:
+            await asyncio.sleep(self._random.random() * self._slow)
+            return await writing
+
+        under_way = asyncio.create_task(slowly())
+        if self._random.random() < self._killed:
+            self.kill.set()
+        return await asyncio.shield(under_way)
 
     async def before_write(self, resource: Resource) -> None:
         if self._refused and self._random.random() < self._refused:
@@ -312,7 +343,7 @@ class Faulty:
         except BaseException:
             writing.close()
             raise
-        answer = await writing
+        answer = await (self._fault.sent(writing) if counts else writing)
         if counts:
             await self._fault.after_write(resource)
         return answer
