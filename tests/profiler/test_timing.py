@@ -57,7 +57,7 @@ def test_a_shape_is_predicted_from_the_others_by_what_bounds_it() -> None:
             if shape == [n, k]:
                 error = abs(blind.gemm(m, n, k).us / TIMING.gemm(m, n, k).us - 1)
                 (small if m <= 64 else large).append(error)
-    assert statistics.median(small) < 0.03
+    assert statistics.median(small) < 0.04
     assert statistics.median(large) < 0.06
     assert max(small + large) < 0.25
 

@@ -27,7 +27,7 @@ _DECODE_BANDWIDTH: Final = 0.575
 
 _START: Final = 5.5
 """Microseconds of a product whose weights are not in the cache, beyond its roofline."""
-_COLD: Final = 0.75
+_COLD: Final = 0.55
 """The share of the difference between memory and cache by which a row of a weight that fits the cache is raised."""
 _ATTENTION_START: Final = 5.5
 _ATTENTION_PATH: Final = 0.0125
