@@ -68,6 +68,12 @@ class Shown:
         found = self.view.list(GRAPHS, namespace=self.object.key.namespace)
         return next((each for each in found if each.meta.annotations.get(names.REQUEST_UID) == self.object.uid), None)
 
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The addresses at which the deployment answers."""
+        graph = self.graph
+        return () if graph is None else tuple(graphs.Graph(Observed(graph, self.view)).endpoints())
+
 
 def fresh(obj: Object) -> bool:
     """Whether the operator has seen the spec, and the retry, that there are now."""
@@ -105,6 +111,7 @@ def standing(observed: Observed) -> Standing:
             "model": shown.request.spec.model,
             "profilingPhase": status.profiling_phase,
             "deployment": status.dgd_name,
+            "endpoints": list(shown.endpoints),
             "predictedTtft": status.profiling_results.predicted_ttft if status.profiling_results else None,
             "predictedItl": status.profiling_results.predicted_itl if status.profiling_results else None,
         },
