@@ -6,17 +6,25 @@ import os
 
 import pytest
 from tests.operators.virtualmachine.stories import (
+    CLASSES,
     HOT,
+    IMAGES,
     KINDS,
     MACHINES,
+    PROVIDERS,
     Fault,
     Hypervisors,
     created,
     furnished,
+    image,
     operator,
     reaches,
+    status_of,
+    vm_class,
 )
+from tests.operators.virtualmachine.test_providers import NAME, own, process
 
+from holdfast.client.resources import DEPLOYMENTS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
@@ -83,3 +91,36 @@ def test_a_second_look_writes_nothing() -> None:
 
 def test_nothing_is_left_of_a_machine_that_is_deleted() -> None:
     check_deletion(SCENARIO, components=lambda: (GarbageCollector(),))
+
+
+async def own_process(cluster: Cluster) -> None:
+    """A provider whose process is ours, which starts, fails and starts again; and an image that is imported."""
+    await cluster.create(PROVIDERS, own())
+    await cluster.create(CLASSES, vm_class())
+    await cluster.create(IMAGES, image(source={"http": {"url": "https://images.example.com/u.qcow2"}}))
+    await cluster.until(lambda: cluster.find(DEPLOYMENTS, NAME))
+    for ready in (True, False, True):
+        await process(cluster, ready=ready)
+        await cluster.until(lambda ready=ready: is_healthy(cluster, ready))
+    await created(cluster)
+
+
+async def is_healthy(cluster: Cluster, expected: bool) -> bool:
+    return (await status_of(cluster, "sim", PROVIDERS)).get("healthy") is expected
+
+
+PROCESS = Scenario(
+    name="a provider with a process, and an image that is imported",
+    controllers=operator(Hypervisors()),
+    story=own_process,
+    kinds=KINDS,
+    deleted=(MACHINES, "web"),
+    patience=45,
+    # Keys are random, and how often a Secret was applied may differ.
+    ignored=frozenset({"lastTaskRef", "id", "ips", "consoleURL", "name", "data", "path", "clusterIP", "clusterIPs"}),
+)
+
+
+@pytest.mark.parametrize("faults", FAULTS if WHOLE else ("any write refused", "stale reads"))
+def test_the_contract_holds_for_the_process_of_a_provider_and_for_an_import(faults: str) -> None:
+    check(PROCESS, faults, every=EVERY if faults in MANY else 1)
