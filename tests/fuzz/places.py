@@ -17,7 +17,7 @@ from holdfast.client.resources import PODS, Resource
 from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.kinds import cloudless, grove, grove_scheduler, rustfs
 from holdfast.kinds.model import Kind
-from holdfast.operators.deploymentrequest.graphs.observe import GRAPHS
+from holdfast.operators.deploymentrequest.graphs.resources import GRAPHS
 from holdfast.operators.podcliqueset import controller as podcliqueset
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
 from holdfast.operators.tenant import controller as tenant

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.kinds.conversion import KEPT, Conversion
+from holdfast.kinds.nvidia.adapters import CONVERSION as ADAPTERS
 from holdfast.kinds.nvidia.conversion import GRAPHS, REQUESTS
 
 Wire = dict[str, Any]
@@ -185,6 +186,13 @@ new_requests = st.fixed_dictionaries(
     },
 )
 
+old_adapters = optional(
+    spec=optional(replicas=st.integers(0, 3), dgdRef=optional(name=texts, serviceName=texts, x=texts))
+)
+new_adapters = optional(
+    spec=optional(dgdRef=st.one_of(texts, optional(name=texts, componentName=texts, serviceName=texts)))
+)
+
 
 def as_object(content: Wire, version: str) -> Wire:
     metadata = {"name": "x", "annotations": {"mine": "kept"}}
@@ -204,6 +212,8 @@ CASES = [
     pytest.param(GRAPHS, new_graphs, "v1beta1", id="graph-v1beta1"),
     pytest.param(REQUESTS, old_requests, "v1alpha1", id="request-v1alpha1"),
     pytest.param(REQUESTS, new_requests, "v1beta1", id="request-v1beta1"),
+    pytest.param(ADAPTERS, old_adapters, "v1alpha1", id="adapter-v1alpha1"),
+    pytest.param(ADAPTERS, new_adapters, "v1beta1", id="adapter-v1beta1"),
 ]
 
 

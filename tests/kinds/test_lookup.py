@@ -29,7 +29,11 @@ DESIGNED = {
         "VMNetworkAttachment",
     },
     "cloudless.io/v1": {"Workload"},
-    "nvidia.com/v1beta1": {"DynamoGraphDeploymentRequest", "DynamoGraphDeployment"},
+    "nvidia.com/v1beta1": {
+        "DynamoGraphDeploymentRequest",
+        "DynamoGraphDeployment",
+        "DynamoGraphDeploymentScalingAdapter",
+    },
     "nvidia.com/v1alpha1": {"DynamoModel"},
 }
 

@@ -16,7 +16,7 @@ GPU_SKUS = """
     mi200 mi300
 """
 
-REQUEST, GRAPH, _ = KINDS
+REQUEST, GRAPH, *_ = KINDS
 REQUEST_SCHEMA = schema_of(DynamoGraphDeploymentRequest)
 GRAPH_SCHEMA = schema_of(DynamoGraphDeployment)
 

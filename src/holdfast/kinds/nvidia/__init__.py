@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from holdfast.kinds.model import Kind
-from holdfast.kinds.nvidia import alpha, deployments, models, requests
+from holdfast.kinds.nvidia import adapters, alpha, deployments, models, requests
 from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment
 from holdfast.kinds.nvidia.models import DynamoModel
 from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequest
@@ -20,6 +20,6 @@ from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequest
 REQUESTS: Final = replace(requests.KIND, older=alpha.REQUESTS)
 GRAPHS: Final = replace(deployments.KIND, older=alpha.GRAPHS)
 
-KINDS: Final[tuple[Kind, ...]] = (REQUESTS, GRAPHS, models.KIND)
+KINDS: Final[tuple[Kind, ...]] = (REQUESTS, GRAPHS, models.KIND, adapters.KIND)
 
 __all__ = ["GRAPHS", "KINDS", "REQUESTS", "DynamoGraphDeployment", "DynamoGraphDeploymentRequest", "DynamoModel"]

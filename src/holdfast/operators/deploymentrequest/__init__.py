@@ -13,6 +13,7 @@ from typing import Final
 from holdfast.kinds import Problem
 from holdfast.kinds.nvidia.deployments import KIND as GRAPH
 from holdfast.kinds.nvidia.requests import KIND as REQUEST
+from holdfast.operators.deploymentrequest.adapters import controller as adapters
 from holdfast.operators.deploymentrequest.graphs import controller as graphs
 from holdfast.operators.deploymentrequest.graphs.validate import problems
 from holdfast.operators.deploymentrequest.models import controller as models
@@ -23,13 +24,18 @@ from holdfast.operators.operator import Operator
 OPERATOR: Final = Operator(
     name="deploymentrequest",
     summary="Model deployments: from a model and a service level to inference gangs (nvidia.com).",
-    controllers=(*requests.CONTROLLERS, *graphs.CONTROLLERS, *models.CONTROLLERS),
+    controllers=(*requests.CONTROLLERS, *graphs.CONTROLLERS, *models.CONTROLLERS, *adapters.CONTROLLERS),
     rollouts=(*requests.ROLLOUTS, *graphs.ROLLOUTS),
-    reasons=(*requests.REASONS, *graphs.REASONS, *models.REASONS),
+    reasons=(*requests.REASONS, *graphs.REASONS, *models.REASONS, *adapters.REASONS),
     reviews={
         REQUEST: lambda request: (Problem(each.field, each.message) for each in findings(request)),
         GRAPH: problems,
     },
     settings=requests.SETTINGS,
-    configure=lambda values: (*requests.configure(values), *graphs.CONTROLLERS, *models.CONTROLLERS),
+    configure=lambda values: (
+        *requests.configure(values),
+        *graphs.CONTROLLERS,
+        *models.CONTROLLERS,
+        *adapters.CONTROLLERS,
+    ),
 )

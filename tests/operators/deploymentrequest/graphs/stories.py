@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.cluster.simulation.nodes import Fleet, SimulatedNodes
 from holdfast.kinds import grove, grove_scheduler
-from holdfast.kinds.nvidia import deployments, models
+from holdfast.kinds.nvidia import adapters, deployments, models
+from holdfast.operators.deploymentrequest.adapters.controller import CONTROLLERS as ADAPTER_CONTROLLERS
 from holdfast.operators.deploymentrequest.graphs.controller import CONTROLLERS
-from holdfast.operators.deploymentrequest.graphs.observe import CLIQUES, GRAPHS, GROUPS
-from holdfast.operators.deploymentrequest.graphs.render import SETS
+from holdfast.operators.deploymentrequest.graphs.resources import CLIQUES, GRAPHS, GROUPS, SETS
 from holdfast.operators.deploymentrequest.models.controller import CONTROLLERS as MODEL_CONTROLLERS
 from holdfast.operators.podcliqueset.controller import CONTROLLERS as GANG_CONTROLLERS
 from holdfast.runtime.controllers import Component
@@ -21,7 +21,7 @@ from holdfast.testing.clusters import Cluster, play
 __all__ = ["CLIQUES", "CONTROLLERS", "GANG_CONTROLLERS", "GRAPHS", "GROUPS", "KINDS", "SETS", "Cluster"]
 
 T = TypeVar("T")
-KINDS = (*grove.KINDS, *grove_scheduler.KINDS, deployments.KIND, models.KIND)
+KINDS = (*grove.KINDS, *grove_scheduler.KINDS, deployments.KIND, models.KIND, adapters.KIND)
 QUICK = {"sim.holdfast.dev/ready-after": "1s", "sim.holdfast.dev/stop-after": "1s"}
 
 
@@ -72,7 +72,7 @@ def simulated(story: Callable[[Cluster], Awaitable[T]], *, nodes: int = 2, gpus:
     parts = Parts(nodes=nodes)
     components: list[Component] = [each for each in parts.components() if not isinstance(each, SimulatedNodes)]
     components.append(SimulatedNodes(Fleet(count=nodes, memory=memory, extended={"nvidia.com/gpu": str(gpus)})))
-    controllers = (*parts.controllers(), *GANG_CONTROLLERS, *CONTROLLERS, *MODEL_CONTROLLERS)
+    controllers = (*parts.controllers(), *GANG_CONTROLLERS, *CONTROLLERS, *MODEL_CONTROLLERS, *ADAPTER_CONTROLLERS)
     return play(story, controllers=controllers, components=components, kinds=KINDS)
 
 

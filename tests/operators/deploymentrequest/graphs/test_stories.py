@@ -25,6 +25,7 @@ from tests.operators.deploymentrequest.graphs.stories import (
 from tests.operators.podcliqueset.gangsets import Film, filmed, is_ready
 
 from holdfast.client.resources import CONFIG_MAPS, EVENTS, NODES, PODS, SERVICES, SLICES
+from holdfast.operators.deploymentrequest.graphs.resources import ADAPTERS
 from holdfast.operators.deploymentrequest.models.observe import MODELS
 
 COMPONENT = "nvidia.com/dynamo-component"
@@ -91,18 +92,29 @@ def test_replicas_change_by_scale_without_a_new_template_and_no_other_pod_is_rep
     simulated(story)
 
 
-def test_a_size_that_is_scaled_by_hand_is_corrected_unless_the_component_has_a_scaling_adapter() -> None:
+def test_a_size_that_is_scaled_by_hand_is_corrected_and_a_scaling_adapter_sets_its_component() -> None:
     async def story(cluster: Cluster) -> None:
-        await cluster.create(
-            GRAPHS, graph(component("fixed", replicas=2), component("free", replicas=2, scalingAdapter={}))
-        )
+        free = component("Free", replicas=2, scalingAdapter={}, minAvailable=2)
+        await cluster.create(GRAPHS, graph(component("fixed", replicas=2), free))
         await until_ready(cluster)
-        for name in ("chat-0-fixed", "chat-0-free"):
-            await cluster.patch(CLIQUES, name, {"spec": {"replicas": 3}}, subresource="scale")
-        await cluster.advance(20)
+        adapter = await cluster.get(ADAPTERS, "chat-free")
+        assert adapter["spec"] == {"replicas": 2, "dgdRef": {"name": "chat", "componentName": "Free"}}
+        assert condition(adapter["status"]) == ("True", "Scaled")
+        await cluster.patch(CLIQUES, "chat-0-fixed", {"spec": {"replicas": 3}}, subresource="scale")
+        await cluster.patch(ADAPTERS, "chat-free", {"spec": {"replicas": 3}}, subresource="scale")
+        await cluster.advance(10)
         now = await until_ready(cluster)
         assert now["components"]["fixed"]["readyReplicas"] == 2
-        assert now["components"]["free"]["readyReplicas"] == 3
+        assert now["components"]["Free"]["readyReplicas"] == 3
+        scale = (await cluster.get(ADAPTERS, "chat-free"))["status"]
+        assert scale["replicas"] == 3
+        assert len(await cluster.list(PODS, scale["selector"])) == 3
+        await cluster.patch(ADAPTERS, "chat-free", {"spec": {"replicas": 1}}, subresource="scale")
+        await cluster.advance(10)
+        assert (await until_ready(cluster))["components"]["Free"]["readyReplicas"] == 2, "minAvailable is kept"
+        await update(cluster, graph(component("fixed", replicas=2), component("Free", replicas=2, minAvailable=2)))
+        await until_ready(cluster)
+        assert not await cluster.list(ADAPTERS)
 
     simulated(story)
 

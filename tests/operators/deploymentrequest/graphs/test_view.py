@@ -10,7 +10,7 @@ from tests.operators.deploymentrequest.graphs.stories import GRAPHS, component, 
 
 from holdfast.client.resources import PODS, Resource
 from holdfast.operators.deploymentrequest.graphs import view
-from holdfast.operators.deploymentrequest.graphs.observe import CLIQUES
+from holdfast.operators.deploymentrequest.graphs.resources import CLIQUES
 from holdfast.operators.deploymentrequest.graphs.verbs import ROLLOUT
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Observed, Refusal
 from holdfast.runtime.controllers import PAUSED

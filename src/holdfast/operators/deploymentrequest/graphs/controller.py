@@ -10,18 +10,16 @@ from holdfast.operators.deploymentrequest.graphs import status
 from holdfast.operators.deploymentrequest.graphs.decide import decide, explain
 from holdfast.operators.deploymentrequest.graphs.observe import (
     BY_LABEL,
-    CLIQUES,
-    GRAPHS,
-    GROUPS,
     REFERENCES,
     RUNTIME_CLASSES,
     label_of,
     observe,
+    owner_of_adapter,
     owner_of_part,
     owner_of_worker,
 )
 from holdfast.operators.deploymentrequest.graphs.reasons import GraphReason
-from holdfast.operators.deploymentrequest.graphs.render import SETS
+from holdfast.operators.deploymentrequest.graphs.resources import ADAPTERS, CLIQUES, GRAPHS, GROUPS, SETS
 from holdfast.operators.deploymentrequest.graphs.verbs import ROLLOUT
 from holdfast.operators.rollouts import RolloutKind
 from holdfast.runtime.controllers import Controller, Index, Watch
@@ -37,10 +35,11 @@ CONTROLLERS: Final[tuple[Controller[Any], ...]] = (
             Watch(resource=CLIQUES, keys=owner_of_part),
             Watch(resource=GROUPS, keys=owner_of_part),
             Watch(resource=PODS, keys=owner_of_worker),
+            Watch(resource=ADAPTERS, keys=owner_of_adapter),
             *REFERENCES.watches(*OWNED),
         ),
         reads=(RUNTIME_CLASSES,),
-        writes=(CLIQUES, GROUPS),
+        writes=(CLIQUES, GROUPS, ADAPTERS),
         indexes=(Index(resource=GRAPHS, name=BY_LABEL, values=label_of), REFERENCES.index),
         observe=observe,
         decide=decide,

@@ -16,14 +16,14 @@ from typing import Any
 
 from holdfast.kernel.children import Desired
 from holdfast.kernel.outcomes import Failure, Permanent
-from holdfast.meta.objects import Key
+from holdfast.meta.objects import Key, owner_reference
 from holdfast.operators.deploymentrequest.graphs import names, render, status
 from holdfast.operators.deploymentrequest.graphs.components import clique_name, is_group, scales_itself
 from holdfast.operators.deploymentrequest.graphs.facts import Facts, assess
-from holdfast.operators.deploymentrequest.graphs.observe import CLIQUES, GROUPS, World
+from holdfast.operators.deploymentrequest.graphs.observe import World
 from holdfast.operators.deploymentrequest.graphs.reasons import GraphReason
-from holdfast.operators.deploymentrequest.graphs.render import SETS
-from holdfast.runtime.decisions import Decision, Delete, Patch, Write
+from holdfast.operators.deploymentrequest.graphs.resources import ADAPTERS, CLIQUES, GROUPS, SETS
+from holdfast.runtime.decisions import Create, Decision, Delete, Patch, Write
 
 
 def decide(world: World, now: datetime) -> Decision:
@@ -56,6 +56,7 @@ def _children(facts: Facts) -> Iterator[Desired]:
 
 def _writes(facts: Facts) -> Iterator[Write]:
     yield from _scaling(facts)
+    yield from _adapters(facts)
     if not facts.complete:
         return
     for gang in facts.outgoing:
@@ -63,10 +64,25 @@ def _writes(facts: Facts) -> Iterator[Write]:
         yield Delete(because=because, resource=SETS, key=gang.object.key, uid=gang.object.uid)
 
 
+def _adapters(facts: Facts) -> Iterator[Write]:
+    """A scaling adapter for each component that has one, created with its size and then left to autoscalers."""
+    world = facts.world
+    wanted = {each.name: each for each in facts.components if each.component.scaling_adapter is not None}
+    for name, each in wanted.items():
+        if name not in world.adapters:
+            made = render.adapter(world.graph, each.component)
+            made["metadata"]["ownerReferences"] = [owner_reference(world.object.wire())]
+            yield Create(because=f"component {name} has a scalingAdapter", resource=ADAPTERS, manifest=made)
+    for name, adapter in world.adapters.items():
+        if name not in wanted:
+            because = f"component {name} has no scalingAdapter"
+            yield Delete(because=because, resource=ADAPTERS, key=adapter.object.key, uid=adapter.object.uid)
+
+
 def _scaling(facts: Facts) -> Iterator[Write]:
     """The sizes of components, which their PodCliques and scaling groups have; a template does not change them."""
     for each in facts.components:
-        if facts.current is None or each.part is None or scales_itself(each.component):
+        if facts.current is None or each.part is None or (each.adapter is None and scales_itself(each.component)):
             continue
         if each.part.spec.replicas != each.wanted:
             name = names.part(facts.current.name, clique_name(each.component))

@@ -13,7 +13,7 @@ from holdfast.kernel.outcomes import Permanent
 from holdfast.kinds.nvidia.deployments import GraphComponent
 from holdfast.operators.deploymentrequest.graphs import render
 from holdfast.operators.deploymentrequest.graphs.components import minimum, replicas, scales_itself
-from holdfast.operators.deploymentrequest.graphs.observe import Gang, Part, World
+from holdfast.operators.deploymentrequest.graphs.observe import Adapter, Gang, Part, World
 from holdfast.operators.deploymentrequest.graphs.reasons import GraphReason
 from holdfast.operators.deploymentrequest.graphs.restarts import Restarts, restarts
 from holdfast.operators.deploymentrequest.graphs.validate import problems
@@ -26,6 +26,7 @@ class ComponentFacts:
     component: GraphComponent
     gang: Gang | None
     part: Part | None
+    adapter: Adapter | None = None
 
     @property
     def name(self) -> str:
@@ -33,7 +34,9 @@ class ComponentFacts:
 
     @property
     def wanted(self) -> int:
-        """The replicas that there should be."""
+        """The replicas that there should be; a scaling adapter can ask for none, or for minAvailable or more."""
+        if self.adapter is not None:
+            return max(self.adapter.replicas, minimum(self.component)) if self.adapter.replicas else 0
         if self.part is not None and scales_itself(self.component):
             return self.part.spec.replicas
         return replicas(self.component)
@@ -142,7 +145,12 @@ def assess(world: World) -> Facts:
     wanted = render.layout(render.pod_clique_set(graph, restarts={})["spec"])
     current = next((gang for gang in world.gangs if render.layout(gang.spec) == wanted), None)
     components = tuple(
-        ComponentFacts(component=each, gang=current, part=None if current is None else current.parts.get(each.name))
+        ComponentFacts(
+            component=each,
+            gang=current,
+            part=None if current is None else current.parts.get(each.name),
+            adapter=None if each.scaling_adapter is None else world.adapters.get(each.name),
+        )
         for each in graph.spec.components
     )
     restarted = restarts(graph, current, {each.name: each.settled for each in components})

@@ -12,12 +12,11 @@ import msgspec
 from holdfast.client.objects import Meta, Object
 from holdfast.client.pods import Pod
 from holdfast.client.resources import CONFIG_MAPS, PODS, SERVICES, Resource
-from holdfast.kinds.grove import cliques, groups
 from holdfast.kinds.grove.cliques import PodCliqueStatus
 from holdfast.kinds.grove.groups import PodCliqueScalingGroupStatus
 from holdfast.kinds.grove.sets import PodCliqueSet, PodCliqueSetStatus
 from holdfast.kinds.model import Condition, Status
-from holdfast.kinds.nvidia import deployments
+from holdfast.kinds.nvidia.adapters import DynamoGraphDeploymentScalingAdapter
 from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
@@ -25,13 +24,11 @@ from holdfast.operators.deploymentrequest.graphs import names
 from holdfast.operators.deploymentrequest.graphs.components import clique_name, is_group
 from holdfast.operators.deploymentrequest.graphs.environment import WORKERS
 from holdfast.operators.deploymentrequest.graphs.mocks import PROCESS, as_processes
-from holdfast.operators.deploymentrequest.graphs.render import SETS, has_workers_file, set_name
+from holdfast.operators.deploymentrequest.graphs.render import has_workers_file, set_name
+from holdfast.operators.deploymentrequest.graphs.resources import ADAPTERS, CLIQUES, GRAPHS, GROUPS, SETS
 from holdfast.runtime.controllers import View
 from holdfast.runtime.references import References
 
-GRAPHS: Final = Resource.of(deployments.KIND)
-CLIQUES: Final = Resource.of(cliques.KIND)
-GROUPS: Final = Resource.of(groups.KIND)
 RUNTIME_CLASSES: Final = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 
 
@@ -143,6 +140,20 @@ def condition(status: Status, type: str) -> Condition | None:
     return next((each for each in status.conditions if each.type == type), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A scaling adapter of the graph: the component, and the size that it asks for."""
+
+    object: Object
+    component: str
+    replicas: int
+
+    @classmethod
+    def of(cls, obj: Object) -> Adapter:
+        spec = obj.decode(DynamoGraphDeploymentScalingAdapter).spec
+        return cls(obj, spec.dgd_ref.component_name, spec.replicas)
+
+
 # --- the world
 
 
@@ -153,12 +164,14 @@ class World:
     graph      the same, typed
     gangs      its PodCliqueSets that are not being deleted: one, or two while one replaces the other
     addresses  of the workers that are ready, by component; only where a frontend reads them from a file
+    adapters   its scaling adapters, by component
     """
 
     object: Object
     graph: DynamoGraphDeployment
     gangs: tuple[Gang, ...] = ()
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    adapters: Mapping[str, Adapter] = field(default_factory=dict)
 
     @property
     def before(self) -> DynamoGraphDeploymentStatus:
@@ -171,7 +184,7 @@ def observe(view: View, key: Key) -> World | None:
     if obj is None or obj.deleting:
         return None
     graph = _graph(view, obj)
-    owned = [each for each in view.owned(SETS, obj.uid) if each.is_controlled_by(obj.uid) and not each.deleting]
+    owned = _controlled(view, SETS, obj)
     for each in owned:
         each.decode(PodCliqueSet)  # one that cannot be read is reported, and not changed
     return World(
@@ -179,6 +192,7 @@ def observe(view: View, key: Key) -> World | None:
         graph=graph,
         gangs=tuple(Gang(each, _parts(view, each, graph)) for each in owned),
         addresses=_addresses(view, obj, graph) if has_workers_file(graph) else {},
+        adapters={each.component: each for each in map(Adapter.of, _controlled(view, ADAPTERS, obj))},
     )
 
 
@@ -186,6 +200,11 @@ def _graph(view: View, obj: Object) -> DynamoGraphDeployment:
     """The graph; where the cluster runs pods as processes, its mock components run so."""
     graph = obj.decode(DynamoGraphDeployment)
     return graph if view.get(RUNTIME_CLASSES, Key("", PROCESS)) is None else as_processes(graph)
+
+
+def _controlled(view: View, resource: Resource, owner: Object) -> list[Object]:
+    """The objects of the graph that are not being deleted."""
+    return [each for each in view.owned(resource, owner.uid) if each.is_controlled_by(owner.uid) and not each.deleting]
 
 
 def _parts(view: View, pod_clique_set: Object, graph: DynamoGraphDeployment) -> dict[str, Part]:
@@ -238,6 +257,12 @@ def owner_of_part(part: Object, view: View) -> Iterable[Key]:
     graph = None if pod_clique_set is None else pod_clique_set.controller
     if graph is not None and graph.kind == GRAPHS.kind:
         yield Key(part.meta.namespace, graph.name)
+
+
+def owner_of_adapter(adapter: Object, view: View) -> Iterable[Key]:
+    """The graph of a scaling adapter."""
+    owner = adapter.controller
+    return (Key(adapter.meta.namespace, owner.name),) if owner is not None and owner.kind == GRAPHS.kind else ()
 
 
 def owner_of_worker(pod: Object, view: View) -> Iterable[Key]:

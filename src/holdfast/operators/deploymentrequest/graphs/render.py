@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from holdfast.client.resources import CONFIG_MAPS, SERVICES, Resource
-from holdfast.kinds.grove import sets
 from holdfast.kinds.nvidia.deployments import (
     DynamoGraphDeployment,
     EnvironmentVariable,
@@ -43,16 +42,22 @@ from holdfast.operators.deploymentrequest.graphs.environment import (
 from holdfast.operators.deploymentrequest.graphs.limits import rolling_update, update_strategy
 from holdfast.operators.deploymentrequest.graphs.mocks import is_mock
 from holdfast.operators.deploymentrequest.graphs.multinode import joined
+from holdfast.operators.deploymentrequest.graphs.resources import ADAPTERS, SETS
 from holdfast.runtime.status import present
 
 Manifest = dict[str, Any]
-
-SETS: Final = Resource.of(sets.KIND)
 
 _TERMINATION_DELAY: Final = "15m"
 _GRACE_SECONDS: Final = 60
 _SHARED_MEMORY: Final = "8Gi"
 _CACHES: Final = {"vllm": "/root/.cache/vllm", "sglang": "/root/.cache/sglang", "trtllm": "/root/.cache/tensorrt_llm"}
+
+
+def adapter(graph: DynamoGraphDeployment, component: GraphComponent) -> Manifest:
+    """The scaling adapter of a component, with the size that it is created with."""
+    name = graph.metadata.name or ""
+    spec = {"replicas": replicas(component), "dgdRef": {"name": name, "componentName": component.name}}
+    return _object(graph, ADAPTERS, names.service(name, component.name), spec=spec)
 
 
 # --- the PodCliqueSet

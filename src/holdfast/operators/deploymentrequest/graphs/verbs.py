@@ -11,7 +11,7 @@ from holdfast.client.resources import PODS
 from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment
 from holdfast.meta import times
 from holdfast.operators.deploymentrequest.graphs import names, view
-from holdfast.operators.deploymentrequest.graphs.observe import CLIQUES, GRAPHS
+from holdfast.operators.deploymentrequest.graphs.resources import CLIQUES, GRAPHS
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
 from holdfast.runtime.controllers import PAUSED
 

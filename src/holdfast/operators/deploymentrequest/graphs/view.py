@@ -19,8 +19,9 @@ from holdfast.meta.selectors import LabelSelector
 from holdfast.operators.deploymentrequest.graphs import names
 from holdfast.operators.deploymentrequest.graphs.components import is_group, minimum, nodes, pod_spec, replicas
 from holdfast.operators.deploymentrequest.graphs.environment import FRONTEND, PORTS
-from holdfast.operators.deploymentrequest.graphs.observe import CLIQUES, Clique
+from holdfast.operators.deploymentrequest.graphs.observe import Clique
 from holdfast.operators.deploymentrequest.graphs.render import target_port
+from holdfast.operators.deploymentrequest.graphs.resources import CLIQUES
 from holdfast.operators.deploymentrequest.graphs.status import READY
 from holdfast.operators.rollouts import (
     Headline,

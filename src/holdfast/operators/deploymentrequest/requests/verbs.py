@@ -7,7 +7,7 @@ from typing import Any, Final
 from holdfast.client.resources import JOBS, PODS
 from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequest
 from holdfast.meta import times
-from holdfast.operators.deploymentrequest.graphs.observe import CLIQUES
+from holdfast.operators.deploymentrequest.graphs.resources import CLIQUES
 from holdfast.operators.deploymentrequest.requests import names, view
 from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, REQUESTS
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone

@@ -1,0 +1,1 @@
+"""DynamoGraphDeploymentScalingAdapters: the sizes of components, which autoscalers set."""
