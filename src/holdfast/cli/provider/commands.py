@@ -108,7 +108,12 @@ def serve() -> None:
 @serve.command("simulated")
 @click.option("--data", type=FOLDER, help="Folder of the journal.  [default: in memory only]")
 @click.option("--hosts", type=click.IntRange(1, 10_000), default=3, show_default=True, help="Number of hosts.")
-@click.option("--storage", type=FOLDER, help="Folder with pvc/CLAIM and nfs/SERVER.  [default: in memory only]")
+@click.option(
+    "--storage",
+    type=FOLDER,
+    envvar="HOLDFAST_PROVIDER_STORAGE",
+    help="Folder with pvc/CLAIM and nfs/SERVER.  [default: in memory only]",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of what varies.")
 @click.option(
     "--failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share of calls that fail."
@@ -145,20 +150,38 @@ def simulated(
 @serve.command("qemu")
 @click.option("--data", type=FOLDER, required=True, help="Folder of the machines, images and disks.")
 @click.option(
-    "--host", "hosts", multiple=True, metavar="NAME[=FOLDER]", help="A host, and its folder.  [default: local]"
+    "--host",
+    "hosts",
+    multiple=True,
+    envvar="HOLDFAST_PROVIDER_HOSTS",
+    metavar="NAME[=FOLDER]",
+    help="A host, and its folder.  [default: local]",
 )
-@click.option("--images", type=FOLDER, multiple=True, help="A folder with images that machines may be made from.")
-@click.option("--storage", type=FOLDER, help="Folder in which storage of migrations is mounted: pvc/CLAIM, nfs/SERVER.")
+@click.option(
+    "--images",
+    type=FOLDER,
+    multiple=True,
+    envvar="HOLDFAST_PROVIDER_IMAGES",
+    help="A folder with images that machines may be made from.",
+)
+@click.option(
+    "--storage",
+    type=FOLDER,
+    envvar="HOLDFAST_PROVIDER_STORAGE",
+    help="Folder in which storage of migrations is mounted: pvc/CLAIM, nfs/SERVER.",
+)
 @click.option(
     "--allow-host",
     "hosts_allowed",
     multiple=True,
+    envvar="HOLDFAST_PROVIDER_ALLOW_HOSTS",
     help="A pattern of hosts of images and S3.  [default: all but link-local addresses]",
 )
 @click.option(
     "--accel",
     type=click.Choice(("auto", "kvm", "tcg")),
     default="auto",
+    envvar="HOLDFAST_PROVIDER_ACCEL",
     show_default=True,
     help="How machines are run: by KVM, or emulated.",
 )
