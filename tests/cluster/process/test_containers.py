@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -232,6 +233,34 @@ def test_not_even_a_daemon_escapes(tmp_path: Path, how: str) -> None:
         await run.kill()
         await dead(daemon)
         await dead(run.pid)
+
+    play(story)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets orphans be adopted")
+def test_a_daemon_that_is_spared_outlives_a_crash_and_nothing_else(tmp_path: Path) -> None:
+    async def story() -> None:
+        for how in ("crash", "signal", "stop"):
+            pid = tmp_path / how
+            run = await started(tmp_path, sys.executable, "-c", DAEMON, str(pid), spares=True)
+            daemon = int(await written(pid))
+            try:
+                match how:
+                    case "crash":
+                        os.kill(run.pid, signal.SIGKILL)
+                        assert await run.ended() == Exit(137, 9)
+                        assert is_alive(daemon)
+                    case "signal":
+                        run.signal(signal.SIGTERM)
+                        await run.ended()
+                        await dead(daemon)
+                    case _:
+                        await run.kill()
+                        await dead(daemon)
+                await dead(run.pid)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(daemon, signal.SIGKILL)
 
     play(story)
 

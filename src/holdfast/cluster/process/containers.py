@@ -78,8 +78,11 @@ class ContainerRun:
         means: str = "",
         hidden: Sequence[Path] = (),
         shown: Sequence[Path] = (),
+        spares: bool = False,
     ) -> ContainerRun:
         """Start a command, which by these `means` cannot reach the paths in `hidden` but for those in `shown`.
+
+        With `spares`, daemons that it started outlive its crash.
 
         Raises `StartFailed` with the reason.
         """
@@ -100,7 +103,7 @@ class ContainerRun:
         spec = {"argv": list(argv), "env": dict(env), "directory": str(directory), "log": str(log)}
         paths = {"means": means, "hidden": _real(hidden), "shown": _real(shown)}
         try:
-            await run._begin({**spec, "log_bytes": log_bytes, **paths})
+            await run._begin({**spec, "log_bytes": log_bytes, **paths, "spares": spares})
         except BaseException:
             await run._close()
             raise
@@ -137,6 +140,7 @@ class ContainerRun:
 
     async def kill(self) -> None:
         """End it at once, and everything that it started."""
+        self._say({"stop": True})
         self._writer.close()
         await self.ended()
 
@@ -182,6 +186,7 @@ class ContainerRun:
 
     async def _close(self) -> None:
         """Close the connection to the supervisor, which ends whatever still runs, and wait for that."""
+        self._say({"stop": True})
         self._writer.close()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()

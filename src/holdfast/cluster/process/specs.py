@@ -20,6 +20,9 @@ from holdfast.cluster.process.pods import RUNTIME_CLASS, Container, Mount, Pod
 from holdfast.cluster.process.volumes import located, within
 from holdfast.meta.objects import Key
 
+DAEMONS: Final = "holdfast.dev/daemons"
+"""The annotation of a pod whose daemons outlive a crash of their container, with the value Keep."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
@@ -31,6 +34,7 @@ class Launch:
     needed     directories that have to be there before
     mounts     the paths of the container, and where they are
     shown      the directories of the node that the process may reach
+    spares     whether daemons that it starts outlive its crash
     """
 
     argv: tuple[str, ...]
@@ -39,6 +43,7 @@ class Launch:
     needed: tuple[Path, ...] = ()
     mounts: tuple[Mounted, ...] = ()
     shown: tuple[Path, ...] = ()
+    spares: bool = False
 
     def command(self, written: tuple[str, ...]) -> tuple[str, ...]:
         """The command of a probe or a hook, as it is run here; ``$(VAR)`` means nothing in it, as in Kubernetes."""
@@ -90,6 +95,7 @@ def launch(
         needed=(work, scratch, *_directories(pod, container, mounts)),
         mounts=(*mounts, message),
         shown=(directories.pod(pod.uid), *_claims(pod, container, directories=directories, lookup=lookup)),
+        spares=pod.metadata.annotations.get(DAEMONS) == "Keep",
     )
 
 

@@ -7,6 +7,9 @@ when the process that started it is killed.  Then it kills the processes that th
 command has left behind.  On Linux it adopts orphans, so that not even a daemon
 escapes; elsewhere it kills the command's process group.
 
+A command with `spares` may leave daemons that outlive it when it crashes, or when the process that started the
+supervisor is killed.  They end like everything else when the command is signalled or stopped.
+
 The commands cannot reach the paths in `hidden` but for those in `shown`, by one of these `means`:
 
     namespaces  They run in a mount namespace of their own, in which the directories in `hidden` are empty but for
@@ -20,9 +23,10 @@ In both cases they have no capabilities, and can neither undo that nor look into
 The conversation is lines of JSON.  To the supervisor:
 
     {"argv": [...], "env": {...}, "directory": "...", "log": "...", "log_bytes": n,
-     "means": "...", "hidden": [...], "shown": [...]}                                  first, and once
+     "means": "...", "hidden": [...], "shown": [...], "spares": false}                 first, and once
     {"signal": 15}                                                                     send it to the command
     {"execute": id, "argv": [...], "timeout": seconds}                                 run another beside it
+    {"stop": true}                                                                     end everything
 
 From it:
 
@@ -262,6 +266,7 @@ class Supervisor:
         self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
         self._main: subprocess.Popen[bytes] | None = None
         self._spec: dict[str, Any] = {}
+        self._spares = False
         self._beside: dict[int, Beside] = {}
         self._open_outputs = 0
         self._over = False
@@ -312,8 +317,12 @@ class Supervisor:
 
     def _receive(self, said: dict[str, Any]) -> None:
         if "signal" in said:
+            self._spares = False
             if self._main is not None:
                 _send(os.kill, self._pid, said["signal"])
+        elif "stop" in said:
+            self._spares = False
+            self._end()
         elif "execute" in said:
             self._execute(said["execute"], said["argv"], timeout=said["timeout"])
         else:
@@ -333,7 +342,7 @@ class Supervisor:
         return self._main.pid
 
     def _start(self, spec: dict[str, Any]) -> None:
-        self._spec = spec
+        self._spec, self._spares = spec, spec.get("spares", False)
         log = Log(spec["log"], spec["log_bytes"])
         try:
             self._main = self._spawn(spec["argv"], stderr=subprocess.PIPE)
@@ -465,7 +474,7 @@ class Supervisor:
             groups.append(self._main.pid)
         for group in groups:
             _send(os.killpg, group)
-        if sys.platform != "linux":
+        if sys.platform != "linux" or self._spares:
             return
         while children := _children():
             for child in children:

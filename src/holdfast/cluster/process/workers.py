@@ -233,6 +233,7 @@ class Worker:
                 means=self._site.means,
                 hidden=self._site.hidden,
                 shown=prepared.shown,
+                spares=prepared.spares,
             )
         except Refused as refused:
             self.tell(facts.Unstartable(name, facts.Refused(refused.reason, refused.message)))

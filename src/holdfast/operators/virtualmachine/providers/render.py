@@ -96,7 +96,10 @@ def _service(world: World) -> dict[str, Any]:
 def _deployment(world: World, settings: Settings) -> dict[str, Any]:
     key, runtime = world.object.key, world.provider.spec.runtime
     template = {
-        "metadata": {"labels": _metadata(world, "")["labels"]},
+        # Machines outlive a crash of the process that started them.
+        "metadata": {"labels": _metadata(world, "")["labels"], "annotations": {"holdfast.dev/daemons": "Keep"}}
+        if settings.processes
+        else {"labels": _metadata(world, "")["labels"]},
         "spec": _process(world, settings) if settings.processes else _containers(world),
     }
     return {
