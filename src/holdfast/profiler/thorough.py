@@ -73,7 +73,7 @@ class Bounds:
     tokens: float | None = None
 
 
-ON_A_LAPTOP: Final = Bounds(ready_seconds=120.0, gone_seconds=60.0, least_seconds=8.0, most_seconds=40.0, tokens=800.0)
+ON_A_LAPTOP: Final = Bounds(ready_seconds=120.0, gone_seconds=60.0, least_seconds=8.0, most_seconds=40.0, tokens=4000.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
