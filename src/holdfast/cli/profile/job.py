@@ -137,6 +137,7 @@ class Job:
         self._place = place
         self._latest = Output()
         self._news = asyncio.Event()
+        self._ended = False
 
     async def run(
         self, model_dir: Path | None, *, search: Callable[[asyncio.AbstractEventLoop], Search] = lambda loop: jobs.rapid
@@ -156,10 +157,10 @@ class Job:
             failure = None
         except Exception as error:
             output, failure = jobs.failed(error, phase=self._latest.phase or "Initializing"), error
-        finally:
-            telling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await telling
+        # A report that is on its way is waited for: it must not arrive after the output.
+        self._ended = True
+        self._news.set()
+        await telling
         await self._write(output)
         if isinstance(failure, Unanswerable):
             raise Failed(Complaint(message=failure.message, path=failure.field))
@@ -173,14 +174,14 @@ class Job:
 
     async def _report(self) -> None:
         """Write the newest report, and a heartbeat where there is none."""
-        while True:
+        while not self._ended:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(HEARTBEAT):
                     await self._news.wait()
             self._news.clear()
-            if self._latest.phase:
+            if self._latest.phase and not self._ended:
                 await self._write(self._latest)
-            await asyncio.sleep(PACE)
+                await asyncio.sleep(PACE)
 
     async def _write(self, output: Output) -> None:
         """Replace the output, also in a ConfigMap that was made again; one of a later attempt is left alone."""

@@ -241,7 +241,8 @@ def observe(view: View, key: Key) -> World | None:
         request=request,
         conditions=prior_conditions(obj),
         claim=claim is None or view.get(CLAIMS, Key(key.namespace, claim)) is not None,
-        nodes=tuple(_nodes(view)),
+        # The hardware is looked for until the Job exists.
+        nodes=() if request.status is not None and request.status.profiling_job_name else tuple(_nodes(view)),
         processes=_has_processes(view),
         job=job.decode(Job) if job is not None and job in own else None,
         problem=_problem(view, job) if job is not None and job in own else None,
