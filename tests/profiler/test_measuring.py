@@ -42,12 +42,16 @@ def test_without_torch_or_a_gpu_it_says_what_is_missing(monkeypatch: pytest.Monk
         measuring.measure([])
 
 
+class Version(str):
+    """A text of a class of its own, as torch has it, which JSON encoders refuse."""
+
+
 class FakeTorch(MagicMock):
     """As much of torch as is called; a product of more than ten million weights does not fit its GPU."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.__version__ = "2.11.0"
+        self.__version__ = Version("2.11.0")
         self.cuda.is_available.return_value = True
         self.cuda.get_device_capability.return_value = (9, 0)
         self.cuda.get_device_name.return_value = "Fake GPU"

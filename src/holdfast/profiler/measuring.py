@@ -81,7 +81,7 @@ def measure(
         copies, small = tuple(bench.copies()), tuple(bench.small())
     return Table(
         device=torch.cuda.get_device_name(),
-        torch=torch.__version__,
+        torch=str(torch.__version__),
         gemm_bf16=bf16,
         gemm_fp8=fp8,
         attention_prefill=prefill,
