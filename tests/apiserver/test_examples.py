@@ -10,6 +10,7 @@ from typing import Any
 from tests.places import ROOT
 
 from holdfast import kinds
+from holdfast.apiserver.resources import ResourceType
 from holdfast.apiserver.server import Server
 from holdfast.cli.manifests.documents import read
 from holdfast.kinds.crds import crd_of
@@ -40,18 +41,24 @@ async def ask(
     )
 
 
-def collection(server: Server, document: dict[str, Any], namespace: str) -> str:
-    group, _, version = document["apiVersion"].rpartition("/")
-    kind = next(
+def served(server: Server, document: dict[str, Any]) -> ResourceType:
+    return next(
         each for each in server.registry if each.api_version == document["apiVersion"] and each.kind == document["kind"]
     )
+
+
+def collection(server: Server, document: dict[str, Any], namespace: str) -> str:
+    group, _, version = document["apiVersion"].rpartition("/")
+    kind = served(server, document)
     root = f"/apis/{group}/{version}" if group else f"/api/{version}"
     return f"{root}/namespaces/{namespace}/{kind.plural}" if kind.namespaced else f"{root}/{kind.plural}"
 
 
 async def install(server: Server) -> None:
     for kind in kinds.ALL:
-        response = await ask(server, "POST", DEFINITIONS, crd_of(kind), fieldValidation="Strict")
+        response = await ask(
+            server, "POST", DEFINITIONS, crd_of(kind, conversion={"strategy": "None"}), fieldValidation="Strict"
+        )
         assert response.status == 201, response.body
 
 
@@ -70,14 +77,15 @@ async def apply(server: Server, name: str, document: dict[str, Any]) -> None:
         fieldValidation="Strict",
     )
     assert response.status in (200, 201), (name, response.body)
-    assert response.warnings == (), name
+    deprecation = served(server, document).deprecation
+    assert response.warnings == ((deprecation,) if deprecation else ()), name
     table = json.loads((await ask(server, "GET", path)).body)
     assert document["metadata"]["name"] in [row["cells"][0] for row in table["rows"]]
 
 
 def test_every_example_applies_strictly_and_is_shown() -> None:
     async def run() -> None:
-        server = await Server.open()
+        server = await Server.open(conversions=kinds.conversion)
         try:
             await install(server)
             for name, document in documents():
