@@ -289,6 +289,14 @@ def test_a_rollout_that_gets_on_is_not_shrunk(replicas: int, rollout: dict[str, 
     assert ("ShrinkHeld" in warned) == (size == 6)
 
 
+@pytest.mark.parametrize("size", [10**30, 2**31, 2**31 - 1])
+def test_a_size_in_the_status_that_no_rollout_can_have_is_no_reason_to_fail(size: int) -> None:
+    rollout = {**SURGE, "maxSurge": "200%"}
+    told = said("web:1", rolling="web:2", progressedAt=ago(seconds=5), size=size)
+    decision = decided(web("web:2", replicas=3, rollout=rollout, status=told), HISTORY, pods("web:1", 4))
+    assert status(decision)["rollout"]["size"] == 3
+
+
 def test_surge_is_not_counted_among_the_replicas() -> None:
     says = status(decided(web("web:2", status=TO_V2, rollout=SURGE), HISTORY, pods("web:1", 4), pods("web:2", 1)))
     assert (says["replicas"], says["readyReplicas"], says["updatedReplicas"], says["oldReplicas"]) == (4, 5, 1, 4)

@@ -9,6 +9,7 @@ status      what the Workload reports
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -18,7 +19,7 @@ import msgspec
 
 from holdfast.kernel.decisions import Blocked, Hold
 from holdfast.kernel.fleet import Replica
-from holdfast.kernel.limits import Limits
+from holdfast.kernel.limits import InvalidLimits, Limits
 from holdfast.kernel.outcomes import Failure, Permanent, soonest, until
 from holdfast.kernel.planning import WorkloadSpec, rollout_of
 from holdfast.kernel.reasons import Because, Code, count
@@ -103,9 +104,11 @@ def _next_step(world: World, asked: WorkloadSpec, revisions: Revisions, found: R
     """
     size = _kept(world, revisions).size
     if size is not None and 0 < asked.replicas < size:
-        taken = _step_at(size, world, asked, revisions, found, now)
-        if taken.refusal is None and not isinstance(taken.verdict.decision, Hold):
-            return taken
+        # With this size, the shares of the spec may be more than there can be; and anyone may write a status.
+        with contextlib.suppress(InvalidLimits):
+            taken = _step_at(size, world, asked, revisions, found, now)
+            if taken.refusal is None and not isinstance(taken.verdict.decision, Hold):
+                return taken
     return _step_at(asked.replicas, world, asked, revisions, found, now)
 
 
