@@ -48,6 +48,11 @@ class Guest:
     def running(self) -> bool:
         return self.qmp is not None and not self.qmp.closed.done()
 
+    @property
+    def power(self) -> str:
+        """The state as the contract has it; a process that does not answer is neither on nor off."""
+        return "On" if self.running else "Unknown" if self.alive() else "Off"
+
     def save(self) -> None:
         save(self.folder / launch.RECORD, self.record)
 
@@ -134,16 +139,19 @@ class Guest:
     async def attach(self) -> bool:
         """Connect to the process if there is one; False if there is none."""
         self._shut_down = False
-        for _ in range(int(SETTLING / 0.1)):
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + SETTLING
+        while True:
             if not self.alive():
                 return False
             try:
-                self.qmp = await Qmp.connect(self.folder / launch.QMP, self._event)
+                self.qmp = await Qmp.connect(self.folder / launch.QMP, self._event, max(0.1, deadline - loop.time()))
                 break
             except (OSError, TimeoutError, QmpError):
-                await asyncio.sleep(0.1)
-        else:
-            raise ProviderError(Code.INTERNAL, f"the QEMU process of {self.record.name} does not answer")
+                if loop.time() >= deadline:
+                    words = f"the QEMU process of {self.record.name} does not answer"
+                    raise ProviderError(Code.INTERNAL, words) from None
+            await asyncio.sleep(0.1)
         self.qmp.closed.add_done_callback(lambda _: self._ended())
         with contextlib.suppress(QmpError):
             found = await self.qmp.command("query-vnc")

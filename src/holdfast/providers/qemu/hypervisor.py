@@ -132,6 +132,7 @@ class Qemu:
         self._books = load(self._data / "books.json", Books) or Books()
         for name, folder in self._hosts.items():
             await self._find(name, folder)
+        await asyncio.gather(*map(self._attach, self._guests.values()))
         self._sweep()
         opened = [task for task in self._books.tasks.values() if not task.done]
         for task in sorted(opened, key=lambda task: int(task.id.rpartition("-")[2])):
@@ -157,11 +158,15 @@ class Qemu:
                 await asyncio.to_thread(shutil.rmtree, found, ignore_errors=True)
                 continue
             record.host = host
-            guest = self._guests[record.id] = Guest(record, found)
-            try:
-                await guest.attach()
-            except ProviderError as error:
-                log.error("machine does not answer", extra={"fields": {"machine": record.name, "error": error.message}})
+            self._guests[record.id] = Guest(record, found)
+
+    @staticmethod
+    async def _attach(guest: Guest) -> None:
+        try:
+            await guest.attach()
+        except ProviderError as error:
+            fields = {"machine": guest.record.name, "error": error.message}
+            log.error("machine does not answer", extra={"fields": fields})
 
     def _sweep(self) -> None:
         """Remove files of images and disks that no record has."""
@@ -346,7 +351,7 @@ class Qemu:
                 Listed(
                     id=guest.record.id,
                     name=guest.record.name,
-                    power="On" if guest.running else "Off",
+                    power=guest.power,
                     ips=guest.ips,
                     cpus=guest.record.hardware.all_cpus,
                     memory_mib=guest.record.hardware.all_memory_mib,
@@ -608,7 +613,7 @@ class Qemu:
             raw["crashed"] = record.crashed
         return Description(
             exists=True,
-            power="On" if guest.running else "Off",
+            power=guest.power,
             ips=ips,
             console_url=guest.vnc,
             cpus=record.hardware.all_cpus,
