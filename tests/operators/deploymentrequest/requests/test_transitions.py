@@ -376,7 +376,8 @@ async def t32_a_deployment_that_loses_replicas_is_degraded_after_a_while(cluster
     await until_deployed(cluster)
     await graph_is(cluster, "pending", available=1, message="worker: 1 of 3 ready")
     await cluster.advance(30)
-    assert (await status_of(cluster))["phase"] == "Deployed"
+    status = await status_of(cluster)
+    assert (status["phase"], answer(status, "DeploymentReady")) == ("Deployed", ("True", "ReplicasLost"))
     await cluster.advance(31)
     status = await status_of(cluster)
     assert (status["phase"], answer(status, "DeploymentReady")) == ("Deploying", ("False", "DeploymentDegraded"))

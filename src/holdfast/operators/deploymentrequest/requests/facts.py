@@ -450,7 +450,8 @@ def _deployed(world: World, facts: Facts, graph: Graph, now: datetime) -> Facts:
             return replace(facts, row="T31", served=True, info=counts, wait=updating)
         if now < lost_since + GRACE:
             due = (lost_since + GRACE, "a deployment that has lost replicas counts as degraded then")
-            return replace(facts, row="T31", served=True, info=counts, wait=updating, due=due)
+            lost = Wait(RequestReason.REPLICAS_LOST, f"DynamoGraphDeployment {name} has lost replicas{said}")
+            return replace(facts, row="T31", served=True, info=counts, wait=lost, due=due)
         lost = Wait(RequestReason.DEPLOYMENT_DEGRADED, f"DynamoGraphDeployment {name} has lost replicas{said}")
         return replace(
             facts, row="T32", info=msgspec.structs.replace(counts, serving_replicas=None), wait=lost

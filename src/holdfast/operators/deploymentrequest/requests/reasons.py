@@ -58,6 +58,7 @@ class RequestReason(Reason):
     DEPLOYMENT_IN_PROGRESS = "DeploymentInProgress", "The deployment is being created, or is not ready yet."
     DEPLOYMENT_READY = "DeploymentReady", "All components of the deployment are ready."
     UPDATING = "Updating", "The deployment serves, and is being scaled or updated."
+    REPLICAS_LOST = "ReplicasLost", "The deployment has lost replicas, and is degraded if they do not come back soon."
     DEPLOYMENT_DEGRADED = "DeploymentDegraded", "The deployment was ready, and has lost replicas for a while."
     DEPLOYMENT_REJECTED = "DeploymentRejected", "The API refuses the deployment."
     DEPLOYMENT_NAME_CONFLICT = (
