@@ -32,7 +32,7 @@ from tests.operators.virtualmachine.stories import (
 
 from holdfast.client.resources import EVENTS, SECRETS
 from holdfast.operators.virtualmachine.reasons import NEXT, OF_CODE
-from holdfast.providers.contract import Code, Machine
+from holdfast.providers.contract import Code, Machine, Made, ProviderError
 from holdfast.providers.simulated import CAPABILITIES, Simulated
 from holdfast.testing.clusters import Cluster
 
@@ -104,6 +104,29 @@ def test_a_create_whose_task_fails_is_begun_again_and_leaves_one_machine() -> No
         await furnished(cluster)
         await created(cluster)
         assert len(await hypervisors.at().machines()) == 1
+
+    told(story, hypervisors)
+
+
+class Strict(Simulated):
+    """A hypervisor that refuses a second machine of a name, and whose first answer is lost."""
+
+    async def create(self, machine: Machine) -> Made:
+        if any(each.name == machine.name for each in await self.machines()):
+            raise ProviderError(Code.CONFLICT, f"{machine.name} exists already")
+        made = await super().create(machine)
+        raise ProviderError(Code.RETRYABLE, f"the answer about {made.id} is lost")
+
+
+def test_a_machine_whose_creation_was_not_answered_is_found_by_its_name() -> None:
+    hypervisors = Hypervisors(make=Strict)
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await cluster.create(MACHINES, machine())
+        await cluster.advance(5)
+        status = await reaches(cluster, "Running")
+        assert [each.id for each in await hypervisors.at().machines()] == [status["id"]]
 
     told(story, hypervisors)
 
@@ -393,6 +416,13 @@ def test_a_class_that_contradicts_itself_is_refused_with_the_path() -> None:
             "ClassInvalid",
             "spec.securityProfile.secureBoot: secure boot needs spec.firmware UEFI; correct the class",
         )
+        await cluster.create(PROVIDERS, provider())
+        await cluster.create(IMAGES, image())
+        await cluster.create(MACHINES, machine())
+        status = await because(cluster, "WaitingForDependencies")
+        assert status["message"] == "VMClass small is not valid; see its conditions"
+        await cluster.patch(CLASSES, "small", {"spec": {"firmware": "UEFI"}})
+        await reaches(cluster, "Running")
 
     told(story)
 

@@ -304,5 +304,8 @@ KIND: Final = GROUP.kind(
     Column("Class", ".spec.classRef.name"),
     Column("Image", ".spec.imageRef.name"),
     Column("IPs", ".status.ips[*]"),
+    Column("Operation", ".status.operation.type", priority=1),
+    Column("Progress", ".status.operation.percentage", "integer", priority=1),
+    Column("Message", ".status.message", priority=1),
     short="vm",
 )

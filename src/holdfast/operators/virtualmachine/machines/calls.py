@@ -20,7 +20,7 @@ from holdfast.operators.virtualmachine.machines.decide import Call, MachineDecis
 from holdfast.operators.virtualmachine.machines.facts import Facts, facts_of, failed, progressed
 from holdfast.operators.virtualmachine.machines.observe import Found, World, described
 from holdfast.operators.virtualmachine.reasons import MachineReason
-from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Made, ProviderError, Task, TaskState
+from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Machine, Made, ProviderError, Task, TaskState
 from holdfast.runtime.decisions import Decision, Notice
 
 Fetch: TypeAlias = Callable[[str, float], Awaitable[int]]
@@ -107,7 +107,7 @@ async def _perform(world: World, call: Call, hypervisor: Hypervisor, fetch: Fetc
     match call.type:
         case OperationType.CREATE:
             assert call.machine is not None, "a machine is created as something"
-            return await hypervisor.create(call.machine)
+            return await _created(call.machine, hypervisor)
         case OperationType.DELETE:
             task = await hypervisor.delete(id)
         case OperationType.POWER_ON:
@@ -127,6 +127,19 @@ async def _perform(world: World, call: Call, hypervisor: Hypervisor, fetch: Fetc
             assert call.handler is not None, "a hook does something"
             task = await _hook(world, call, call.handler, hypervisor, fetch)
     return Made(id="", task=task)
+
+
+async def _created(machine: Machine, hypervisor: Hypervisor) -> Made:
+    """Create a machine; on a provider that refuses a second one of its name, find the one that was made before."""
+    try:
+        return await hypervisor.create(machine)
+    except ProviderError as error:
+        if error.code is not Code.CONFLICT:
+            raise
+        found = next((each.id for each in await hypervisor.machines() if each.name == machine.name), "")
+        if not found:
+            raise
+        return Made(id=found)
 
 
 # --- hooks

@@ -132,6 +132,8 @@ def _references(facts: Facts) -> Step | None:
     seen = world.vm_class[1].status and world.vm_class[1].status.observed_generation
     if seen != world.vm_class[0].meta.generation and not facts.exists:
         return _waits(facts, MachineReason.WAITING, f"VMClass {spec.class_ref.name} has not been validated yet")
+    if not facts.exists and not is_true(world.vm_class[0], "Validated"):
+        return _waits(facts, MachineReason.WAITING, f"VMClass {spec.class_ref.name} is not valid; see its conditions")
     return None
 
 

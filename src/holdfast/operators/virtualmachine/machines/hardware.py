@@ -136,6 +136,9 @@ def _shrunk(facts: Facts) -> Iterator[str]:
 
 
 def _kept(facts: Facts) -> Iterator[str]:
+    own = facts.world.machine.spec.resources
+    if own is not None and own.gpu is not None:
+        yield "spec.resources.gpu: providers do not pass graphics processors through yet"
     wanted = {spec.name for spec in facts.world.machine.spec.disks}
     for name, size in facts.disks.items():
         if name not in wanted:
