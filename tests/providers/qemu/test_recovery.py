@@ -218,6 +218,31 @@ def test_a_provider_that_is_killed_while_it_starts_a_machine_does_not_start_a_se
     asyncio.run(body())
 
 
+def test_a_process_that_hangs_is_neither_on_nor_off_and_holds_up_no_other_machine(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        qemu = await opened(tmp_path, images)
+        made = await qemu.create(WEB)
+        await succeeded(qemu, made.task)
+        await succeeded(qemu, await qemu.power(made.id, "On"))
+        await qemu.close()
+        (number,) = processes(tmp_path)
+        os.kill(number, signal.SIGSTOP)
+        monkeypatch.setattr(guests, "SETTLING", 1.0)
+        qemu = await opened(tmp_path, images)
+        assert (await qemu.describe(made.id)).power == "Unknown"
+        assert (await ended(qemu, await qemu.power(made.id, "On"))).code is Code.INTERNAL
+        os.kill(number, signal.SIGCONT)
+        await succeeded(qemu, await qemu.power(made.id, "On"))
+        assert (await qemu.describe(made.id)).power == "On"
+        assert processes(tmp_path) == [number]
+        await succeeded(qemu, await qemu.delete(made.id))
+        await qemu.close()
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize(
     ("machine", "code", "words"),
     [
