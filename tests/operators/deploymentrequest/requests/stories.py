@@ -16,8 +16,8 @@ from holdfast.kinds.nvidia import KINDS
 from holdfast.meta import times
 from holdfast.operators.deploymentrequest.requests import names
 from holdfast.operators.deploymentrequest.requests.controller import CONTROLLERS
-from holdfast.operators.deploymentrequest.requests.facts import facts_of
 from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, REQUESTS, World
+from holdfast.operators.deploymentrequest.requests.stages import facts_of
 from holdfast.operators.deploymentrequest.requests.transitions import TRANSITIONS
 from holdfast.profiler.results import Engine, Point, Result
 from holdfast.runtime.controllers import Controller

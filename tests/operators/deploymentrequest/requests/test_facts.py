@@ -21,9 +21,10 @@ from holdfast.meta import times
 from holdfast.operators.deploymentrequest.requests import names
 from holdfast.operators.deploymentrequest.requests.controller import DEFAULTS
 from holdfast.operators.deploymentrequest.requests.decide import decide, explain
-from holdfast.operators.deploymentrequest.requests.facts import LADDER, attempt_of, facts_of
+from holdfast.operators.deploymentrequest.requests.facts import LADDER
 from holdfast.operators.deploymentrequest.requests.hardware import GpuNode
 from holdfast.operators.deploymentrequest.requests.observe import REQUESTS, Graph, Job, Output, World
+from holdfast.operators.deploymentrequest.requests.stages import attempt_of, facts_of
 from holdfast.operators.deploymentrequest.requests.status import SUCCEEDED_BY_PHASE
 from holdfast.operators.deploymentrequest.requests.transitions import TABLE, TRANSITIONS
 from holdfast.runtime.decisions import Create, Decision, Delete

@@ -26,12 +26,12 @@ from holdfast.operators.deploymentrequest.requests.facts import (
     Cause,
     Facts,
     Wait,
-    facts_of,
-    read_output,
 )
 from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, World
+from holdfast.operators.deploymentrequest.requests.profiling import read_output
 from holdfast.operators.deploymentrequest.requests.reasons import RequestReason
 from holdfast.operators.deploymentrequest.requests.render import Settings
+from holdfast.operators.deploymentrequest.requests.stages import facts_of
 from holdfast.operators.deploymentrequest.requests.status import status_of
 from holdfast.runtime.decisions import Create, Decision, Delete, Patch, Write
 

@@ -18,8 +18,9 @@ from holdfast.kinds.nvidia.requests import (
 )
 from holdfast.operators.deploymentrequest.graphs import view as graphs
 from holdfast.operators.deploymentrequest.requests import names
-from holdfast.operators.deploymentrequest.requests.facts import SUCCEEDED, attempt_of, targets
+from holdfast.operators.deploymentrequest.requests.facts import SUCCEEDED, targets
 from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, Job
+from holdfast.operators.deploymentrequest.requests.stages import attempt_of
 from holdfast.operators.rollouts import (
     Headline,
     Observed,
