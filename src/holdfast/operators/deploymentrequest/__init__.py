@@ -3,7 +3,8 @@
     DynamoGraphDeploymentRequest ──► Job (the profiler) ──► ConfigMap (its output)
          └──► DynamoGraphDeployment ──► PodCliqueSet, Services
 
-Each kind has a controller and a folder of its own: `requests` and `graphs`.
+Each kind has a controller and a folder of its own: `requests`, `graphs`, `adapters` (the sizes of components) and
+`models` (the pods that serve a model).
 """
 
 from __future__ import annotations
