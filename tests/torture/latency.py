@@ -5,7 +5,7 @@
 The requests are those of `tests.apiserver.costs`, as large as the server accepts them.  A process of its own asks for
 ``/livez`` again and again on one connection, and watches on another what it writes on a third, so that only
 delays of the server are measured.  What other processes of the machine do can only add to a delay, so a measurement
-that is too long is taken again, and the shortest counts.
+that is too long is taken again, and the shortest counts; still, the machine should have nothing else to do.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ def figures(scale: float, seed: int) -> Iterator[Figure]:
     chosen = REQUESTS if scale >= 1 else REQUESTS[:: max(round(1 / scale), 1)]
     found = asyncio.run(measured([*chosen, ABSURD], largest=True))
     yield counted("costly requests", len(found))
+    idle = asyncio.run(undisturbed())
+    yield Figure("longest wait of health without any of them", f"{idle.health * 1000:.0f} ms")
     for what, seconds in (
         ("health", lambda delays: delays.health),
         ("watch", lambda delays: delays.watch),
@@ -89,6 +91,17 @@ async def measured(requests: Sequence[Costly], *, largest: bool = False) -> dict
         delays = found[costly.name] = await _shortest(costly, _largest(costly) if largest else 2 * costly.size)
         print(f"{costly.name}: {delays}", flush=True)
     return found
+
+
+async def undisturbed(seconds: float = 3.0) -> Delays:
+    """The delays when nothing costly is sent: what the machine itself adds, with all else that it does."""
+    with tempfile.TemporaryDirectory() as name:
+        async with server_process(Path(name)) as process:
+            await ready(process)
+            async with _probe(Path(name)) as probe:
+                await asyncio.sleep(seconds)
+                health, watch = await probe.told()
+                return Delays(health, watch)
 
 
 def _largest(costly: Costly) -> int:
