@@ -120,7 +120,7 @@ def command(
     output: Output,
     where: Where,
 ) -> None:
-    """Send requests to an OpenAI-compatible server, and measure TTFT, ITL and throughput.
+    """Send requests to an inference server, and measure TTFT, ITL and throughput.
 
     With --request, the endpoint, the traffic, the targets and the predictions are those of the request, unless options
     say otherwise.  The exit code is 1 where the SLA is not met.

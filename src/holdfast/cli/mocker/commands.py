@@ -36,7 +36,9 @@ _OPTIONS_OF: Final = {"spec.model": "--model", "spec.hardware.gpuSku": "--gpu", 
 
 @click.group("mocker")
 def command() -> None:
-    """Serve a model without a GPU: the timing is that of the performance model, the text means nothing.
+    """Serve a model without a GPU, with the timing of one.
+
+    The timing is that of the performance model; the text means nothing.
 
     \b
     One worker:   holdfast mocker serve --model Qwen/Qwen3-8B --gpu h200_sxm
