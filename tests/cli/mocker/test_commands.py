@@ -53,18 +53,25 @@ def run(*arguments: str) -> Result:
 
 
 def test_a_worker_behind_a_frontend_has_the_timing_of_the_gpu(url: str) -> None:
-    found = run("load", url, "--concurrency", "1", "--requests", "5", "--osl", "32", "-o", "json")
-    assert found.exit_code == 0, found.output
-    figures = json.loads(found.stdout)["figures"]
-    assert (figures["completed"], figures["isl"], figures["osl"]) == (5, 256, 32)
     predicted = json.loads(
         run(
             "profile", "estimate", "--model", "Qwen/Qwen3-8B", "--gpu", "h200_sxm", "--tp", "1", "--batch", "1",
             "--context", "272", "-o", "json",
         ).stdout
-    )  # fmt: skip
-    # Never early; a busy machine may be late by some milliseconds, which do not accumulate.
-    assert figures["itlMs"]["p50"] == pytest.approx(predicted["itlMs"], rel=0.15)
+    )["itlMs"]  # fmt: skip
+
+    def measured() -> float:
+        found = run("load", url, "--concurrency", "1", "--requests", "5", "--osl", "32", "-o", "json")
+        assert found.exit_code == 0, found.output
+        figures = json.loads(found.stdout)["figures"]
+        assert (figures["completed"], figures["isl"], figures["osl"]) == (5, 256, 32)
+        return float(figures["itlMs"]["p50"])
+
+    # It is never early.  A busy machine is late, so it is asked until it was not; a wrong timing would stay wrong.
+    rounds = [measured()]
+    while rounds[-1] > 1.15 * predicted and len(rounds) < 10:
+        rounds.append(measured())
+    assert min(rounds) == pytest.approx(predicted, rel=0.15)
 
 
 def test_a_table_says_whether_the_sla_is_met(url: str) -> None:
