@@ -15,13 +15,7 @@ SHARED = ROOT.parent / "shared" / "manifests"
 MANIFESTS = sorted(SHARED.rglob("*.yaml"))
 
 DIFFERENCES: dict[str, set[str]] = {
-    # Left over from v1alpha1, or never in the API: v1beta1 has other fields for them, and an API server
-    # would drop these without a word. (Its own comment says that the size was ignored.)
-    "virtrigaud/disk-sizing-examples.yaml": {"spec.diskDefaults.sizeGiB: unknown field; did you mean size?"},
-    "virtrigaud/vmnetwork-app.yaml": {
-        "spec.network.vsphere.distributed: unknown field; did you mean distributedSwitch?",
-    },
-    # The same, and days are not a unit of durations in Kubernetes: 30d is 720h.
+    # Left over from v1alpha1, and days are not a unit of durations in Kubernetes: 30d is 720h.
     "virtrigaud/snapshot-lifecycle.yaml": {
         "spec.nameHint: unknown field; known here: vmRef, snapshotConfig, retentionPolicy, schedule, metadata",
         "spec.memory: unknown field; known here: vmRef, snapshotConfig, retentionPolicy, schedule, metadata",

@@ -247,3 +247,15 @@ def test_drift_is_only_reported_where_the_policy_says_so() -> None:
         assert answer(await reaches(cluster, "Running"), "Drifted") == ("False", "NoDrift")
 
     told(story, hypervisors)
+
+
+def test_the_size_of_the_root_disk_may_be_written_as_v1alpha1_wrote_it() -> None:
+    hypervisors = Hypervisors()
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster, diskDefaults={"type": "thin", "sizeGiB": 50})
+        await created(cluster)
+        found = await hypervisors.at().describe((await status_of(cluster))["id"])
+        assert 50 * 2**30 in [disk.virtual_bytes for disk in found.disks]
+
+    told(story, hypervisors)

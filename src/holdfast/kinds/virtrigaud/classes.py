@@ -27,6 +27,10 @@ class DiskDefaults(Model):
 
     type: Annotated[DiskType, api("How the disk is provisioned.", default="thin")] | None = None
     size: Annotated[Quantity, api("Size of the root disk.", default="40Gi")] | None = None
+    size_gib: (
+        Annotated[int, api("The same in GiB, as v1alpha1 wrote it; where it is set, size is not read.", ge=1, le=65536)]
+        | None
+    ) = msgspec.field(default=None, name="sizeGiB")
     iops: Annotated[int, api("Limit of operations a second.", ge=100, le=100000)] | None = None
     storage_class: Annotated[StorageClassName, api("Class of storage of the root disk.")] | None = None
 

@@ -117,6 +117,10 @@ class VSphereNetworkConfig(Model):
     """A network on vSphere."""
 
     portgroup: Annotated[Inventory, api("Name of the port group.")] | None = None
+    distributed: (
+        Annotated[bool, api("Whether the port group is of a distributed switch, as v1alpha1 wrote it; not acted on.")]
+        | None
+    ) = None
     distributed_switch: Annotated[DistributedSwitchConfig, api("The distributed switch.")] | None = None
     vlan: Annotated[VLANConfig, api("The VLAN of the port group.")] | None = None
     security: Annotated[PortgroupSecurityConfig, api("What machines may do.")] | None = None

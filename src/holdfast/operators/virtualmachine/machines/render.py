@@ -88,8 +88,10 @@ def disk(spec: DiskSpec) -> Disk:
 def _root(vm_class: VMClassSpec) -> Iterator[Disk]:
     """The size and the type of the first disk, where the class gives them."""
     defaults = vm_class.disk_defaults
-    if defaults is not None and defaults.size is not None:
-        yield Disk(name=ROOT, size_gib=gib(defaults.size), type=defaults.type.value if defaults.type else "")
+    if defaults is None or (defaults.size is None and defaults.size_gib is None):
+        return
+    size = gib(defaults.size) if defaults.size_gib is None and defaults.size is not None else defaults.size_gib
+    yield Disk(name=ROOT, size_gib=size or 0, type=defaults.type.value if defaults.type else "")
 
 
 def _placement(own: Placed | None, provider: Provider) -> Placement:
