@@ -10,6 +10,7 @@ from tests.places import ROOT
 from holdfast import kinds
 from holdfast.kinds.virtrigaud.machines import VirtualMachinePhase
 from holdfast.kinds.virtrigaud.providers import ProviderRuntimePhase
+from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.operators.virtualmachine import OPERATOR
 from holdfast.operators.virtualmachine.reasons import OF_CODE
 
@@ -29,6 +30,7 @@ def test_every_reason_is_documented_with_its_own_meaning() -> None:
 
 def test_every_phase_is_described() -> None:
     assert rows("Phase") == [phase.value for phase in VirtualMachinePhase]
+    assert rows("`status.phase`") == [phase.value for phase in SnapshotPhase]
     assert rows("`status.runtime.phase`") == [phase.value for phase in ProviderRuntimePhase]
 
 

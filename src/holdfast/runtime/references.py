@@ -39,7 +39,11 @@ class References:
 
     def of(self, view: View, obj: Object) -> tuple[Object, ...]:
         """The objects that mention an object, in the order of their keys."""
-        return view.indexed(self.resource, self.name, _value(obj.resource, obj.key.namespace, obj.key.name))
+        return self.named(view, obj.resource, obj.key)
+
+    def named(self, view: View, resource: Resource, key: Key) -> tuple[Object, ...]:
+        """The objects that mention a key of a resource, whether or not that exists, in the order of their keys."""
+        return view.indexed(self.resource, self.name, _value(resource, key.namespace, key.name))
 
     def _values(self, obj: Object) -> Iterable[str]:
         return {

@@ -50,6 +50,16 @@ class OperationStatus(Status):
     last_retry_time: Annotated[Time, api("When it was last tried again.")] | None = None
 
 
+class FailedAttempts(Model):
+    """What failed, how often in a row, and when it is tried again."""
+
+    count: Annotated[Count, api("How often in a row it failed.")]
+    time: Annotated[Time, api("When it last failed.")]
+    reason: Annotated[str, api("Why it last failed, in one word.")]
+    message: Annotated[str, api("Why it last failed, in a sentence.")]
+    next_time: Annotated[Time, api("When it is tried again; unset if it is not.")] | None = None
+
+
 class OnProvider(Model):
     """An image, snapshot or network on one provider."""
 

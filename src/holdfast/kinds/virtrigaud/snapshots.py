@@ -13,7 +13,6 @@ import msgspec
 from holdfast.kinds.model import (
     Column,
     Count,
-    Duration,
     Model,
     Positive,
     Quantity,
@@ -25,7 +24,7 @@ from holdfast.kinds.model import (
     api,
     immutable,
 )
-from holdfast.kinds.virtrigaud.operations import OnProvider, Progress
+from holdfast.kinds.virtrigaud.operations import FailedAttempts, OnProvider, Progress
 from holdfast.kinds.virtrigaud.references import GROUP, Environment, LocalObjectReference, Message, Tags
 
 _CRON_FIELD: Final = r"[0-9A-Za-z*?/,#-]+"
@@ -34,6 +33,9 @@ _CRON: Final = (
     r"|@every ([0-9]+(ns|us|µs|ms|s|m|h))+"
     rf"|{_CRON_FIELD}( {_CRON_FIELD}){{4,6}})$"
 )
+
+Age = Annotated[str, api(max_length=64)]
+"""A duration, also in days and weeks, such as ``30d``.  The API accepts any text; the controller says what is wrong."""
 
 
 class SnapshotPhase(StrEnum):
@@ -106,13 +108,15 @@ class SnapshotConfig(Model):
 class SnapshotRetentionPolicy(Model):
     """How long snapshots are kept."""
 
-    max_age: Annotated[Duration, api("Age at which a snapshot expires.")] | None = None
-    max_count: Annotated[Positive, api("How many are kept of one schedule, newest first.", le=100)] | None = None
+    max_age: Annotated[Age, api("Age at which a snapshot expires.")] | None = None
+    max_count: (
+        Annotated[Positive, api("How many are kept of one machine and schedule, newest first.", le=100)] | None
+    ) = None
     delete_on_vm_delete: Annotated[bool, api("Whether they go with their machine.", default=True)] | None = (
         msgspec.field(name="deleteOnVMDelete", default=None)
     )
     preserve_pinned: Annotated[bool, api("Whether pinned ones are kept regardless.", default=True)] | None = None
-    grace_period: Annotated[Duration, api("Time between expiry and deletion.", default="24h")] | None = None
+    grace_period: Annotated[Age, api("Time between expiry and deletion.", default="24h")] | None = None
 
 
 class SnapshotSchedule(Model):
@@ -161,7 +165,12 @@ class VMSnapshotSpec(Model):
     vm_ref: Annotated[LocalObjectReference, api("The machine to take a snapshot of.", rules=(immutable("spec.vmRef"),))]
     snapshot_config: Annotated[SnapshotConfig, api("How the snapshot is taken.")] | None = None
     retention_policy: Annotated[SnapshotRetentionPolicy, api("How long it is kept.")] | None = None
-    schedule: Annotated[SnapshotSchedule, api("When further ones are taken.")] | None = None
+    schedule: (
+        Annotated[
+            SnapshotSchedule, api("When snapshots are taken; the object is then their template, and takes none itself.")
+        ]
+        | None
+    ) = None
     metadata: Annotated[SnapshotMetadata, api("Its purpose, application and tags.")] | None = None
 
 
@@ -205,6 +214,12 @@ class VMSnapshotStatus(Status):
     provider_status: Annotated[dict[str, ProviderSnapshotStatus], api("The snapshot by provider.")] = {}
     children: Annotated[tuple[SnapshotRef, ...], api("Snapshots that build on it.")] = ()
     parent: Annotated[SnapshotRef, api("Snapshot that it builds on.")] | None = None
+    machine_uid: Annotated[str, api("UID of the VirtualMachine that it is of.")] | None = msgspec.field(
+        name="machineUID", default=None
+    )
+    failed: Annotated[FailedAttempts, api("What failed and is tried again.")] | None = None
+    last_schedule_time: Annotated[Time, api("Time of the schedule for which a snapshot was last taken.")] | None = None
+    next_schedule_time: Annotated[Time, api("When the next snapshot is taken by the schedule.")] | None = None
 
 
 class VMSnapshot(Resource):

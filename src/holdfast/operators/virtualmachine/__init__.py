@@ -13,6 +13,7 @@ from holdfast.operators.virtualmachine.reasons import (
     MachineReason,
     NetworkReason,
     ProviderReason,
+    SnapshotReason,
 )
 from holdfast.operators.virtualmachine.verbs import ROLLOUT
 
@@ -21,7 +22,7 @@ OPERATOR: Final = Operator(
     summary="Virtual machines on hypervisors (infra.virtrigaud.io VirtualMachine, Provider, VMImage, VMClass).",
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT,),
-    reasons=(MachineReason, ProviderReason, ImageReason, ClassReason, NetworkReason),
+    reasons=(MachineReason, ProviderReason, ImageReason, ClassReason, NetworkReason, SnapshotReason),
     settings=(RUNTIME, IMAGES_FOLDER),
     configure=configure,
     embedded={RUNTIME.name: PROCESSES},

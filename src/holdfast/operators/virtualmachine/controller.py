@@ -35,6 +35,8 @@ from holdfast.operators.virtualmachine.providers import observe as provider_worl
 from holdfast.operators.virtualmachine.providers import status as provider_status
 from holdfast.operators.virtualmachine.resources import CLASSES, IMAGES, MACHINES, NETWORKS, PROVIDERS, SNAPSHOTS
 from holdfast.operators.virtualmachine.settings import DEFAULTS, Settings
+from holdfast.operators.virtualmachine.snapshots import calls as snapshots
+from holdfast.operators.virtualmachine.snapshots import observe as snapshot_worlds
 from holdfast.runtime.controllers import Controller, Signals, View, Watch
 from holdfast.runtime.status import Invalid
 
@@ -149,6 +151,26 @@ def controllers(
             act=partial(calls.act, connections=connections, fetch=fetch),
             explain=calls.explain,
             invalid=INVALID,
+            backoff=Backoff(),
+        ),
+        Controller(
+            name="vmsnapshot",
+            resource=SNAPSHOTS,
+            watches=(
+                *SNAPSHOTS_OF.watches(MACHINES, matters=snapshot_worlds.machine_matters),
+                Watch(resource=PROVIDERS, keys=snapshot_worlds.of_provider, matters=worlds.provider_matters),
+                Watch(resource=SNAPSHOTS, keys=snapshot_worlds.siblings_of, matters=snapshot_worlds.sibling_matters),
+            ),
+            reads=(SECRETS,),
+            indexes=(REFERENCES.index, SNAPSHOTS_OF.index),
+            observe=snapshot_worlds.observe,
+            survey=partial(snapshot_worlds.survey, connections=connections),
+            decide=snapshots.decide,
+            cleanup=snapshots.cleanup,
+            finalizer=names.SNAPSHOT_FINALIZER,
+            act=partial(snapshots.act, connections=connections),
+            explain=snapshots.explain,
+            invalid=snapshots.INVALID,
             backoff=Backoff(),
         ),
         Controller(

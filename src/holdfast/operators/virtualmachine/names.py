@@ -27,14 +27,36 @@ ADOPT_FILTER: Final = "virtrigaud.io/adopt-filter"
 ON_DEMAND: Final = "virtrigaud.io/start-on-demand"
 """The annotation of a Provider whose process starts when the first machine refers to it."""
 
+SCHEDULE: Final = "virtrigaud.io/schedule"
+"""The label of a VMSnapshot that a schedule made: the name of the VMSnapshot with the schedule."""
+
+SCHEDULE_UID: Final = "virtrigaud.io/schedule-uid"
+"""The annotation with the UID of the same."""
+
+SCHEDULED_AT: Final = "virtrigaud.io/scheduled-at"
+"""The annotation with the time of the schedule for which a VMSnapshot was made."""
+
+CLONED_FROM: Final = "virtrigaud.io/cloned-from"
+"""The annotation of a VirtualMachine that a VMClone made: what it was cloned from."""
+
+CLONE: Final = "virtrigaud.io/clone"
+"""The annotation of the same with the name of the VMClone."""
+
+CLONE_UID: Final = "virtrigaud.io/clone-uid"
+"""The annotation of the same with the UID of the VMClone, which alone proves that it was made by that."""
+
 FINALIZER: Final = "virtualmachine.infra.virtrigaud.io/finalizer"
+
+SNAPSHOT_FINALIZER: Final = "snapshot.infra.virtrigaud.io/finalizer"
+
+CLONE_FINALIZER: Final = "clone.infra.virtrigaud.io/finalizer"
 
 _NAME_MAX: Final = 63
 _UID_PART: Final = 8
 
 
 def machine(name: str, uid: str) -> str:
-    """The name of a machine in the inventory of its provider.
+    """The name of a machine, or of a snapshot, in the inventory of its provider.
 
     It ends with a part of the UID: two namespaces may have machines of one name on one provider, and a machine that is
     asked for again after a lost reply must be recognized.

@@ -129,6 +129,26 @@ class NetworkReason(Reason):
     NOT_CONFIGURING = "NotConfiguring", "Nothing is being configured."
 
 
+class SnapshotReason(Reason):
+    """Reasons of a VMSnapshot, beside those of what a provider says."""
+
+    CREATED = "SnapshotReady", "The snapshot is taken."
+    CREATING = "SnapshotCreating", "The provider takes the snapshot."
+    NOT_CREATING = "NotCreating", "No snapshot is being taken."
+    DELETING = "SnapshotDeleting", "The provider deletes the snapshot."
+    EXPIRED = "RetentionExpired", "The snapshot is past its retention, and is deleted after the grace period."
+    KEPT = "WithinRetention", "The snapshot is not past its retention."
+    PINNED = "Pinned", "The snapshot is pinned, so it does not expire."
+    WAITING = "WaitingForMachine", "The machine, or its Provider, does not exist or is not ready."
+    MACHINE_DELETED = "MachineDeleted", "The machine was deleted, and its snapshots on the hypervisor with it."
+    NOT_QUIESCED = "NotQuiesced", "The provider cannot quiesce guests, so the snapshot is as after a loss of power."
+    SCHEDULED = "Scheduled", "Snapshots are taken by the schedule."
+    SUSPENDED = "ScheduleSuspended", "The schedule is suspended or disabled."
+    STARTED = "SnapshotScheduled", "The schedule made a VMSnapshot."
+    MISSED = "MissedRuns", "Times of the schedule went by without a snapshot; one is taken for all of them."
+    ACTIVE = "PreviousRunActive", "The schedule waits for the last snapshot, which is still being taken."
+
+
 OF_CODE: Final[Mapping[Code, MachineReason]] = {
     Code.NOT_FOUND: MachineReason.NOT_FOUND,
     Code.INVALID: MachineReason.REFUSED,
@@ -145,6 +165,12 @@ CORRECTED_BY_USER: Final = frozenset(
     {MachineReason.REFUSED, MachineReason.UNSUPPORTED, MachineReason.NOT_FOUND, MachineReason.INVALID_SPEC}
 )
 """The reasons for which a machine has failed: they rarely go away by themselves."""
+
+
+def reason_named(text: str) -> MachineReason:
+    """The reason that a status has recorded; that of an internal error if it is not one of them."""
+    return next((each for each in MachineReason if each == text), MachineReason.FAILED)
+
 
 NEXT: Final[Mapping[str, str]] = {
     MachineReason.WAITING_FOR_ADOPTION: "wait for the Provider to write status.id, or delete the VirtualMachine",
@@ -183,6 +209,8 @@ NEXT: Final[Mapping[str, str]] = {
     ClassReason.INVALID: "correct the class",
     NetworkReason.NO_CONFIGURATION: "describe the network for this kind of provider in spec.network",
     NetworkReason.CONFLICT: "give one of the machines another address",
+    SnapshotReason.EXPIRED: "set spec.metadata.pinned to true to keep it",
+    SnapshotReason.MACHINE_DELETED: "delete the VMSnapshot",
 }
 """What a user can do; reasons that pass by themselves have none."""
 

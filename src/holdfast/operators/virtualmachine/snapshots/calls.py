@@ -1,0 +1,189 @@
+"""The decision of one pass over a VMSnapshot, its status, and the call to the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.kernel.conditions import Verdict
+from holdfast.kernel.outcomes import Failure, Retry
+from holdfast.kinds.virtrigaud.snapshots import ProviderSnapshotStatus, SnapshotPhase
+from holdfast.operators.virtualmachine.connections import Connections
+from holdfast.operators.virtualmachine.reasons import OF_CODE, MachineReason, SnapshotReason, advised
+from holdfast.operators.virtualmachine.snapshots.decide import (
+    Call,
+    Step,
+    failed,
+    next_step,
+    on_provider,
+    progressed,
+    taken,
+)
+from holdfast.operators.virtualmachine.snapshots.observe import World, is_kept, measured
+from holdfast.providers.contract import Code, Hypervisor, Made, ProviderError, TaskState
+from holdfast.runtime import status
+from holdfast.runtime.decisions import Decision, Notice
+from holdfast.runtime.status import Announced, Invalid, wire
+
+INVALID: Final = Invalid(conditions={"Ready": False}, fields={"phase": SnapshotPhase.FAILED.value})
+
+_UNANSWERED: Final = Invalid(conditions={"Ready": False})
+
+ANNOUNCED: Final[Announced] = {
+    ("Ready", "True"): "Normal",
+    ("Expired", "True"): "Normal",
+    ("Deleting", "True"): "Normal",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDecision(Decision):
+    """What one pass writes, and the call to the provider that comes before the status."""
+
+    call: Call | None = None
+    now: datetime
+
+
+def decide(world: World, now: datetime) -> SnapshotDecision:
+    """The next step, the status that shows it, and the call that comes before the status is written."""
+    return _decision(world, next_step(world, now), now)
+
+
+cleanup = decide
+
+
+def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any] | None:
+    """A pass that failed says why; it is tried again."""
+    reason = failure.reason
+    shown = Retry(reason, advised(reason, failure.message))
+    return {**_UNANSWERED.status(world.object, shown, now), "message": shown.message}
+
+
+def _decision(world: World, step: Step, now: datetime) -> SnapshotDecision:
+    said, turned = _report(world, step, now)
+    return SnapshotDecision(
+        status=said,
+        writes=step.writes,
+        notices=(*step.notices, *turned),
+        outcome=step.outcome,
+        finalized=step.finalized,
+        call=step.call,
+        now=now,
+    )
+
+
+def _report(world: World, step: Step, now: datetime) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+    message = advised(step.reason, step.message)
+    shown = msgspec.structs.replace(step.status, message=message)
+    fields = {name: value for name, value in wire(shown).items() if name not in ("conditions", "observedGeneration")}
+    said, turned = status.report(
+        world.object, _verdicts(world, step, message), now=now, fields=fields, announced=ANNOUNCED
+    )
+    known = world.before.phase is SnapshotPhase.FAILED and world.before.message == message
+    if step.status.phase is SnapshotPhase.FAILED and not known:
+        turned = (*turned, Notice(type="Warning", reason=step.reason.value, message=message))
+    return said, turned
+
+
+def _verdicts(world: World, step: Step, message: str) -> dict[str, Verdict]:
+    phase = step.status.phase
+    ready = Verdict.true(step.reason, message) if step.ready else Verdict.false(step.reason, message)
+    creating = phase is SnapshotPhase.CREATING
+    pinned = is_kept(world.snapshot)
+    return {
+        "Ready": ready,
+        "Creating": Verdict.true(step.reason, message)
+        if creating
+        else Verdict.false(SnapshotReason.NOT_CREATING, "no snapshot is being taken"),
+        "Deleting": Verdict.true(SnapshotReason.DELETING, message)
+        if world.object.deleting
+        else Verdict.false(MachineReason.NOT_DELETING, "the snapshot is not being deleted"),
+        "Expired": Verdict.true(SnapshotReason.EXPIRED, message)
+        if phase is SnapshotPhase.EXPIRED
+        else Verdict.false(SnapshotReason.PINNED, "the snapshot is pinned, so it does not expire")
+        if pinned
+        else Verdict.false(SnapshotReason.KEPT, "the snapshot is not past its retention"),
+    }
+
+
+# --- the provider
+
+
+async def act(world: World, decision: Decision, *, connections: Connections) -> Decision:
+    """Make the call of a decision."""
+    if not isinstance(decision, SnapshotDecision) or decision.call is None:
+        return decision
+    assert world.target is not None, "a call has a provider"
+    hypervisor, now = connections.to(world.target), decision.now
+    try:
+        if decision.call is Call.TAKE:
+            step = await _take(world, hypervisor, now)
+        else:
+            step = await _delete(world, hypervisor, now)
+    except ProviderError as error:
+        if error.transient:
+            raise Retry(OF_CODE[error.code], error.message) from error
+        step = failed(world, error, now, decision.call)
+    return _decision(world, step, now)
+
+
+async def _take(world: World, hypervisor: Hypervisor, now: datetime) -> Step:
+    config = world.config
+    crash = config.type == "Crash" or config.consistency_level == "CrashConsistent"
+    quiesce = config.quiesce is not False and not crash
+    strict = config.type == "Application" or config.consistency_level == "ApplicationConsistent"
+    notices: tuple[Notice, ...] = ()
+    try:
+        made = await _asked(world, hypervisor, quiesce=quiesce)
+    except ProviderError as error:
+        if error.code is not Code.UNSUPPORTED or not quiesce or strict:
+            raise
+        # It is better than none, and it is reported.
+        made = await _asked(world, hypervisor, quiesce=False)
+        text = f"{error.message}; the snapshot is as after a loss of power"
+        notices = (Notice(type="Warning", reason=SnapshotReason.NOT_QUIESCED.value, message=text),)
+    state = TaskState(done=True) if made.task is None else await hypervisor.task(made.task)
+    if state.done and state.error and state.code is not Code.NOT_FOUND:
+        raise ProviderError(state.code or Code.INTERNAL, state.error)
+    if state.done:
+        return replace(taken(world, made, state, await measured(world, hypervisor), now), notices=notices)
+    assert made.task is not None, "it is not done"
+    there = on_provider(world, made.id, now, available=False)
+    return replace(progressed(_with_task(world, made.task.id, there), state, now), notices=notices)
+
+
+async def _asked(world: World, hypervisor: Hypervisor, *, quiesce: bool) -> Made:
+    config = world.config
+    return await hypervisor.snapshot(
+        world.machine_id,
+        world.name_on_provider,
+        memory=bool(config.include_memory),
+        quiesce=quiesce,
+        description=config.description or "",
+    )
+
+
+async def _delete(world: World, hypervisor: Hypervisor, now: datetime) -> Step:
+    before = world.before
+    try:
+        task = await hypervisor.delete_snapshot(world.machine_id, before.snapshot_id or world.name_on_provider)
+    except ProviderError as error:
+        if error.code is not Code.NOT_FOUND:
+            raise
+        task = None
+    state = TaskState(done=True) if task is None else await hypervisor.task(task)
+    if state.done and state.error and state.code is not Code.NOT_FOUND:
+        raise ProviderError(state.code or Code.INTERNAL, state.error)
+    if task is None or (state.done and not state.error):
+        status = msgspec.structs.replace(before, phase=SnapshotPhase.DELETING)
+        return Step(status=status, reason=SnapshotReason.DELETING, message="the snapshot is deleted", finalized=True)
+    return progressed(_with_task(world, task.id, before.provider_status), state, now)
+
+
+def _with_task(world: World, task: str, there: dict[str, ProviderSnapshotStatus]) -> World:
+    changed = msgspec.structs.replace(world.before, task_ref=task, progress=None, provider_status=there)
+    return replace(world, snapshot=msgspec.structs.replace(world.snapshot, status=changed))

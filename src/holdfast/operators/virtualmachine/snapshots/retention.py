@@ -1,0 +1,82 @@
+"""How long snapshots are kept: when one expires, and when it is deleted.  Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Final
+
+from holdfast.meta import durations, times
+from holdfast.meta.durations import DurationError
+from holdfast.operators.virtualmachine.snapshots.observe import Sibling, World, is_kept, schedule_of
+
+_GRACE: Final = timedelta(hours=24)
+_LONG: Final = re.compile(r"^(?=\d)(?:(\d{1,5})w)?(?:(\d{1,6})d)?(.*)$", re.DOTALL)
+
+
+def age(text: str) -> timedelta:
+    """Read a duration that may begin with weeks and days, of 24 hours each: ``2w``, ``30d``, ``1d12h``, ``720h``."""
+    match = _LONG.match(text)
+    weeks, days, rest = match.groups() if match else (None, None, text)
+    if weeks is None and days is None:
+        return durations.parse(text)
+    return timedelta(weeks=int(weeks or 0), days=int(days or 0)) + (durations.parse(rest) if rest else timedelta())
+
+
+def problems(world: World) -> list[str]:
+    """What is wrong with the durations of the spec."""
+    policy = world.retention
+    given = () if policy is None else (("maxAge", policy.max_age), ("gracePeriod", policy.grace_period))
+    found = []
+    for name, text in given:
+        try:
+            short = text is not None and age(text) < timedelta()
+        except DurationError:
+            found.append(f"spec.retentionPolicy.{name}: {text!r} is not a duration; write one such as 30d or 720h")
+        else:
+            if short:
+                found.append(f"spec.retentionPolicy.{name}: {text!r} is negative; write a duration such as 30d or 720h")
+    return found
+
+
+def expiry(world: World) -> datetime | None:
+    """When the snapshot expires or has expired, by its age or because newer ones took its place; None if it does not.
+
+    It expires by count at the moment at which as many newer ones were there as are kept, so that no record is needed.
+    Pinned ones neither expire nor count.
+    """
+    policy = world.retention
+    if policy is None or is_kept(world.snapshot):
+        return None
+    found = []
+    created = times.read(world.before.creation_time)
+    if policy.max_age is not None and created is not None:
+        found.append(created + age(policy.max_age))
+    if policy.max_count is not None:
+        newer = sorted((each for each in world.siblings if _is_newer(each, world)), key=_order)
+        if len(newer) >= policy.max_count:
+            moment = times.read(newer[policy.max_count - 1].status.completion_time)
+            found += [moment] if moment is not None else []
+    return min(found, default=None)
+
+
+def grace(world: World) -> timedelta:
+    given = world.retention.grace_period if world.retention else None
+    return _GRACE if given is None else age(given)
+
+
+def _is_newer(each: Sibling, world: World) -> bool:
+    """Whether a snapshot of the same machine and schedule was taken after this one."""
+    own, other = world.before, each.status
+    return (
+        not each.object.deleting
+        and other.completion_time is not None
+        and other.machine_uid == own.machine_uid
+        and each.schedule == schedule_of(world.object)
+        and not is_kept(each.snapshot)
+        and _order(each) > (own.creation_time or "", world.object.key.name)
+    )
+
+
+def _order(each: Sibling) -> tuple[str, str]:
+    return each.status.creation_time or "", each.object.key.name
