@@ -32,6 +32,7 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Data(msgspec.Struct, frozen=True, rename="camel"):
     spec: dict[str, Any] = {}
+    metadata: dict[str, dict[str, str]] = {}
     configs: dict[str, str] = {}
     restarted_at: str = ""
 
@@ -382,6 +383,7 @@ def change(before: Record | None, after: Record) -> str:
     if old.spec.get("image") != new.spec.get("image"):
         words.append(f"image {old.spec.get('image')} → {new.spec.get('image')}")
     words += sorted(field for field in old.spec.keys() | new.spec.keys() if _differ(old.spec, new.spec, field))
+    words += sorted(field for field in old.metadata.keys() | new.metadata.keys() if _differs(old, new, field))
     words += [
         f"content of {name}" for name in sorted(old.configs.keys() & new.configs.keys()) if _other(old, new, name)
     ]
@@ -392,6 +394,10 @@ def change(before: Record | None, after: Record) -> str:
 
 def _differ(old: dict[str, Any], new: dict[str, Any], field: str) -> bool:
     return field != "image" and old.get(field) != new.get(field)
+
+
+def _differs(old: _Data, new: _Data, field: str) -> bool:
+    return old.metadata.get(field) != new.metadata.get(field)
 
 
 def _other(old: _Data, new: _Data, config: str) -> bool:

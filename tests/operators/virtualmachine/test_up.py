@@ -97,3 +97,24 @@ def test_a_real_guest_boots_gets_an_address_shuts_down_and_leaves_nothing(kubeco
     holdfast(kubeconfig, "wait", "vm/tiny", "--for=jsonpath={.status.phase}=Stopped", "--timeout=60s")
     holdfast(kubeconfig, "delete", "vm", "tiny", "--timeout=30s")
     assert not Path(folder).exists()
+
+
+def test_the_example_of_a_set_runs_is_scaled_changed_in_place_and_undone(kubeconfig: str, tmp_path: Path) -> None:
+    example, changed = EXAMPLE.with_name("set.yaml"), tmp_path / "set.yaml"
+    holdfast(kubeconfig, "apply", "-f", str(example))
+    said = holdfast(kubeconfig, "rollout", "status", "vmset/web", "--timeout=60s")
+    assert "rolled out: 5 of 5 machines ready" in said
+    changed.write_text(
+        example.read_text().replace("replicas: 5", "replicas: 3").replace("minAvailable: 4", "minAvailable: 2")
+    )
+    holdfast(kubeconfig, "apply", "-f", str(changed))
+    assert "3 of 3 machines ready" in holdfast(kubeconfig, "rollout", "status", "vmset/web", "--timeout=60s")
+    changed.write_text(changed.read_text().replace("        name: medium", "        name: large"))
+    holdfast(kubeconfig, "apply", "-f", str(changed))
+    holdfast(kubeconfig, "rollout", "status", "vmset/web", "--timeout=60s")
+    sizes = holdfast(kubeconfig, "get", "vm", "-l", "app=web", "-o", "jsonpath={.items[*].status.currentResources.cpu}")
+    assert sizes.split() == ["4"] * 3
+    assert "undone: back to revision 1" in holdfast(kubeconfig, "rollout", "undo", "vmset/web")
+    holdfast(kubeconfig, "rollout", "status", "vmset/web", "--timeout=60s")
+    assert "classRef" in holdfast(kubeconfig, "rollout", "history", "vmset/web")
+    assert re.search(r"^Machines:\n", holdfast(kubeconfig, "describe", "vmset", "web"), re.MULTILINE)

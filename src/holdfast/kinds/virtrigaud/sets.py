@@ -13,9 +13,11 @@ import msgspec
 from holdfast.kinds.model import (
     Column,
     Count,
+    FloorStatus,
     IntOrPercent,
     Model,
     OpenObject,
+    Positive,
     Resource,
     Rule,
     Scale,
@@ -159,6 +161,17 @@ class VMSetSpec(Model):
         Annotated[VMSetUpdateStrategy, api("How machines are replaced when the template changes.")] | None
     ) = None
     paused: Annotated[bool, api("Whether a rollout holds where it is.")] | None = None
+    min_available: (
+        Annotated[
+            IntOrPercent,
+            api("How many machines must stay available, whatever maxUnavailable allows; percentages round up."),
+        ]
+        | None
+    ) = None
+    progress_deadline_seconds: (
+        Annotated[Positive, api("How long an update may make no progress before it counts as failed; 1800 if unset.")]
+        | None
+    ) = None
     min_ready_seconds: (
         Annotated[Count, api("How long a machine must be ready to count as available.", le=3600)] | None
     ) = None
@@ -192,6 +205,7 @@ class VMSetUpdateStatus(Model):
     message: Message | None = None
     start_time: Annotated[Time, api("When the update began.")] | None = None
     completion_time: Annotated[Time, api("When the update ended.")] | None = None
+    progress_time: Annotated[Time, api("When the update last made progress.")] | None = None
     updated_vms: Annotated[MachineNames, api("Machines that are updated.")] = msgspec.field(
         name="updatedVMs", default=()
     )
@@ -227,6 +241,7 @@ class VMSetStatus(Status):
     update_revision: Annotated[str, api("Revision of the template as it is.")] | None = None
     collision_count: Annotated[Count, api("Revisions whose names collided.")] | None = None
     selector: Annotated[str, api("The selector as text, for autoscalers.")] | None = None
+    floor: Annotated[FloorStatus, api("How many machines must be available, and how many are.")] | None = None
     update_status: Annotated[VMSetUpdateStatus, api("Progress of the update.")] | None = None
     vm_status: Annotated[
         tuple[VMSetVMStatus, ...], api("The machines, one by one.", keys=("name",), max_length=1000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.kernel.floors import FloorReason
 from holdfast.operators.operator import Operator
 from holdfast.operators.virtualmachine.controller import CONTROLLERS, IMAGES_FOLDER, PROCESSES, RUNTIME, configure
 from holdfast.operators.virtualmachine.offers import offered
@@ -15,14 +16,25 @@ from holdfast.operators.virtualmachine.reasons import (
     ProviderReason,
     SnapshotReason,
 )
+from holdfast.operators.virtualmachine.sets.reasons import SetReason
+from holdfast.operators.virtualmachine.sets.verbs import ROLLOUT as SETS
 from holdfast.operators.virtualmachine.verbs import ROLLOUT
 
 OPERATOR: Final = Operator(
     name="virtualmachine",
-    summary="Virtual machines on hypervisors (infra.virtrigaud.io VirtualMachine, Provider, VMImage, VMClass).",
+    summary="Virtual machines on hypervisors (infra.virtrigaud.io VirtualMachine, VMSet, Provider, VMImage, VMClass).",
     controllers=CONTROLLERS,
-    rollouts=(ROLLOUT,),
-    reasons=(MachineReason, ProviderReason, ImageReason, ClassReason, NetworkReason, SnapshotReason),
+    rollouts=(ROLLOUT, SETS),
+    reasons=(
+        MachineReason,
+        ProviderReason,
+        ImageReason,
+        ClassReason,
+        NetworkReason,
+        SnapshotReason,
+        SetReason,
+        FloorReason,
+    ),
     settings=(RUNTIME, IMAGES_FOLDER),
     configure=configure,
     embedded={RUNTIME.name: PROCESSES},

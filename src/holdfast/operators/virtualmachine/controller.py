@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from holdfast.client.objects import Object
-from holdfast.client.resources import CLAIMS, DEPLOYMENTS, PODS, SECRETS, SERVICES
+from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, DEPLOYMENTS, PODS, SECRETS, SERVICES
 from holdfast.kernel.backoff import Backoff
 from holdfast.kinds.virtrigaud.machines import VirtualMachine
 from holdfast.meta.objects import Key
@@ -33,7 +33,10 @@ from holdfast.operators.virtualmachine.networks import observe as network_worlds
 from holdfast.operators.virtualmachine.providers import decide as providers
 from holdfast.operators.virtualmachine.providers import observe as provider_worlds
 from holdfast.operators.virtualmachine.providers import status as provider_status
-from holdfast.operators.virtualmachine.resources import CLASSES, IMAGES, MACHINES, NETWORKS, PROVIDERS, SNAPSHOTS
+from holdfast.operators.virtualmachine.resources import CLASSES, IMAGES, MACHINES, NETWORKS, PROVIDERS, SETS, SNAPSHOTS
+from holdfast.operators.virtualmachine.sets import decide as sets
+from holdfast.operators.virtualmachine.sets import observe as set_worlds
+from holdfast.operators.virtualmachine.sets import status as set_status
 from holdfast.operators.virtualmachine.settings import DEFAULTS, Settings
 from holdfast.operators.virtualmachine.snapshots import calls as snapshots
 from holdfast.operators.virtualmachine.snapshots import observe as snapshot_worlds
@@ -98,6 +101,19 @@ def _mentioned_by(resource_keys: Callable[[Object, View], Iterable[Key]]) -> Cal
 def _users_of(resource_keys: Callable[[Object, View], Iterable[Key]]) -> Watch:
     """Look at what machines refer to when their Provider becomes able to do other things."""
     return Watch(resource=PROVIDERS, keys=_mentioned_by(resource_keys), matters=worlds.provider_matters)
+
+
+SET_CONTROLLER: Final[Controller[Any]] = Controller(
+    name="vmset",
+    resource=SETS,
+    owns=(MACHINES, CONTROLLER_REVISIONS),
+    watches=(Watch(resource=MACHINES, keys=set_worlds.named_like),),
+    observe=set_worlds.observe,
+    decide=sets.decide,
+    explain=sets.explain,
+    invalid=set_status.INVALID,
+)
+"""The controller of VMSets, which writes VirtualMachines and never talks to providers."""
 
 
 def controllers(
@@ -203,6 +219,7 @@ def controllers(
             decide=networks.decide,
             invalid=Invalid(conditions={"Ready": False, "Validated": False}, fields={"phase": "Failed"}),
         ),
+        SET_CONTROLLER,
     )
 
 

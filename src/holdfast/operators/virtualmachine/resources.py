@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.client.resources import Resource
-from holdfast.kinds.virtrigaud import classes, images, machines, networks, providers, snapshots
+from holdfast.kinds.virtrigaud import classes, images, machines, networks, providers, sets, snapshots
 
 MACHINES: Final = Resource.of(machines.KIND)
 PROVIDERS: Final = Resource.of(providers.KIND)
@@ -13,3 +13,4 @@ CLASSES: Final = Resource.of(classes.KIND)
 IMAGES: Final = Resource.of(images.KIND)
 NETWORKS: Final = Resource.of(networks.KIND)
 SNAPSHOTS: Final = Resource.of(snapshots.KIND)
+SETS: Final = Resource.of(sets.KIND)

@@ -1,0 +1,1 @@
+"""VMSets: several machines from one template, rolled out by the engine."""
