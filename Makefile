@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-go test-kubernetes check bench torture golden proto clean
+.PHONY: help demo up test test-go kubernetes kubernetes-stop test-kubernetes check bench torture golden proto clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,15 @@ up: $(STAMP) ## Start a cluster in one process; it prints its kubeconfig
 test: $(STAMP) ## Run every test
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
-test-kubernetes: $(STAMP) ## Play the runtime's stories on a real cluster: make test-kubernetes KUBECONFIG=...
+KUBERNETES := build/kubernetes
+
+kubernetes: $(STAMP) ## Start a Kubernetes control plane, built from Go modules; prints its kubeconfig
+	@$(BIN)/python -m tests.kubernetes.control_plane start $(KUBERNETES)
+
+kubernetes-stop: $(STAMP) ## Stop it
+	@$(BIN)/python -m tests.kubernetes.control_plane stop $(KUBERNETES)
+
+test-kubernetes: $(STAMP) ## Test runtime and operators on a real cluster: make test-kubernetes KUBECONFIG=...
 	@HOLDFAST_KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -q tests/kubernetes
 
 test-go: $(STAMP) ## Use the cluster from Go, with client-go and controller-runtime; gets and compiles their modules
