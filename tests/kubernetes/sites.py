@@ -83,7 +83,12 @@ class Site:
         for name in self._definitions:
             with suppress(NotFound):
                 await self.client.delete(DEFINITIONS, Key("", name))
-        await self.client.delete(NAMESPACES, Key("", self.namespace))
+        with suppress(NotFound):
+            await self.client.delete(NAMESPACES, Key("", self.namespace))
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(namespace=self.namespace)
 
     async def define(self, resource: Resource) -> None:
         """Install a kind that no other test uses."""
@@ -118,7 +123,7 @@ class Site:
 
     async def children(self, resource: Resource) -> list[str]:
         """The names of those that have an owner; a cluster may put others beside them."""
-        listed = await self.client.list(resource, Scope(namespace=self.namespace))
+        listed = await self.client.list(resource, self.scope)
         return [obj.key.name for obj in listed.objects if obj.controller is not None]
 
     async def eventually(self, holds: Callable[[], Awaitable[Any] | Any], what: str) -> None:
