@@ -36,7 +36,7 @@ kubernetes-stop: $(STAMP) ## Stop it
 	@$(BIN)/python -m tests.kubernetes.control_plane stop $(KUBERNETES)
 
 test-kubernetes: $(STAMP) ## Test runtime and operators on a real cluster: make test-kubernetes KUBECONFIG=...
-	@HOLDFAST_KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -q tests/kubernetes
+	@HOLDFAST_KUBECONFIG=$(or $(KUBECONFIG),$(wildcard $(KUBERNETES)/kubeconfig)) $(BIN)/python -m pytest -q tests/kubernetes
 
 test-go: $(STAMP) ## Use the cluster from Go, with client-go and controller-runtime; gets and compiles their modules
 	@HOLDFAST_GO_TESTS=1 $(BIN)/python -m pytest -q tests/golang
