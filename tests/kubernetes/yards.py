@@ -224,20 +224,15 @@ async def yard(site: Site, *manifests: Mapping[str, Any], own: bool, count: int 
         for name in fleet.names:
             await site.eventually(lambda name=name: _usable(site, name), f"the node {name} is there")  # type: ignore[misc]
         yield made
-        if not own:
-            await _removed(site)
     finally:
-        made.close()
-        for name in fleet.names:
-            for resource, key in ((NODES, Key("", name)), (LEASES, Key(LEASE_NAMESPACE, name))):
-                with suppress(NotFound):
-                    await site.client.delete(resource, key)
-        for volume in (await site.client.list(VOLUMES)).objects:
-            if label in volume.meta.labels:
-                await site.client.delete(VOLUMES, volume.key)
-        manager.stop()
-        await asyncio.wait({running}, timeout=PATIENCE)
-        await connection.client.close()
+        try:
+            if not own:
+                await _removed(site, fleet, label)
+        finally:
+            made.close()
+            manager.stop()
+            await asyncio.wait({running}, timeout=PATIENCE)
+            await connection.client.close()
 
 
 async def _usable(site: Site, name: str) -> bool:
@@ -253,8 +248,17 @@ async def _usable(site: Site, name: str) -> bool:
     return True
 
 
-async def _removed(site: Site) -> None:
-    """Delete the namespace while operators and nodes are there to let go of what is in it."""
+async def _removed(site: Site, fleet: Fleet, label: str) -> None:
+    """Delete the namespace while operators and nodes are there to let go of what is in it, then nodes and volumes."""
     key = Key("", site.namespace)
-    await site.client.delete(NAMESPACES, key)
-    await waiting.until(site.client, NAMESPACES, key, lambda found: found is None, timeout=PATIENCE)
+    try:
+        await site.client.delete(NAMESPACES, key)
+        await waiting.until(site.client, NAMESPACES, key, lambda found: found is None, timeout=PATIENCE)
+    finally:
+        for volume in (await site.client.list(VOLUMES)).objects:
+            if label in volume.meta.labels:
+                await site.client.delete(VOLUMES, volume.key)
+        for name in fleet.names:
+            for resource, node in ((NODES, Key("", name)), (LEASES, Key(LEASE_NAMESPACE, name))):
+                with suppress(NotFound):
+                    await site.client.delete(resource, node)
