@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ from holdfast.client.protocols import Bookmark, Deleted
 from holdfast.client.resources import CONTROLLER_REVISIONS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.operators.virtualmachine.sets.observe import Machine
-from holdfast.operators.virtualmachine.sets.render import REVISION
+from holdfast.operators.virtualmachine.sets.render import RESTARTED_AT, REVISION
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
 
@@ -281,6 +282,35 @@ def test_an_update_that_makes_no_progress_fails_and_names_its_machines() -> None
     told(story)
 
 
+def test_a_restart_reboots_the_machines_one_after_another_and_keeps_them() -> None:
+    async def story(cluster: Cluster) -> None:
+        await made(cluster, updateStrategy=rolling(maxUnavailable=1))
+        uids = {name: each["metadata"]["uid"] for name, each in (await machines(cluster)).items()}
+        moment = "2040-01-01T00:00:00Z"
+        async with watched(cluster, floor=2) as seen:
+            await cluster.patch(SETS, "web", {"metadata": {"annotations": {RESTARTED_AT: moment}}})
+            await cluster.until(lambda: rebooted(cluster, moment), within=600)
+        found = await machines(cluster)
+        assert {name: each["metadata"]["uid"] for name, each in found.items()} == uids
+        assert (seen.stopped, seen.breaches) == (3, [])
+
+    told(story)
+
+
+async def rebooted(cluster: Cluster, moment: str) -> bool:
+    found = await machines(cluster)
+    return all(each["status"].get("rebootedFor") == moment for each in found.values()) and await ready_are(cluster, 3)
+
+
+def test_a_set_has_a_scale_subresource() -> None:
+    async def story(cluster: Cluster) -> None:
+        await made(cluster, updateStrategy=rolling())
+        await cluster.patch(SETS, "web", {"spec": {"replicas": 4}}, subresource="scale")
+        assert (await settled(cluster))["readyReplicas"] == 4
+
+    told(story)
+
+
 # --- the floor
 
 
@@ -291,15 +321,20 @@ class Seen:
         self.breaches: list[str] = []
         self.mixed = 0
         self.stopped = 0
+        self.lost = 0
 
 
 @contextlib.asynccontextmanager
 async def watched(cluster: Cluster, floor: int = 0) -> AsyncIterator[Seen]:
-    """Look at every committed change of a machine: none that is ready is stopped if fewer than `floor` others are."""
+    """Look at every committed change of a machine: none that is ready is stopped if fewer than `floor` others are.
+
+    A guest that crashes at the very moment at which another machine is stopped was ready as far as anyone could know.
+    """
     seen = Seen()
 
     async def follow() -> None:
         ready: set[str] = set()
+        crashed: dict[str, datetime] = {}
         live: dict[str, str] = {}
         async with cluster.client.watch(MACHINES, initial=True) as events:
             async for event in events:
@@ -310,8 +345,12 @@ async def watched(cluster: Cluster, floor: int = 0) -> AsyncIterator[Seen]:
                 stopped = gone or event.object.deleting or each.revision != live.get(event.object.uid, each.revision)
                 if stopped and event.object.uid in ready:
                     seen.stopped += 1
-                    if len(ready) - 1 < floor:
-                        seen.breaches.append(f"{each.name} is stopped while {len(ready) - 1} others are ready")
+                    others = len(ready) - 1 + sum(moment == cluster.now() for moment in crashed.values())
+                    if others < floor:
+                        seen.breaches.append(f"{each.name} is stopped while {others} others are ready")
+                elif event.object.uid in ready and each.ready_since is None:
+                    seen.lost += 1
+                    crashed[event.object.uid] = cluster.now()
                 ready.discard(event.object.uid)
                 live.pop(event.object.uid, None)
                 if not gone:
@@ -347,6 +386,7 @@ def test_a_set_of_20_never_goes_below_its_floor_of_18_by_the_controller(seed: in
             status = await settled(cluster, within=7200)
         assert seen.breaches == []
         assert seen.stopped >= 18
+        assert seen.lost
         assert status["updatedReplicas"] == 20
 
     told(story, hypervisors)

@@ -12,11 +12,10 @@ from typing import Any, Final
 from holdfast.client.resources import CONTROLLER_REVISIONS
 from holdfast.kernel.outcomes import Failure
 from holdfast.meta.objects import Key
-from holdfast.operators.virtualmachine.reasons import MachineReason
 from holdfast.operators.virtualmachine.resources import MACHINES
 from holdfast.operators.virtualmachine.sets import render
 from holdfast.operators.virtualmachine.sets.observe import Record, World
-from holdfast.operators.virtualmachine.sets.status import INVALID, report
+from holdfast.operators.virtualmachine.sets.status import report
 from holdfast.operators.virtualmachine.sets.update import Facts, assess
 from holdfast.runtime.decisions import Create, Decision, Delete, Patch, Rehearsal, Write
 
@@ -38,8 +37,6 @@ def decide(world: World, now: datetime) -> Decision:
 
 def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any]:
     """The status of a reconciliation that failed: what it would have been, and what failed."""
-    if failure.reason == MachineReason.INVALID_SPEC:
-        return INVALID.status(world.object, failure, now)
     return report(assess(world, now), now, failure)[0]
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.client.objects import Object
+from holdfast.client.objects import Object, Undecodable
 from holdfast.client.resources import CONTROLLER_REVISIONS
 from holdfast.kinds.virtrigaud.machines import VirtualMachine, VirtualMachinePhase, VirtualMachineStatus
 from holdfast.kinds.virtrigaud.sets import (
@@ -51,7 +51,10 @@ class Machine:
 
     @property
     def status(self) -> VirtualMachineStatus:
-        return self.object.decode(VirtualMachine).status or VirtualMachineStatus()
+        try:
+            return self.object.decode(VirtualMachine).status or VirtualMachineStatus()
+        except Undecodable as error:
+            return VirtualMachineStatus(message=f"it cannot be read: {error.problem}")
 
     @property
     def created_at(self) -> datetime:
@@ -89,7 +92,7 @@ class World:
     """
     object    the VMSet as the API server sent it
     set       the same, decoded
-    machines  its machines, including those that are being deleted
+    machines  its machines by their ordinals, including those that are being deleted
     records   its ControllerRevisions, by revision
     taken     names of machines of the set that VirtualMachines of others have
     """
@@ -156,7 +159,8 @@ def observe(view: View, key: Key) -> World | None:
         machines=machines,
         records={record.template.revision: record for record in _records(view, obj)},
     )
-    return replace(world, taken=frozenset(_taken(view, world)))
+    ordered = sorted(machines, key=lambda each: (len(each.name), each.name))
+    return replace(world, machines=tuple(ordered), taken=frozenset(_taken(view, world)))
 
 
 class _Kept(msgspec.Struct, frozen=True):

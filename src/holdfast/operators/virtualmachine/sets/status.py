@@ -54,7 +54,7 @@ def report(facts: Facts, now: datetime, failure: Failure | None = None) -> tuple
         "selector": selector_text(facts.world.spec.selector),
         "floor": msgspec.to_builtins(facts.floor),
         "updateStatus": _update(facts, now, failure),
-        "vmStatus": [_machine(each) for each in _ordered(facts)][:_MOST] or None,
+        "vmStatus": [_machine(each) for each in facts.world.machines][:_MOST] or None,
     }
     said, turned = status.report(
         facts.world.object, verdicts(facts, failure), now=now, fields=fields, announced=ANNOUNCED
@@ -67,12 +67,6 @@ def _current(facts: Facts) -> str | None:
     if facts.settled or facts.complete:
         return facts.target.revision
     return facts.world.before.current_revision
-
-
-def _ordered(facts: Facts) -> list[Machine]:
-    """The machines by their places."""
-    world = facts.world
-    return sorted(world.machines, key=lambda each: (world.index(each) is None, world.index(each) or 0, each.name))
 
 
 def selector_text(selector: LabelSelector) -> str:
@@ -115,9 +109,9 @@ def _update(facts: Facts, now: datetime, failure: Failure | None) -> dict[str, A
             "startTime": kept.start_time or times.format(now),
             "completionTime": (kept.completion_time or times.format(now)) if done else None,
             "progressTime": None if done or facts.at is None else times.format(facts.at),
-            "updatedVMs": [each.name for each in _ordered(facts) if each in facts.updated][:_MOST] or None,
+            "updatedVMs": [each.name for each in facts.updated][:_MOST] or None,
             "pendingVMs": [each.name for each in facts.outdated][:_MOST] or None,
-            "failedVMs": [_failed(each) for each in _ordered(facts) if each.failed][:_MOST] or None,
+            "failedVMs": [_failed(each) for each in facts.world.machines if each.failed][:_MOST] or None,
         }
     )
 
@@ -208,7 +202,7 @@ def _replica_failure(facts: Facts) -> Verdict:
             "delete it, or choose another spec.ordinals.start"
         )
         return Verdict.true(SetReason.NAME_TAKEN, message)
-    failed = [each.name for each in _ordered(facts) if each.failed]
+    failed = [each.name for each in facts.world.machines if each.failed]
     if failed:
         message = f"{count(len(failed), 'machine')} failed: {_listed(failed)}; see status.updateStatus.failedVMs"
         return Verdict.true(SetReason.MACHINES_FAILED, message)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
+
 from holdfast.kernel import floors
 from holdfast.kernel.fleet import Fleet, Replica, Side
 from holdfast.kernel.floors import Floor
-from holdfast.kernel.limits import InvalidLimits, Limits, resolve
-from holdfast.kernel.outcomes import Permanent
+from holdfast.kernel.limits import Limits, resolve
 from holdfast.kernel.planning import parse_strategy
 from holdfast.kernel.reasons import Because, Code
 from holdfast.kernel.rollout import Progress, Rollout
@@ -24,7 +25,6 @@ from holdfast.kernel.strategies import steps_of
 from holdfast.kinds.model import FloorStatus
 from holdfast.kinds.virtrigaud.sets import VMSetUpdateStatus, VMSetUpdateStrategyType
 from holdfast.meta import times
-from holdfast.operators.virtualmachine.reasons import MachineReason
 from holdfast.operators.virtualmachine.sets.observe import Machine, World
 from holdfast.operators.virtualmachine.sets.render import Template
 
@@ -73,13 +73,13 @@ class Facts:
 
     @property
     def outdated(self) -> tuple[Machine, ...]:
-        """The machines of other revisions that the update concerns, by their places."""
-        found, world = _concerned(self.world, self.target), self.world
-        return tuple(sorted(found, key=lambda each: (world.index(each) is None, world.index(each) or 0, each.name)))
+        """The machines of other revisions that the update concerns."""
+        return tuple(_concerned(self.world, self.target))
 
     @property
     def updated(self) -> tuple[Machine, ...]:
-        return tuple(each for each in self.live if each.revision == self.target.revision)
+        revision = self.target.revision
+        return tuple(each for each in self.live if each.revision == revision)
 
     @property
     def complete(self) -> bool:
@@ -114,15 +114,12 @@ def kept(world: World, target: Template) -> VMSetUpdateStatus:
 
 
 def assess(world: World, now: datetime) -> Facts:
-    """The facts of one reconciliation; raises `Permanent` for limits that cannot be."""
+    """The facts of one reconciliation."""
     target = _recorded(world, Template.of(world.object.wire()))
     complete = world.records.get(world.before.current_revision or "")
     current = None if complete is None or complete.template == target else complete.template
     settled = world.before.current_revision == target.revision and not _concerned(world, target)
-    try:
-        limits = _limits(world, target)
-    except InvalidLimits as error:
-        raise Permanent(MachineReason.INVALID_SPEC, f"spec.updateStrategy.rollingUpdate.{error}") from error
+    limits = _limits(world, target)
     situation = Situation(
         rollout=_rollout(world, target, limits),
         replicas=_replicas(world, target, limits),
@@ -180,13 +177,15 @@ def _limits(world: World, target: Template) -> Limits:
     rolling = world.rolling
     surge = SHARE if rolling.max_surge is None else rolling.max_surge
     missing = SHARE if rolling.max_unavailable is None else rolling.max_unavailable
-    if _only_in_place(world, target):
+    if only_in_place(world, target):
         without = resolve(asked, max_surge=0, max_unavailable=missing, min_available=least)
         if without.feasible:
             return without
     # A percentage that rounds down to none must not keep machines from ever being replaced.
     rounded = least is None and missing not in (0, "0%")
-    return resolve(asked, max_surge=surge, max_unavailable=missing, min_available=least, may_lower=rounded)
+    limits = resolve(asked, max_surge=surge, max_unavailable=missing, min_available=least, may_lower=rounded)
+    # The surge is for updates: a machine that is lost is created again under its own name, when that is free.
+    return limits if _surges(world, target) else msgspec.structs.replace(limits, surge=0)
 
 
 def _not_guaranteed(limits: Limits) -> Limits:
@@ -195,25 +194,26 @@ def _not_guaranteed(limits: Limits) -> Limits:
         "use RollingUpdate to keep them"
     )
     warnings = (*limits.warnings, Because(Code.FLOOR_NOT_GUARANTEED, message))
-    return Limits(
-        replicas=limits.replicas,
-        min_available=limits.min_available,
-        floor=limits.floor,
-        surge=limits.surge,
-        warnings=warnings,
-    )
+    return msgspec.structs.replace(limits, warnings=warnings)
 
 
 def _concerned(world: World, target: Template) -> list[Machine]:
     """The machines of other revisions that are to get the target."""
+    revision = target.revision
     return [
         each
         for each in world.machines
-        if not each.object.deleting and each.revision != target.revision and not _is_held(world, each)
+        if not each.object.deleting and each.revision != revision and not _is_held(world, each)
     ]
 
 
-def _only_in_place(world: World, target: Template) -> bool:
+def _surges(world: World, target: Template) -> bool:
+    """Whether machines are being replaced, or machines of the surge are left."""
+    places = (world.index(each) for each in world.machines if not each.object.deleting)
+    return bool(_concerned(world, target)) or any(index is None or index >= world.replicas for index in places)
+
+
+def only_in_place(world: World, target: Template) -> bool:
     """Whether every machine that the update concerns is changed in place."""
     concerned = _concerned(world, target)
     return bool(concerned) and all(_changes_in_place(world, each, target) for each in concerned)
@@ -247,15 +247,14 @@ def _is_held(world: World, machine: Machine) -> bool:
 
 def _replicas(world: World, target: Template, limits: Limits) -> tuple[Replica, ...]:
     """The machines; those of the surge have the places from the desired number on, and leave when none is outdated."""
-    revisions = {each.name: target.revision if _is_held(world, each) else each.revision for each in world.machines}
-    updating = any(not each.object.deleting and revisions[each.name] != target.revision for each in world.machines)
-    places = limits.ceiling if updating else limits.replicas
+    revision = target.revision
+    places = limits.ceiling if _concerned(world, target) else limits.replicas
 
     def replica(machine: Machine) -> Replica:
         index = world.index(machine)
         return Replica(
             id=machine.name,
-            revision=revisions[machine.name],
+            revision=revision if _is_held(world, machine) else machine.revision,
             created_at=machine.created_at,
             ready_since=machine.ready_since,
             terminating=machine.object.deleting,

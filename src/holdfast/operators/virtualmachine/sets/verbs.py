@@ -19,15 +19,18 @@ from holdfast.operators.rollouts import (
     Change,
     History,
     Observed,
+    Planner,
     Refusal,
     RolloutKind,
     controlled,
     left_alone,
     records_of,
 )
+from holdfast.operators.virtualmachine.controller import SET_CONTROLLER
 from holdfast.operators.virtualmachine.resources import MACHINES, SETS
 from holdfast.operators.virtualmachine.sets import view
 from holdfast.operators.virtualmachine.sets.observe import Machine
+from holdfast.operators.virtualmachine.sets.plan import SETTINGS, outlook
 from holdfast.operators.virtualmachine.sets.render import RESTARTED_AT, REVISION, Template, labels
 from holdfast.views.descriptions import StatusTable
 from holdfast.views.rollouts import Record, Standing
@@ -149,10 +152,6 @@ _NOT_REJECTED: Final = Refusal(
     "no revision of a VMSet is ever rejected: machines that fail are tried again by themselves",
     "'undo' returns to the revision before, and 'pause' stops the update where it is",
 )
-_NO_PLAN: Final = Refusal(
-    "updates of VMSets are not planned ahead", "'status' shows what is done next, and what it waits for"
-)
-
 ROLLOUT: Final = RolloutKind(
     resource=SETS,
     parts=(MACHINES, CONTROLLER_REVISIONS),
@@ -163,6 +162,8 @@ ROLLOUT: Final = RolloutKind(
     headline=view.headline,
     tables=(StatusTable(title="Machines", field="vmStatus", rows=view.machine_rows),),
     verbs={"pause": pause, "resume": resume, "restart": restart, "undo": undo},
-    unsupported={"promote": _NO_STEPS, "abort": _NOT_REJECTED, "retry": _NOT_REJECTED, "plan": _NO_PLAN},
+    unsupported={"promote": _NO_STEPS, "abort": _NOT_REJECTED, "retry": _NOT_REJECTED},
     history=History(label=REVISION, refused=lambda obj: "", why=lambda obj: ""),
+    settings=SETTINGS,
+    planner=Planner(controllers=(SET_CONTROLLER,), plan=outlook),
 )
