@@ -8,6 +8,7 @@ import yaml
 from tests.places import ROOT
 
 from holdfast import kinds
+from holdfast.kinds.virtrigaud.clones import ClonePhase
 from holdfast.kinds.virtrigaud.machines import VirtualMachinePhase
 from holdfast.kinds.virtrigaud.providers import ProviderRuntimePhase
 from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
@@ -20,7 +21,7 @@ PAGE = (ROOT / "docs" / "virtualmachines.md").read_text()
 def rows(heading: str) -> list[str]:
     """The first column of a table."""
     table = PAGE.split(f"| {heading} |", 1)[1].split("\n\n", 1)[0]
-    return re.findall(r"^\| `(\w+)`", table, re.MULTILINE)
+    return re.findall(r"^\| `([\w-]+)`", table, re.MULTILINE)
 
 
 def test_every_reason_is_documented_with_its_own_meaning() -> None:
@@ -31,6 +32,7 @@ def test_every_reason_is_documented_with_its_own_meaning() -> None:
 def test_every_phase_is_described() -> None:
     assert rows("Phase") == [phase.value for phase in VirtualMachinePhase]
     assert rows("`status.phase`") == [phase.value for phase in SnapshotPhase]
+    assert rows("Phase of a VMClone") == [phase.value for phase in ClonePhase]
     assert rows("`status.runtime.phase`") == [phase.value for phase in ProviderRuntimePhase]
 
 

@@ -382,7 +382,7 @@ REFUSED = [
         "spec.resourceConstraints.maxCPUUtilization",
     ),
     ("VMSnapshot", "spec.retentionPolicy", {"maxCount": 0}, "spec.retentionPolicy.maxCount"),
-    ("VMSnapshot", "spec.retentionPolicy", {"maxAge": "30d"}, "spec.retentionPolicy.maxAge"),
+    ("VMSnapshot", "spec.retentionPolicy", {"maxAge": "1h" * 33}, "spec.retentionPolicy.maxAge"),
     ("VMSnapshot", "spec.schedule", {"cronSpec": "at dawn"}, "spec.schedule.cronSpec"),
     ("VMClass", "spec.cpu", 0, "spec.cpu"),
     ("VMClass", "spec.firmware", "uefi", "spec.firmware"),

@@ -11,7 +11,16 @@ from holdfast.kinds import virtrigaud
 from holdfast.operators.virtualmachine.connections import Target
 from holdfast.operators.virtualmachine.controller import controllers
 from holdfast.operators.virtualmachine.machines.calls import Fetch
-from holdfast.operators.virtualmachine.resources import CLASSES, IMAGES, MACHINES, NETWORKS, PROVIDERS, SETS, SNAPSHOTS
+from holdfast.operators.virtualmachine.resources import (
+    CLASSES,
+    CLONES,
+    IMAGES,
+    MACHINES,
+    NETWORKS,
+    PROVIDERS,
+    SETS,
+    SNAPSHOTS,
+)
 from holdfast.providers.contract import Hypervisor
 from holdfast.providers.simulated import INSTANT, Fault, Latencies, Simulated, World
 from holdfast.runtime.controllers import Controller
@@ -20,13 +29,13 @@ from holdfast.testing.clusters import Cluster, play
 T = TypeVar("T")
 Wire = dict[str, Any]
 
-_READ = (MACHINES, PROVIDERS, CLASSES, IMAGES, NETWORKS, SNAPSHOTS, SETS)
+_READ = (MACHINES, PROVIDERS, CLASSES, IMAGES, NETWORKS, SNAPSHOTS, SETS, CLONES)
 KINDS = tuple(kind for kind in virtrigaud.KINDS if kind.plural in {each.plural for each in _READ})
 """The kinds that the controllers read."""
 
 __all__ = [
-    "CLASSES", "IMAGES", "INSTANT", "KINDS", "MACHINES", "NETWORKS", "PROVIDERS", "SETS", "SNAPSHOTS", "Fault",
-    "Latencies",
+    "CLASSES", "CLONES", "IMAGES", "INSTANT", "KINDS", "MACHINES", "NETWORKS", "PROVIDERS", "SETS", "SNAPSHOTS",
+    "Fault", "Latencies",
 ]  # fmt: skip
 
 

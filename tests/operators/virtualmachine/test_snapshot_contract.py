@@ -13,7 +13,7 @@ from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
 
 WHOLE = bool(os.environ.get("HOLDFAST_WHOLE_CONTRACT"))
-EVERY = 1 if WHOLE else 7
+EVERY = 1 if WHOLE else 17
 
 
 async def story(cluster: Cluster) -> None:
@@ -63,7 +63,7 @@ FLAKY = Scenario(
 
 @pytest.mark.parametrize("faults", FAULTS)
 def test_the_contract_holds(faults: str) -> None:
-    check(SCENARIO, faults, every=EVERY if faults.startswith(("dying", "losing", "any")) else 1 if WHOLE else 3)
+    check(SCENARIO, faults, every=EVERY if faults.startswith(("dying", "losing", "any")) else 1 if WHOLE else 6)
 
 
 @pytest.mark.parametrize("faults", FAULTS if WHOLE else ("dying with any write",))

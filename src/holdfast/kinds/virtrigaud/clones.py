@@ -25,7 +25,7 @@ from holdfast.kinds.model import (
 )
 from holdfast.kinds.virtrigaud.devices import Disks, Networks
 from holdfast.kinds.virtrigaud.guests import UserData
-from holdfast.kinds.virtrigaud.operations import OperationMetadata, OperationStatus, RetryPolicy
+from holdfast.kinds.virtrigaud.operations import FailedAttempts, OperationMetadata, OperationStatus, RetryPolicy
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
     DiskType,
@@ -292,6 +292,8 @@ class VMCloneStatus(OperationStatus):
     actual_clone_type: Annotated[CloneType, api("How much it really shares with its source.")] | None = None
     progress: Annotated[CloneProgress, api("Progress of the operation.")] | None = None
     customization_status: Annotated[CustomizationStatus, api("Progress of the customization.")] | None = None
+    provider_ref: Annotated[ObjectRef, api("The Provider that was asked for the clone.")] | None = None
+    failed: Annotated[FailedAttempts, api("What failed, and when it is tried again.")] | None = None
 
 
 class VMClone(Resource):

@@ -10,6 +10,7 @@ from holdfast.operators.virtualmachine.controller import CONTROLLERS, IMAGES_FOL
 from holdfast.operators.virtualmachine.offers import offered
 from holdfast.operators.virtualmachine.reasons import (
     ClassReason,
+    CloneReason,
     ImageReason,
     MachineReason,
     NetworkReason,
@@ -32,6 +33,7 @@ OPERATOR: Final = Operator(
         ClassReason,
         NetworkReason,
         SnapshotReason,
+        CloneReason,
         SetReason,
         FloorReason,
     ),

@@ -20,6 +20,8 @@ from holdfast.operators.operator import Setting
 from holdfast.operators.virtualmachine import names, outside
 from holdfast.operators.virtualmachine.classes import decide as classes
 from holdfast.operators.virtualmachine.classes import observe as class_worlds
+from holdfast.operators.virtualmachine.clones import calls as clones
+from holdfast.operators.virtualmachine.clones import observe as clone_worlds
 from holdfast.operators.virtualmachine.connections import Connect, Connections
 from holdfast.operators.virtualmachine.images import decide as images
 from holdfast.operators.virtualmachine.images import observe as image_worlds
@@ -33,7 +35,16 @@ from holdfast.operators.virtualmachine.networks import observe as network_worlds
 from holdfast.operators.virtualmachine.providers import decide as providers
 from holdfast.operators.virtualmachine.providers import observe as provider_worlds
 from holdfast.operators.virtualmachine.providers import status as provider_status
-from holdfast.operators.virtualmachine.resources import CLASSES, IMAGES, MACHINES, NETWORKS, PROVIDERS, SETS, SNAPSHOTS
+from holdfast.operators.virtualmachine.resources import (
+    CLASSES,
+    CLONES,
+    IMAGES,
+    MACHINES,
+    NETWORKS,
+    PROVIDERS,
+    SETS,
+    SNAPSHOTS,
+)
 from holdfast.operators.virtualmachine.sets import decide as sets
 from holdfast.operators.virtualmachine.sets import observe as set_worlds
 from holdfast.operators.virtualmachine.sets import status as set_status
@@ -187,6 +198,30 @@ def controllers(
             act=partial(snapshots.act, connections=connections),
             explain=snapshots.explain,
             invalid=snapshots.INVALID,
+            backoff=Backoff(),
+        ),
+        Controller(
+            name="vmclone",
+            resource=CLONES,
+            watches=(
+                *clone_worlds.CLONES_OF.watches(MACHINES, matters=clone_worlds.machine_matters),
+                *clone_worlds.CLONES_OF.watches(SNAPSHOTS, matters=worlds.snapshot_matters),
+                *clone_worlds.CLONES_OF.watches(CLASSES, matters=worlds.class_matters),
+                *clone_worlds.CLONES_OF.watches(NETWORKS, matters=worlds.network_matters),
+                *clone_worlds.CLONES_OF.watches(SECRETS),
+                Watch(resource=PROVIDERS, keys=clone_worlds.of_provider, matters=worlds.provider_matters),
+            ),
+            reads=(IMAGES,),
+            writes=(MACHINES,),
+            indexes=(REFERENCES.index, SNAPSHOTS_OF.index, clone_worlds.CLONES_OF.index),
+            observe=clone_worlds.observe,
+            survey=partial(clone_worlds.survey, connections=connections),
+            decide=clones.decide,
+            cleanup=clones.cleanup,
+            finalizer=names.CLONE_FINALIZER,
+            act=partial(clones.act, connections=connections),
+            explain=clones.explain,
+            invalid=clones.INVALID,
             backoff=Backoff(),
         ),
         Controller(

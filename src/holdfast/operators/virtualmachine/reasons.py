@@ -149,6 +149,26 @@ class SnapshotReason(Reason):
     ACTIVE = "PreviousRunActive", "The schedule waits for the last snapshot, which is still being taken."
 
 
+class CloneReason(Reason):
+    """Reasons of a VMClone, beside those of what a provider says."""
+
+    COMPLETED = "CloneReady", "The machine is made."
+    PREPARING = "Preparing", "What the clone needs is there, and the provider is about to be asked."
+    CLONING = "Cloning", "The provider makes the clone."
+    CUSTOMIZING = "Customizing", "The clone becomes a VirtualMachine of its own, or commands run in its guest."
+    POWERING_ON = "PoweringOn", "The clone is being started."
+    NOT_CLONING = "NotCloning", "No clone is being made."
+    NOT_CUSTOMIZING = "NotCustomizing", "The clone is not being customized."
+    NOT_FAILED = "NotFailed", "Nothing has failed."
+    REMOVING = "Removing", "What was made of a clone that does not become a machine is deleted."
+    WAITING = "WaitingForSource", "What is cloned, or something that the clone needs, does not exist or is not ready."
+    TARGET_EXISTS = "TargetExists", "A VirtualMachine of this name exists that the VMClone has not made."
+    TARGET_DELETED = "TargetDeleted", "The VirtualMachine was deleted before the clone was ready."
+    LINKED_UNSUPPORTED = "LinkedCloneUnsupported", "The provider cannot make linked clones."
+    INSTANT_UNSUPPORTED = "InstantCloneUnsupported", "The provider cannot make instant clones."
+    TIMED_OUT = "CloneTimedOut", "The provider did not finish the clone within the time that the spec allows."
+
+
 OF_CODE: Final[Mapping[Code, MachineReason]] = {
     Code.NOT_FOUND: MachineReason.NOT_FOUND,
     Code.INVALID: MachineReason.REFUSED,
@@ -167,9 +187,10 @@ CORRECTED_BY_USER: Final = frozenset(
 """The reasons for which a machine has failed: they rarely go away by themselves."""
 
 
-def reason_named(text: str) -> MachineReason:
+def reason_named(text: str) -> Reason:
     """The reason that a status has recorded; that of an internal error if it is not one of them."""
-    return next((each for each in MachineReason if each == text), MachineReason.FAILED)
+    known: tuple[Reason, ...] = (*MachineReason, *CloneReason)
+    return next((each for each in known if each == text), MachineReason.FAILED)
 
 
 NEXT: Final[Mapping[str, str]] = {
@@ -209,6 +230,11 @@ NEXT: Final[Mapping[str, str]] = {
     ClassReason.INVALID: "correct the class",
     NetworkReason.NO_CONFIGURATION: "describe the network for this kind of provider in spec.network",
     NetworkReason.CONFLICT: "give one of the machines another address",
+    CloneReason.TARGET_EXISTS: "choose another spec.target.name, or delete that VirtualMachine",
+    CloneReason.TARGET_DELETED: "create the VMClone anew",
+    CloneReason.LINKED_UNSUPPORTED: "set spec.options.type to FullClone, or use a provider that supports it",
+    CloneReason.INSTANT_UNSUPPORTED: "set spec.options.type to FullClone, or use a provider that supports it",
+    CloneReason.TIMED_OUT: "raise spec.options.timeout, or see why the provider is slow",
     SnapshotReason.EXPIRED: "set spec.metadata.pinned to true to keep it",
     SnapshotReason.MACHINE_DELETED: "delete the VMSnapshot",
 }

@@ -114,14 +114,17 @@ def provider_label(namespace: str, provider: Key) -> str:
 
 def observe(view: View, key: Key) -> World | None:
     obj = view.get(MACHINES, key)
-    if obj is None:
-        return None
-    machine = obj.decode(VirtualMachine)
+    return None if obj is None else world_of(view, obj)
+
+
+def world_of(view: View, obj: Object) -> World:
+    """The world of a VirtualMachine that exists, or that is about to be created."""
+    machine, key = obj.decode(VirtualMachine), obj.key
     spec = machine.spec
-    provider = _found(view, PROVIDERS, key_of(spec.provider_ref, key), Provider)
-    image = None if spec.image_ref is None else _found(view, IMAGES, key_of(spec.image_ref, key), VMImage)
+    provider = referred(view, PROVIDERS, key_of(spec.provider_ref, key), Provider)
+    image = None if spec.image_ref is None else referred(view, IMAGES, key_of(spec.image_ref, key), VMImage)
     joined = {
-        card.name: _found(view, NETWORKS, key_of(card.network_ref, key), VMNetworkAttachment)
+        card.name: referred(view, NETWORKS, key_of(card.network_ref, key), VMNetworkAttachment)
         for card in spec.networks
         if card.network_ref is not None
     }
@@ -132,11 +135,11 @@ def observe(view: View, key: Key) -> World | None:
         machine=machine,
         provider=provider,
         target=None if provider is None else target_of(view, provider[0].key, provider[1], address_of(provider[1])),
-        vm_class=_found(view, CLASSES, key_of(spec.class_ref, key), VMClass),
+        vm_class=referred(view, CLASSES, key_of(spec.class_ref, key), VMClass),
         image=image,
         networks={card: each[1] for card, each in joined.items() if each is not None},
         secrets={name: each for name, each in secrets.items() if each is not None},
-        snapshot=None if revert is None else _found(view, SNAPSHOTS, Key(key.namespace, revert.name), VMSnapshot),
+        snapshot=None if revert is None else referred(view, SNAPSHOTS, Key(key.namespace, revert.name), VMSnapshot),
         snapshots=tuple(_snapshots(view, obj)),
     )
 
@@ -161,7 +164,7 @@ def key_of(reference: ObjectRef, referrer: Key) -> Key:
     return Key(reference.namespace or referrer.namespace, reference.name)
 
 
-def _found(view: View, resource: Resource, key: Key, kind: type[T]) -> tuple[Object, T] | None:
+def referred(view: View, resource: Resource, key: Key, kind: type[T]) -> tuple[Object, T] | None:
     obj = view.get(resource, key)
     return None if obj is None else (obj, obj.decode(kind))
 
