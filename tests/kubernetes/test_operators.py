@@ -177,25 +177,34 @@ def test_a_graph_rolls_out_above_the_floors_of_its_cliques(told: Tell) -> None:
     told(act, {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": name}})
 
 
+async def drained(yard: Yard) -> None:
+    await yard.operate()
+    await yard.apply()
+    node = max(yard.nodes, key=[pod["spec"]["nodeName"] for pod in await yard.pods()].count)
+    answer = await yard.kubectl("drain", node, "--timeout=60s", "--ignore-daemonsets", "--delete-emptydir-data")
+    assert answer.returncode == 0, answer.stderr
+    assert "evicting pod" in answer.stdout + answer.stderr
+
+    async def moved() -> bool:
+        return not any(pod["spec"].get("nodeName") == node for pod in await yard.pods())
+
+    await yard.site.eventually(moved, f"the pods of {node} run elsewhere")
+    await yard.at_rest()
+    assert yard.kept()
+
+
 @needs_kubectl
 def test_a_node_is_drained_above_the_floor(tell: Tell) -> None:
-    async def act(yard: Yard) -> None:
-        await yard.operate("--controllers", "workload")
-        await yard.apply()
-        node = yard.nodes[0]
-        assert any(pod["spec"]["nodeName"] == node for pod in await yard.pods())
-        drained = await yard.kubectl("drain", node, "--timeout=60s", "--ignore-daemonsets", "--delete-emptydir-data")
-        assert drained.returncode == 0, drained.stderr
+    tell(drained)
 
-        async def moved() -> bool:
-            pods = await yard.pods()
-            return not any(pod["spec"].get("nodeName") == node for pod in pods)
 
-        await yard.site.eventually(moved, f"the pods of {node} run elsewhere")
-        await yard.at_rest()
-        assert yard.kept()
-
-    tell(act)
+@given
+@needs_kubectl
+def test_a_node_with_gangs_and_stores_is_drained_above_their_floors(told: Tell) -> None:
+    gangs = copy.deepcopy(SET)
+    for clique in gangs["spec"]["template"]["cliques"]:
+        clique["spec"]["minAvailable"] = clique["spec"]["replicas"] - 1
+    told(drained, gangs, TENANT)
 
 
 # --- processes that end
