@@ -172,6 +172,44 @@ def test_a_change_of_the_class_alone_is_made_in_place_within_the_floor() -> None
     told(story)
 
 
+def test_a_class_that_needs_a_restart_waits_until_the_template_allows_it_and_keeps_the_machines() -> None:
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await cluster.create(SETS, vm_set(updateStrategy=rolling(maxSurge=0, maxUnavailable=1)))
+        await settled(cluster)
+        uids = {name: each["metadata"]["uid"] for name, each in (await machines(cluster)).items()}
+        await cluster.create(CLASSES, vm_class("large", cpu=4))
+        await cluster.patch(SETS, "web", {"spec": {"template": {"spec": {"classRef": {"name": "large"}}}}})
+        status = await settled(cluster)
+        assert "changes of web-0, web-1, web-2 wait for a restart" in status["updateStatus"]["message"]
+        async with watched(cluster, floor=2) as seen:
+            await cluster.patch(SETS, "web", {"spec": {"template": {"spec": {"reconfigure": {"restart": "Always"}}}}})
+            await settled(cluster)
+        found = await machines(cluster)
+        assert {name: each["metadata"]["uid"] for name, each in found.items()} == uids
+        assert {each["status"]["currentResources"]["cpu"] for each in found.values()} == {4}
+        assert (seen.stopped, seen.breaches) == (3, [])
+
+    told(story)
+
+
+def test_another_template_midway_supersedes_the_update_within_the_floor() -> None:
+    async def story(cluster: Cluster) -> None:
+        await made(cluster, replicas=6, updateStrategy=rolling(maxSurge=1, maxUnavailable=1))
+        async with watched(cluster, floor=5) as seen:
+            await cluster.patch(SETS, "web", ANOTHER)
+            await cluster.advance(8)
+            await cluster.patch(SETS, "web", {"spec": {"replicas": 5, "template": {"spec": {"tags": ["v3"]}}}})
+            seen.floor = 4
+            status = await settled(cluster)
+        await cluster.until(lambda: count_is(cluster, 5))
+        assert seen.breaches == []
+        assert set((await revisions(cluster)).values()) == {status["currentRevision"]}
+        assert list(await machines(cluster)) == [f"web-{each}" for each in range(5)]
+
+    told(story)
+
+
 def test_a_partition_keeps_the_first_machines_also_when_one_is_lost() -> None:
     async def story(cluster: Cluster) -> None:
         before = await made(cluster, updateStrategy=rolling(maxSurge=0, maxUnavailable=1, partition=2))
@@ -320,7 +358,8 @@ def test_a_set_has_a_scale_subresource() -> None:
 class Seen:
     """What was seen of the machines: breaches of the floor by the controller, and moments with two revisions."""
 
-    def __init__(self) -> None:
+    def __init__(self, floor: int) -> None:
+        self.floor = floor
         self.breaches: list[str] = []
         self.mixed = 0
         self.stopped = 0
@@ -333,7 +372,7 @@ async def watched(cluster: Cluster, floor: int = 0) -> AsyncIterator[Seen]:
 
     A guest that crashes at the very moment at which another machine is stopped was ready as far as anyone could know.
     """
-    seen = Seen()
+    seen = Seen(floor)
 
     async def follow() -> None:
         ready: set[str] = set()
@@ -349,7 +388,7 @@ async def watched(cluster: Cluster, floor: int = 0) -> AsyncIterator[Seen]:
                 if stopped and event.object.uid in ready:
                     seen.stopped += 1
                     others = len(ready) - 1 + sum(moment == cluster.now() for moment in crashed.values())
-                    if others < floor:
+                    if others < seen.floor:
                         seen.breaches.append(f"{each.name} is stopped while {others} others are ready")
                 elif event.object.uid in ready and each.ready_since is None:
                     seen.lost += 1

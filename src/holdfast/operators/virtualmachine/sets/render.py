@@ -26,8 +26,8 @@ REVISION: Final = "virtrigaud.io/vmset-revision"
 RESTARTED_AT: Final = "holdfast.dev/restarted-at"
 """The annotation of a VMSet with the time of a restart: a new time is a new revision, to which machines reboot."""
 
-_IN_PLACE: Final = "classRef"
-"""The field of a machine's spec that the controller changes in place."""
+_IN_PLACE: Final = ("classRef", "reconfigure")
+"""The fields of a machine's spec that the controller changes in place: the class, and when it may restart for it."""
 
 _GENERATED: Final = LABEL_MAX - 6
 
@@ -66,11 +66,16 @@ class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def reaches(self, other: Template) -> bool:
         """Whether a machine of this template can be changed to another one in place: by its class, or by a reboot."""
-        return self.metadata == other.metadata and _without_class(self.spec) == _without_class(other.spec)
+        return self.metadata == other.metadata and self._rest == other._rest
 
+    @property
+    def _rest(self) -> dict[str, Any]:
+        return {field: value for field, value in self.spec.items() if field not in _IN_PLACE}
 
-def _without_class(spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: value for field, value in spec.items() if field != _IN_PLACE}
+    @property
+    def changeable(self) -> dict[str, Any]:
+        """The fields of the spec that can be changed in place."""
+        return {field: value for field, value in self.spec.items() if field in _IN_PLACE}
 
 
 def labels(name: str, revision: str = "") -> dict[str, str]:
@@ -109,9 +114,8 @@ def change(before: Template, after: Template) -> dict[str, Any]:
     patch: dict[str, Any] = {"metadata": metadata}
     if before.restarted_at != after.restarted_at and after.restarted_at:
         metadata["annotations"] = {names.REBOOT: after.restarted_at}
-    if before.spec[_IN_PLACE] != after.spec[_IN_PLACE]:
-        patch["spec"] = {_IN_PLACE: merge.diff(before.spec[_IN_PLACE], after.spec[_IN_PLACE])}
-    return patch
+    changed = merge.diff(before.changeable, after.changeable)
+    return {**patch, "spec": changed} if changed else patch
 
 
 def controller_revision(owner: Mapping[str, Any], template: Template, *, number: int) -> dict[str, Any]:

@@ -122,10 +122,21 @@ def _progress(facts: Facts) -> str:
     if facts.settled or facts.step.complete:
         kept = len(facts.live) - len(facts.updated)
         rest = f"; {count(kept, 'machine')} below the partition kept at earlier revisions" if kept else ""
-        return f"{len(facts.updated)}/{total} VMs have revision {facts.target.revision}{rest}"
+        return f"{len(facts.updated)}/{total} VMs have revision {facts.target.revision}{rest}{_waiting(facts)}"
     blocked = facts.step.blocked
     remedy = f"; {blocked.remedy}" if blocked is not None else ""
     return f"{facts.world.strategy.value}: {len(facts.updated)}/{total} VMs updated; {because.message}{remedy}"
+
+
+def _waiting(facts: Facts) -> str:
+    """The machines that were changed in place, and wait for a restart that their template does not allow now."""
+    waiting = [each.name for each in facts.updated if each.status.pending_changes]
+    if not waiting:
+        return ""
+    return (
+        f"; changes of {_listed(waiting)} wait for a restart; "
+        "allow it with spec.template.spec.reconfigure.restart Always or InWindow"
+    )
 
 
 def _failed(machine: Machine) -> dict[str, Any]:
