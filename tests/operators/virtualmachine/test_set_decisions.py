@@ -378,3 +378,23 @@ def test_a_set_is_shown_with_its_floor_and_its_machines_by_revision() -> None:
     assert (standing.floors[0].floor, standing.floors[0].ready) == (2, 3)
     tree = ROLLOUT.tree(Observed(obj, view), NOW)
     assert [(branch.number, len(branch.children)) for branch in tree.branches] == [("2", 1), ("1", 2)]
+
+
+STATES: list[tuple[str, Wire, tuple[Wire, ...], RolloutState]] = [
+    ("complete", vm_set(complete=OLD), three(), RolloutState.COMPLETED),
+    ("scaling", vm_set(complete=OLD), three()[:2], RolloutState.UNDER_WAY),
+    ("paused", vm_set(NEW, complete=OLD, paused=True), three(), RolloutState.WAITING),
+    ("OnDelete", vm_set(NEW, complete=OLD, updateStrategy={"type": "OnDelete"}), three(), RolloutState.WAITING),
+    ("no way", vm_set(NEW, complete=OLD, minAvailable=3, **rolling(maxSurge=0)), three(), RolloutState.BLOCKED),
+    ("a name is taken", vm_set(complete=OLD), (machine(0), machine(1, owned=False), machine(2)), RolloutState.BLOCKED),
+]
+
+
+@pytest.mark.parametrize(("name", "owner", "machines", "state"), STATES, ids=[row[0] for row in STATES])
+def test_the_state_of_a_rollout(name: str, owner: Wire, machines: tuple[Wire, ...], state: RolloutState) -> None:
+    owner = {**owner, "status": dict(decided(owner, *machines).status or {})}
+    view = snapshot(owner, machines, (OLD, NEW))
+    obj = view.get(SETS, KEY)
+    assert obj is not None
+    assert ROLLOUT.standing(Observed(obj, view)).state is state
+    assert ROLLOUT.headline(owner).at_rest == (state is RolloutState.COMPLETED)

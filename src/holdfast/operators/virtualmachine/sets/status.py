@@ -201,7 +201,7 @@ def _progressing(facts: Facts) -> Verdict:
     because = facts.step.because
     if isinstance(facts.step.verdict.decision, Done):
         return Verdict.false(SetReason.UPDATED, _progress(facts))
-    if facts.step.refusal is not None:
+    if facts.step.refusal is not None or isinstance(facts.step.decision, Hold):
         return Verdict.false(because.code, _progress(facts))
     return Verdict.true(because.code if facts.settled else SetReason.UPDATING, _progress(facts))
 

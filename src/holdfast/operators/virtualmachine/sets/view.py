@@ -41,6 +41,9 @@ from holdfast.views.trees import NEW, OLD, OTHER, Branch, Leaf, Tree
 _VERBS: Final = {Code.PAUSED.value: "resume", Code.PROGRESS_DEADLINE_EXCEEDED.value: "undo"}
 """The verb that ends the wait for a reason."""
 
+_BLOCKED: Final = frozenset({Code.NO_DISRUPTION_BUDGET.value, SetReason.NAME_TAKEN.value})
+"""Reasons that end only when a user changes something."""
+
 
 def fresh(obj: Object) -> bool:
     status = obj.decode(VMSet).status
@@ -99,6 +102,10 @@ def _state(status: VMSetStatus) -> RolloutState:
     update = status.update_status
     if update is None or update.phase is None:
         return RolloutState.UNSEEN
+    if _because(status).code in _BLOCKED:
+        return RolloutState.BLOCKED
+    if _because(status).code == Code.DELETION_NEEDED.value:
+        return RolloutState.WAITING
     match update.phase:
         case VMSetUpdatePhase.PAUSED:
             return RolloutState.WAITING
@@ -106,8 +113,6 @@ def _state(status: VMSetStatus) -> RolloutState:
             return RolloutState.FAILED
         case VMSetUpdatePhase.COMPLETED if holds(status, "Ready") is not None and not holds(status, "Scaling"):
             return RolloutState.COMPLETED
-        case VMSetUpdatePhase.PENDING if _because(status).code == Code.DELETION_NEEDED.value:
-            return RolloutState.WAITING
         case _:
             return RolloutState.UNDER_WAY
 
