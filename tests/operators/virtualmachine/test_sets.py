@@ -468,11 +468,7 @@ SCENARIO = Scenario(
 
 @pytest.mark.parametrize("faults", FAULTS)
 def test_the_contract_holds(faults: str) -> None:
-    check(
-        SCENARIO,
-        faults,
-        every=29 if faults in ("dying with any write", "losing any change", "any write refused") else 3,
-    )
+    check(SCENARIO, faults, every=1 if WHOLE else 29 if faults in MANY else 3)
 
 
 def test_a_second_look_writes_nothing() -> None:
