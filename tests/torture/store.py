@@ -25,6 +25,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tests.places import ROOT
 from tests.torture.figures import Figure, counted, none_of
 
 from holdfast.apiserver.storage.store import Change, Draft, Entry, Event, Put, Remove, Stale, Store, Window
@@ -52,7 +53,8 @@ def torture(directory: str, *, rounds: int, seed: int) -> Witness:
     witness = Witness()
     for _ in range(rounds):
         arguments = [directory, str(witness.revision), str(choice.randrange(2**32))]
-        with subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True) as process:
+        command = [sys.executable, "-m", "tests.torture.store", *arguments]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             # A quarter of them die while they open the store.
             lines = choice.choice((1, choice.randrange(2, MOST_LINES), *2 * [MOST_LINES // 2]))

@@ -445,7 +445,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("path", "document"), EXAMPLES, ids=lambda value: getattr(value, "name", ""))
 def test_every_example_is_accepted(path: Path, document: dict[str, Any]) -> None:
-    kind = kinds.by_name(document["kind"])
+    kind = kinds.find(document["apiVersion"], document["kind"])
     assert kind is not None
     (served,) = resource_types.types_of(with_status(json.loads(json.dumps(crd_of(kind)))))
     schema, obj = walk.compile(served.schema), copy.deepcopy(document)

@@ -214,6 +214,7 @@ def test_kubernetes_22368_a_changed_config_map_is_rolled_out() -> None:
             return bool(status["phase"] == "Completed" and status["currentRevision"] != before)
 
         await cluster.until(replaced)
+        await cluster.advance(60)
         assert first.isdisjoint({pod["metadata"]["name"] for pod in await cluster.list(PODS)})
         # Back again is the same revision as at first, and not a third one.
         await cluster.patch(CONFIG_MAPS, "app", {"data": {"level": "info"}})
