@@ -338,6 +338,7 @@ def test_a_workload_of_another_namespace_and_a_long_name_is_deleted_with_all_it_
         await reaches(cluster, "Completed", name=name, namespace="shop")
         await cluster.patch(WORKLOADS, name, {"spec": {"image": "web:2"}}, namespace="shop")
         await reaches(cluster, "Completed", name=name, namespace="shop")
+        await cluster.advance(60)
         assert len(await cluster.list(PODS, namespace="shop")) == 2
         await cluster.delete(WORKLOADS, name, "shop")
         await cluster.advance(60)

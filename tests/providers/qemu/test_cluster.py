@@ -23,36 +23,33 @@ pytestmark = pytest.mark.skipif(bool(tiny.missing()), reason=tiny.missing())
 MANIFESTS = """
 apiVersion: infra.virtrigaud.io/v1beta1
 kind: Provider
-metadata: {{name: rack}}
+metadata: {name: rack}
 spec:
   type: qemu
   endpoint: qemu:///system
-  credentialSecretRef: {{name: none}}
+  credentialSecretRef: {name: none}
   runtime:
     image: holdfast/provider-qemu:0.1.0
-    env:
-      - {{name: HOLDFAST_PROVIDER_IMAGES, value: "{images}"}}
-      - {{name: HOLDFAST_PROVIDER_ACCEL, value: tcg}}
 ---
 apiVersion: infra.virtrigaud.io/v1beta1
 kind: VMClass
-metadata: {{name: small}}
-spec: {{cpu: 1, memory: 256Mi, diskDefaults: {{size: 1Gi}}}}
+metadata: {name: small}
+spec: {cpu: 1, memory: 256Mi, diskDefaults: {size: 1Gi}}
 ---
 apiVersion: infra.virtrigaud.io/v1beta1
 kind: VMImage
-metadata: {{name: tiny}}
+metadata: {name: tiny}
 spec:
   source:
-    libvirt: {{path: tiny}}
+    libvirt: {path: tiny}
 ---
 apiVersion: infra.virtrigaud.io/v1beta1
 kind: VirtualMachine
-metadata: {{name: web}}
+metadata: {name: web}
 spec:
-  providerRef: {{name: rack}}
-  classRef: {{name: small}}
-  imageRef: {{name: tiny}}
+  providerRef: {name: rack}
+  classRef: {name: small}
+  imageRef: {name: tiny}
   powerState: "On"
 """
 
@@ -70,6 +67,7 @@ def up(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-m", "holdfast", "up", "--data-dir", str(folder / "state"), "--nodes", "1"]
     command += ["--kubeconfig", str(folder / "kubeconfig"), "--operators", "virtualmachine"]
+    command += ["--set", f"virtualmachine.images={folder / 'images'}"]
     with (folder / "log").open("ab") as log, subprocess.Popen(command, stdout=log, stderr=log, env=environment) as run:
         try:
             yield run
@@ -107,7 +105,7 @@ def providers(folder: Path) -> list[int]:
 def test_a_machine_outlives_its_provider_and_its_operator(tmp_path: Path) -> None:
     tiny.build(tmp_path / "images" / "tiny")
     manifests = tmp_path / "vm.yaml"
-    manifests.write_text(MANIFESTS.format(images=tmp_path / "images"))
+    manifests.write_text(MANIFESTS)
     try:
         with up(tmp_path) as run:
             until(lambda: holdfast(tmp_path, "apply", "-f", str(manifests)).returncode == 0, tmp_path)
