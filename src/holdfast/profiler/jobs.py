@@ -80,11 +80,12 @@ def reported(progress: Progress) -> Output:
     return Output(phase=progress.phase, message=progress.message, progress=counted)
 
 
-class _Plain(yaml.CSafeDumper):
-    """Writes values in full, wherever they are repeated."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+_Plain: Any = type(
+    "_Plain",
+    (yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper,),
+    {"ignore_aliases": lambda self, data: True},
+)
+"""Writes values in full, wherever they are repeated."""
 
 
 def documents(made: Iterable[Any]) -> str:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import aiohttp
+from yarl import URL
 
+from holdfast.meta.exchange import Request
+from holdfast.meta.signatures import Credentials, path_string, query_string, signed
 from holdfast.providers.contract import Code, ProviderError
 
 PART: Final = 16 << 20
@@ -45,7 +47,7 @@ class Bucket:
         self._host = base.netloc if path_style else f"{name}.{base.netloc}"
         self._prefix = f"/{name}" if path_style else ""
         self._region = region
-        self._access, self._secret, self._token = access_key, secret_key, token
+        self._credentials = Credentials(access_key, secret_key, token) if access_key else None
         self._part = part_size
         self._session: aiohttp.ClientSession | None = None
 
@@ -71,18 +73,24 @@ class Bucket:
     ) -> tuple[int, dict[str, str], bytes]:
         """One request, repeated while the server is busy; `missing` says that an absent object is an answer."""
         assert self._session is not None
-        query = query or {}
-        path = f"{self._prefix}/{quote(key)}"
+        request = Request(
+            method=method,
+            path=f"{self._prefix}/{key}",
+            query={name: (value,) for name, value in (query or {}).items()},
+            headers=headers or {},
+            body=body,
+        )
+        # What is signed is what is sent: the URL is in its canonical form already.
+        written = query_string(request.query)
+        url = f"{self._scheme}://{self._host}{path_string(request.path)}{'?' if written else ''}{written}"
         for attempt in range(1, ATTEMPTS + 1):
-            signed = self._signed(method, path, query, body, headers or {})
-            url = f"{self._scheme}://{self._host}{path}"
-            if query:
-                url += "?" + _query(query)
+            sent = request.headers
+            if self._credentials is not None:
+                now = datetime.now(UTC)
+                sent = signed(request, self._credentials, host=self._host, now=now, region=self._region)
             try:
-                from yarl import URL
-
                 async with self._session.request(
-                    method, URL(url, encoded=True), data=body, headers=signed, allow_redirects=False
+                    method, URL(url, encoded=True), data=body, headers=sent, allow_redirects=False
                 ) as response:
                     data = await response.read()
                     status, found = response.status, {name.lower(): value for name, value in response.headers.items()}
@@ -96,29 +104,6 @@ class Bucket:
                 raise failure
             await asyncio.sleep(0.2 * 2**attempt)
         raise AssertionError("unreachable")
-
-    def _signed(
-        self, method: str, path: str, query: dict[str, str], body: bytes, headers: dict[str, str]
-    ) -> dict[str, str]:
-        digest = hashlib.sha256(body).hexdigest()
-        time = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        sent = {**headers, "host": self._host, "x-amz-content-sha256": digest, "x-amz-date": time}
-        if self._token:
-            sent["x-amz-security-token"] = self._token
-        if not self._access:
-            return sent
-        names = ";".join(sorted(sent))
-        canonical = "\n".join(
-            (method, path, _query(query), *(f"{name}:{sent[name]}" for name in sorted(sent)), "", names, digest)
-        )
-        scope = f"{time[:8]}/{self._region}/s3/aws4_request"
-        words = f"AWS4-HMAC-SHA256\n{time}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-        key = b"AWS4" + self._secret.encode()
-        for step in (time[:8], self._region, "s3", "aws4_request"):
-            key = hmac.digest(key, step.encode(), "sha256")
-        signature = hmac.digest(key, words.encode(), "sha256").hex()
-        credential = f"Credential={self._access}/{scope}, SignedHeaders={names}, Signature={signature}"
-        return {**sent, "authorization": f"AWS4-HMAC-SHA256 {credential}"}
 
     # --- objects -----------------------------------------------------------------------
 
@@ -199,10 +184,6 @@ class Bucket:
             if _text(root, "IsTruncated") != "true":
                 return found
             marker = _text(root, "NextPartNumberMarker")
-
-
-def _query(query: dict[str, str]) -> str:
-    return "&".join(f"{quote(name, safe='')}={quote(query[name], safe='')}" for name in sorted(query))
 
 
 def _read_at(file: Any, offset: int, size: int) -> bytes:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.meta.exchange import Request, Response
+from holdfast.meta.signatures import Credentials, signed
 from holdfast.operators.tenant.admin import AdminError, Store, StorePool, connect, send_over_http
-from holdfast.operators.tenant.signing import Credentials, signed
 from holdfast.testing.rustfs import RustFS
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

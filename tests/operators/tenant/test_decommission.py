@@ -13,9 +13,9 @@ from tests.operators.tenant.stories import answer, pool, reaches, servers, statu
 from holdfast.client.resources import CLAIMS, EVENTS, SECRETS, STATEFUL_SETS
 from holdfast.meta import times
 from holdfast.meta.exchange import Request, Response
+from holdfast.meta.signatures import Credentials
 from holdfast.operators.tenant.admin import Admin, AdminError, Store
 from holdfast.operators.tenant.observe import TENANTS
-from holdfast.operators.tenant.signing import Credentials
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.loops import EPOCH
 from holdfast.testing.rustfs import RustFS

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
-import yaml
 
 from holdfast import kinds
 from holdfast.cli.errors import Complaint, InputError
+from holdfast.cli.manifests import writing
 from holdfast.cli.operator.definitions import marked
 from holdfast.meta.suggestions import nearest
 
@@ -38,7 +38,7 @@ def command(names: tuple[str, ...], output: str | None, listed: bool) -> None:
     else:
         # One by one, so that the first is there at once and a reader that goes away stops the rest.
         for kind in chosen:
-            click.echo(f"---\n{_yaml(marked(kind))}", nl=False)
+            click.echo(f"---\n{writing.text(marked(kind))}", nl=False)
 
 
 def _kind(name: str) -> kinds.Kind:
@@ -55,12 +55,6 @@ def _one_or_list(definitions: list[dict[str, Any]]) -> dict[str, Any]:
     if len(definitions) == 1:
         return definitions[0]
     return {"apiVersion": "v1", "kind": "List", "items": definitions}
-
-
-def _yaml(definition: dict[str, Any]) -> str:
-    dumper = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
-    text: str = yaml.dump(definition, Dumper=dumper, sort_keys=False, width=120, allow_unicode=True)
-    return text
 
 
 def _table(chosen: Iterable[kinds.Kind]) -> Iterator[str]:

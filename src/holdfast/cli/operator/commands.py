@@ -6,15 +6,15 @@ import asyncio
 import logging
 import os
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import click
-import yaml
 
 import holdfast
 from holdfast.apiserver.http.listener import new_event_loop
 from holdfast.cli import logs
+from holdfast.cli.manifests import writing
 from holdfast.cli.operator import deploying, selection, settings, wait_for
 from holdfast.cli.operator.deploying import Installation
 from holdfast.cli.operator.operating import RunOptions, operate
@@ -177,9 +177,7 @@ def manifests(namespace: str, webhooks: bool, image: str, names: tuple[str, ...]
         webhooks=webhooks,
     )
     for manifest in deploying.manifests(installation):
-        # Without references to what stands twice: people read this.
-        text = yaml.dump(manifest, Dumper=_Plain, sort_keys=False, width=120)
-        click.echo(f"---\n{text}", nl=False)
+        click.echo(f"---\n{writing.text(manifest)}", nl=False)
 
 
 @command.command("package")
@@ -204,8 +202,3 @@ def package(form: Literal["chart", "kustomize"], output: Path) -> None:
     files = packaging.chart() if form == "chart" else packaging.kustomize()
     packaging.write(files, output)
     click.echo(f"wrote {len(files)} files to {output}")
-
-
-class _Plain(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True

@@ -1,8 +1,8 @@
 """Definitions of kinds on a server: ours, absent, or another project's, and what the latter would drop.
 
-Pure.  A definition is Holdfast's if it has the annotation `HASH`; every other one belongs to whoever installed it
-and is not written, unless the user says so.  Another project's definition serves us as well, if it keeps every
-field that our controllers persist.
+Pure.  A definition is Holdfast's if it has the annotation `HASH`; every other one belongs to the project that
+installed it and is not written, unless the user says so.  Another project's definition serves us as well, if it
+keeps every field that our controllers persist.
 """
 
 from __future__ import annotations

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 import holdfast
 from holdfast.cli.errors import Complaint, InputError
+from holdfast.cli.manifests import writing
 from holdfast.cli.operator import definitions, deploying, selection
 from holdfast.cli.operator.deploying import Installation, Part
 from holdfast.runtime.controllers import Controller
@@ -273,10 +272,6 @@ _POD: Final = "".join(
 )
 
 
-class _Plain(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
 def _yaml(value: Any) -> str:
-    return yaml.dump(value, Dumper=_Plain, sort_keys=False, width=10_000)
+    # Values of the chart are put into the lines, so none may be broken.
+    return writing.text(value, width=10_000)

@@ -52,6 +52,7 @@ import struct
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -77,16 +78,16 @@ _RIGHTS_TO_FILES = 0b111 | 1 << 14 | 1 << 15
 """Those of them that concern a file: execute, write, read, truncate, control a device."""
 
 
-class Confinement:
+class Confinement(ABC):
     """Hides paths from this process and its children, for good; on Linux alone."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._libc.syscall.restype = ctypes.c_long
 
+    @abstractmethod
     def enter(self, hidden: list[str], shown: list[str]) -> None:
         """Raises `OSError` where the kernel does not offer it or forbids it."""
-        raise NotImplementedError
 
     def _drop_capabilities(self) -> None:
         for number in range(_CAPABILITIES):

@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 
 from holdfast.meta.exchange import Request, Response
-from holdfast.operators.tenant.signing import Credentials, signed
+from holdfast.meta.signatures import Credentials, signed
 
 T = TypeVar("T")
 

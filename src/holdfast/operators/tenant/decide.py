@@ -21,13 +21,13 @@ from holdfast.kernel.limits import Limits
 from holdfast.kernel.outcomes import Again, Done, Failure, soonest
 from holdfast.kinds.rustfs.pools import Pool, PoolLifecycleState
 from holdfast.meta.objects import Ref
+from holdfast.meta.signatures import Credentials
 from holdfast.operators.tenant import down_nodes, lifecycle, names, render, rolling
 from holdfast.operators.tenant.admin import AdminError, Connect, StorePool, Survey, Unavailable
 from holdfast.operators.tenant.lifecycle import POLL, Call, Lifecycle, Verb
 from holdfast.operators.tenant.observe import World
 from holdfast.operators.tenant.reasons import TenantReason
 from holdfast.operators.tenant.render import STORE_PORT, Settings
-from holdfast.operators.tenant.signing import Credentials
 from holdfast.operators.tenant.status import Facts, floor_before, floor_verdicts, report
 from holdfast.operators.tenant.validate import credentials, findings, limits, rollout_of
 from holdfast.runtime.decisions import Decision, Delete, Notice, Rehearsal, Write

@@ -19,12 +19,12 @@ from holdfast.kinds.rustfs.pools import Pool, PoolLifecycleState
 from holdfast.kinds.rustfs.tenants import Rollout, Tenant
 from holdfast.meta import durations
 from holdfast.meta.quantities import Quantity, QuantityError
+from holdfast.meta.signatures import Credentials
 from holdfast.operators.tenant import names, render, security
 from holdfast.operators.tenant.observe import Sealed, World
 from holdfast.operators.tenant.pools import StatefulSet
 from holdfast.operators.tenant.reasons import TenantReason
 from holdfast.operators.tenant.render import Settings
-from holdfast.operators.tenant.signing import Credentials
 
 PROGRESS_DEADLINE: Final = "10m"
 
