@@ -22,6 +22,14 @@ FLOOR_HELD: Final = "FloorHeld"
 FLOOR_LOWERED: Final = "FloorLowered"
 """The type of the condition that announces a floor below minAvailable."""
 
+FLOOR_NOT_GUARANTEED: Final = "FloorNotGuaranteed"
+"""The type of the condition that announces that a strategy keeps no floor."""
+
+_EXCEPTIONS: Final[dict[Reason, str]] = {
+    Code.FLOOR_LOWERED: FLOOR_LOWERED,
+    Code.FLOOR_NOT_GUARANTEED: FLOOR_NOT_GUARANTEED,
+}
+
 
 class FloorReason(Reason):
     """Why a floor holds, or does not."""
@@ -66,7 +74,7 @@ def observed(before: Floor | None, *, limits: Limits, available: int, afresh: bo
 
 
 def verdicts(floor: Floor, limits: Limits) -> dict[str, Verdict]:
-    """The conditions about a floor: whether it holds, and the exception, where one is declared."""
+    """The conditions about a floor: whether it holds, and each exception that is declared."""
     said = f"{floor.available:,} available, the floor is {floor.required:,}"
     if floor.broken:
         held = Verdict.false(FloorReason.BELOW_FLOOR, f"{said}; no ready replica is stopped until it is reached again")
@@ -74,6 +82,9 @@ def verdicts(floor: Floor, limits: Limits) -> dict[str, Verdict]:
         held = Verdict.true(FloorReason.STILL_GROWING, f"{said}, which is not reached yet")
     else:
         held = Verdict.true(FloorReason.HELD, said)
-    lowered = next((each for each in limits.warnings if each.code is Code.FLOOR_LOWERED), None)
-    exception = {} if lowered is None else {FLOOR_LOWERED: Verdict.true(lowered.code, lowered.message)}
-    return {FLOOR_HELD: held, **exception}
+    exceptions = {
+        _EXCEPTIONS[each.code]: Verdict.true(each.code, each.message)
+        for each in limits.warnings
+        if each.code in _EXCEPTIONS
+    }
+    return {FLOOR_HELD: held, **exceptions}

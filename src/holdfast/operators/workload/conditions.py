@@ -159,9 +159,6 @@ def verdicts(facts: Facts, failure: Failure | None = None) -> dict[str, Verdict]
         "Degraded": _degraded(facts),
         **floors.verdicts(facts.floor, facts.limits),
     }
-    warning = next((each for each in facts.limits.warnings if each.code is Code.FLOOR_NOT_GUARANTEED), None)
-    if warning is not None:
-        found["FloorNotGuaranteed"] = Verdict.true(warning.code, warning.message)
     if failure is not None:
         found["Progressing"] = Verdict.false(WorkloadReason.REQUEST_REFUSED, failure.message)
         found["Blocked"] = Verdict.true(WorkloadReason.REQUEST_REFUSED, failure.message)

@@ -181,9 +181,6 @@ def verdicts(facts: Facts, failure: Failure | None = None) -> dict[str, Verdict]
         "Scaling": _scaling(facts),
         **floors.verdicts(facts.floor, facts.limits),
     }
-    warning = next((each for each in facts.limits.warnings if each.code is Code.FLOOR_NOT_GUARANTEED), None)
-    if warning is not None:
-        found["FloorNotGuaranteed"] = Verdict.true(warning.code, warning.message)
     if failure is not None:
         found["Progressing"] = Verdict.false(SetReason.REQUEST_REFUSED, failure.message)
         found["ReplicaFailure"] = Verdict.true(SetReason.REQUEST_REFUSED, failure.message)
