@@ -15,7 +15,7 @@ from tests.providers.qemu import guest as tiny
 from tests.providers.qemu.test_machines import abandon, ended, inner, processes, succeeded
 
 from holdfast.providers.contract import Change, Code, Disk, Image, Machine, ProviderError, Task, Transfer
-from holdfast.providers.qemu import Qemu, hypervisor, launch, records
+from holdfast.providers.qemu import Qemu, launch, records, tasks
 from holdfast.providers.qemu import guest as guests
 
 pytestmark = pytest.mark.skipif(tiny.no_qemu() != "", reason=tiny.no_qemu())
@@ -37,7 +37,7 @@ class Killer:
         self.writes = 0
         self.after: int | None = None
         self.dead = False
-        for module in (hypervisor, guests):
+        for module in (tasks, guests):
             monkeypatch.setattr(module, "save", self.save)
 
     def save(self, path: Path, value: msgspec.Struct) -> None:

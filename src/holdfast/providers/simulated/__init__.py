@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from holdfast.providers.simulated.hypervisor import CAPABILITIES, MemoryStore, Simulated, Store
+from holdfast.providers.simulated.hypervisor import Simulated
+from holdfast.providers.simulated.stores import MemoryStore, Store
+from holdfast.providers.simulated.tasks import CAPABILITIES
 from holdfast.providers.simulated.world import INSTANT, Fault, Latencies, World
 
 __all__ = ["CAPABILITIES", "INSTANT", "Fault", "Latencies", "MemoryStore", "Simulated", "Store", "World"]
