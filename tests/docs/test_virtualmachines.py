@@ -1,4 +1,4 @@
-"""The page of virtual machines describes every reason, phase and code, and its examples are accepted."""
+"""The pages of virtual machines describe every reason, phase and code, and their examples are accepted."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.operators.virtualmachine import OPERATOR
 from holdfast.operators.virtualmachine.reasons import OF_CODE
 
-PAGE = (ROOT / "docs" / "virtualmachines.md").read_text()
+PAGES = {page.stem: page.read_text() for page in sorted((ROOT / "docs" / "virtualmachines").glob("*.md"))}
 
 
-def rows(heading: str) -> list[str]:
+def rows(page: str, heading: str) -> list[str]:
     """The first column of a table."""
-    table = PAGE.split(f"| {heading} |", 1)[1].split("\n\n", 1)[0]
+    table = PAGES[page].split(f"| {heading} |", 1)[1].split("\n\n", 1)[0]
     return re.findall(r"^\| `([\w-]+)`", table, re.MULTILINE)
 
 
 def test_every_reason_is_documented_with_its_own_meaning() -> None:
-    documented = set(re.findall(r"^\| `([A-Z]\w+)` \| (.+) \|$", PAGE.split("\n## Reasons\n")[1], re.MULTILINE))
+    tables = [text.split("\n## Reasons\n")[1] for text in PAGES.values() if "\n## Reasons\n" in text]
+    documented = set(re.findall(r"^\| `([A-Z]\w+)` \| (.+) \|$", "\n".join(tables), re.MULTILINE))
     assert documented == {(reason.value, reason.meaning) for family in OPERATOR.reasons for reason in family}
 
 
 def test_every_phase_is_described() -> None:
-    assert rows("Phase") == [phase.value for phase in VirtualMachinePhase]
-    assert rows("`status.phase`") == [phase.value for phase in SnapshotPhase]
-    assert rows("Phase of a VMClone") == [phase.value for phase in ClonePhase]
-    assert rows("`status.runtime.phase`") == [phase.value for phase in ProviderRuntimePhase]
+    assert rows("machines", "Phase") == [phase.value for phase in VirtualMachinePhase]
+    assert rows("snapshots", "Phase") == [phase.value for phase in SnapshotPhase]
+    assert rows("clones", "Phase") == [phase.value for phase in ClonePhase]
+    assert rows("providers", "`status.runtime.phase`") == [phase.value for phase in ProviderRuntimePhase]
 
 
 def test_every_code_has_its_reason() -> None:
-    documented = re.findall(r"^\| (\w+) \| `(\w+)` \|", PAGE.split("\n## Errors\n")[1], re.MULTILINE)
+    documented = re.findall(r"^\| (\w+) \| `(\w+)` \|", PAGES["machines"].split("\n## Errors\n")[1], re.MULTILINE)
     assert documented == [(code.value, reason.value) for code, reason in OF_CODE.items()]
 
 
 def test_the_examples_are_accepted() -> None:
-    for example in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL):
+    for example in re.findall(r"```yaml\n(.*?)```", "\n".join(PAGES.values()), re.DOTALL):
         for document in yaml.safe_load_all(example):
             kinds.decode(document)
