@@ -16,6 +16,7 @@ from holdfast.kernel.reasons import Reason
 from holdfast.kinds import Problem
 from holdfast.kinds.model import Kind
 from holdfast.operators.rollouts import RolloutKind
+from holdfast.operators.shown import ShownKind, completed
 from holdfast.runtime.controllers import Controller
 
 
@@ -66,6 +67,7 @@ class Operator:
     summary      what it operates, in one sentence
     controllers  the controllers of its kinds; the kinds that a server must serve are derived from them
     rollouts     its kinds that roll out
+    shown        how its kinds are shown on the overview and on their pages, beyond what is the same for every kind
     reasons      the reasons of its conditions and Events, beside the engine's
     reviews      what is wrong with an object, beyond its schema, before it is stored: a pure function for each kind
     start_order  how its pods wait for other pods before they start
@@ -79,6 +81,7 @@ class Operator:
     summary: str
     controllers: tuple[Controller[Any], ...]
     rollouts: tuple[RolloutKind, ...] = ()
+    shown: tuple[ShownKind, ...] = ()
     reasons: tuple[type[Reason], ...] = ()
     reviews: Mapping[Kind, Review] = field(default_factory=dict)
     start_order: StartOrder | None = None
@@ -90,6 +93,16 @@ class Operator:
     def configured(self, values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
         """The controllers with these values of settings; what is not among them has its default."""
         return self.controllers if self.configure is None else self.configure(values)
+
+    def shown_kinds(self) -> tuple[ShownKind, ...]:
+        """How each of its kinds is shown: as declared in `shown`, and else as its rollouts and conditions say."""
+        declared = {each.resource: each for each in self.shown}
+        rollouts = {each.resource: each for each in self.rollouts}
+        resources = (*rollouts, *declared, *(each.resource for each in self.controllers))
+        return tuple(
+            completed(declared.get(each) or ShownKind(resource=each), rollouts.get(each))
+            for each in dict.fromkeys(resources)
+        )
 
 
 def load() -> tuple[Operator, ...]:

@@ -20,6 +20,7 @@ from holdfast.operators.deploymentrequest.graphs.validate import problems
 from holdfast.operators.deploymentrequest.models import controller as models
 from holdfast.operators.deploymentrequest.requests import controller as requests
 from holdfast.operators.deploymentrequest.requests.validate import findings
+from holdfast.operators.deploymentrequest.shown import SHOWN
 from holdfast.operators.operator import Operator
 
 OPERATOR: Final = Operator(
@@ -27,6 +28,7 @@ OPERATOR: Final = Operator(
     summary="Model deployments: from a model and a service level to inference gangs (nvidia.com).",
     controllers=(*requests.CONTROLLERS, *graphs.CONTROLLERS, *models.CONTROLLERS, *adapters.CONTROLLERS),
     rollouts=(*requests.ROLLOUTS, *graphs.ROLLOUTS),
+    shown=SHOWN,
     reasons=(*requests.REASONS, *graphs.REASONS, *models.REASONS, *adapters.REASONS),
     reviews={
         REQUEST: lambda request: (Problem(each.field, each.message) for each in findings(request)),

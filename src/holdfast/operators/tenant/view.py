@@ -37,6 +37,7 @@ from holdfast.operators.tenant.reasons import TenantReason
 from holdfast.operators.tenant.render import RESTARTED_AT
 from holdfast.operators.tenant.validate import deadline, limits, rollout_of
 from holdfast.runtime.controllers import View
+from holdfast.views.overview import Counted, FloorBar, floor_bar
 from holdfast.views.rollouts import Floor, RolloutState, Standing, condition, floor_warnings, holds, moment, said
 from holdfast.views.trees import NEW, OLD, OTHER, Branch, Pod, Tree, leaves
 
@@ -296,6 +297,20 @@ def headline(wire: Wire) -> Headline:
     done = bool(pools) and all(pool.get("state") == "PoolRolloutComplete" for pool in pools)
     said = message_of(wire, "Reconciling" if is_true(wire, "Reconciling") else "Ready")
     return Headline(state, said, is_current(wire) and done and state == "Ready")
+
+
+def floors(wire: Wire) -> Iterator[FloorBar]:
+    """The floors of the pools, from the status alone."""
+    reported = {each.get("ssName"): each.get("floor") for each in status_of(wire).get("pools") or ()}
+    for pool in wire["spec"].get("pools") or ():
+        name = names.stateful_set(wire["metadata"]["name"], pool["name"])
+        if reported.get(name):
+            yield floor_bar(reported[name], desired=pool["servers"], name=pool["name"])
+
+
+def counts(wire: Wire) -> Counted:
+    pools = wire["spec"].get("pools") or ()
+    return status_of(wire).get("availableReplicas"), sum(each.get("servers", 0) for each in pools), None
 
 
 def _pod_group(name: str, labels: Mapping[str, str]) -> str | None:

@@ -19,6 +19,7 @@ from holdfast.operators.virtualmachine.reasons import (
 )
 from holdfast.operators.virtualmachine.sets.reasons import SetReason
 from holdfast.operators.virtualmachine.sets.verbs import ROLLOUT as SETS
+from holdfast.operators.virtualmachine.shown import SHOWN
 from holdfast.operators.virtualmachine.verbs import ROLLOUT
 
 OPERATOR: Final = Operator(
@@ -26,6 +27,7 @@ OPERATOR: Final = Operator(
     summary="Virtual machines on hypervisors (infra.virtrigaud.io VirtualMachine, VMSet, Provider, VMImage, VMClass).",
     controllers=CONTROLLERS,
     rollouts=(ROLLOUT, SETS),
+    shown=SHOWN,
     reasons=(
         MachineReason,
         ProviderReason,

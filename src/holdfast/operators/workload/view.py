@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
+
 from holdfast.kernel.floors import FLOOR_LOWERED
 from holdfast.kernel.reasons import Code
 from holdfast.kinds.cloudless import Workload, WorkloadStatus
@@ -20,9 +22,11 @@ from holdfast.operators.rollouts import (
     status_of,
     with_version,
 )
+from holdfast.operators.shown import of_standing
 from holdfast.operators.workload.reasons import WorkloadReason
 from holdfast.operators.workload.render import REVISION, WORKLOAD
 from holdfast.runtime.controllers import View
+from holdfast.views.overview import Glance
 from holdfast.views.rollouts import (
     UNSEEN,
     Because,
@@ -190,6 +194,12 @@ def headline(wire: Wire) -> Headline:
     phase = status.get("phase") or "New"
     at_rest = is_current(wire) and phase == "Completed"
     return Headline(phase, because.get("message") or NOT_REPORTED, at_rest)
+
+
+def glance(wire: Wire) -> Glance:
+    """A row of the overview: where the rollout stands, which the status alone says."""
+    workload = msgspec.convert(wire, Workload, strict=False)
+    return of_standing(standing(workload, seen=is_current(wire)), wire)
 
 
 def _recovered(wire: Wire) -> bool:

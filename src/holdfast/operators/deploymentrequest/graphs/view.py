@@ -33,6 +33,7 @@ from holdfast.operators.rollouts import (
     message_of,
     status_of,
 )
+from holdfast.views.overview import Counted
 from holdfast.views.rollouts import Floor, RolloutState, Standing, condition, floor_warnings, moment, said
 from holdfast.views.trees import NEW, OLD, Branch, Leaf, Pod, Tree, leaves
 
@@ -234,6 +235,16 @@ def _images(component: GraphComponent, old: Sequence[Pod]) -> tuple[str, ...]:
 
 
 # --- in one line
+
+
+def counts(wire: Wire) -> Counted:
+    """The replicas of all components, from the object alone."""
+    found = [each for each in (status_of(wire).get("components") or {}).values() if isinstance(each, Mapping)]
+    ready, there, updated = (
+        sum(each.get(field) or 0 for each in found) for field in ("availableReplicas", "replicas", "updatedReplicas")
+    )
+    wanted = sum(each.get("replicas") or 1 for each in wire["spec"].get("components") or ())
+    return ready, max(wanted, there), updated
 
 
 def headline(wire: Wire) -> Headline:

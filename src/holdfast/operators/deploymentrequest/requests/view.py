@@ -31,6 +31,8 @@ from holdfast.operators.rollouts import (
     status_of,
 )
 from holdfast.views.descriptions import StatusTable
+from holdfast.views.overview import Counted
+from holdfast.views.pages import Chart, Point
 from holdfast.views.rollouts import RolloutState, Standing, condition, holds, moment, said
 from holdfast.views.trees import NEW, Branch, Pod, Tree, leaves
 
@@ -199,6 +201,46 @@ def _graph(graph: Object, of_graph: Tree) -> Branch:
 def headline(wire: Wire) -> Headline:
     phase = str(status_of(wire).get("phase") or "New")
     return Headline(phase, message_of(wire, SUCCEEDED), is_current(wire) and phase in ("Deployed", "Ready"))
+
+
+def counts(wire: Wire) -> Counted:
+    info = status_of(wire).get("deploymentInfo") or {}
+    return info.get("availableReplicas"), info.get("replicas"), None
+
+
+def chart(wire: Wire) -> Chart | None:
+    """The front of configurations that profiling found, with the one that was chosen."""
+    results = status_of(wire).get("profilingResults") or {}
+    candidates = [each for each in results.get("candidates") or () if isinstance(each, Mapping)]
+    chosen = candidates[:1] if results.get("selectedConfig") else []
+    front = [each for each in results.get("pareto") or () if isinstance(each, Mapping)]
+    points: dict[tuple[float, float], Point] = {}
+    for each in (*candidates, *front, *chosen):
+        x, y = each.get("tokensPerSecondPerUser"), each.get("tokensPerSecondPerGpu")
+        if isinstance(x, int | float) and isinstance(y, int | float):
+            on_front = each in front or (points[x, y].front if (x, y) in points else False)
+            good, label = each.get("slaMet") is not False, _label(each)
+            points[x, y] = Point(x=x, y=y, label=label, chosen=each in chosen, good=good, front=on_front)
+    if not points:
+        return None
+    return Chart(
+        title="Configurations",
+        x="tokens a second for a user",
+        y="tokens a second for a GPU",
+        points=tuple(sorted(points.values(), key=lambda each: (each.x, each.y))),
+        note=str(results.get("why") or results.get("remedy") or ""),
+    )
+
+
+def _label(candidate: Mapping[str, Any]) -> str:
+    """``4 x prefill tp 1, batch 8; 12 GPUs, ttft 210 ms, itl 9.8 ms``."""
+    engines = " + ".join(map(_engine, (candidate.get("config") or {}).get("engines") or ()))
+    figures = [
+        f"{candidate.get('totalGpus', '?')} GPUs",
+        f"ttft {_amount(candidate.get('predictedTtft'), ' ms')}",
+        f"itl {_amount(candidate.get('predictedItl'), ' ms')}",
+    ]
+    return "; ".join(each for each in (engines, ", ".join(figures)) if each)
 
 
 def _rows(obj: Mapping[str, Any], age: Callable[[str | None], str]) -> Iterator[list[str]]:
