@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.kernel.floors import FloorReason
+from holdfast.kinds import virtrigaud
 from holdfast.operators.operator import Operator
+from holdfast.operators.virtualmachine.classes import validate as classes
+from holdfast.operators.virtualmachine.clones import validate as clones
 from holdfast.operators.virtualmachine.controller import CONTROLLERS, IMAGES_FOLDER, PROCESSES, RUNTIME, configure
+from holdfast.operators.virtualmachine.images import validate as images
+from holdfast.operators.virtualmachine.machines import validate as machines
+from holdfast.operators.virtualmachine.networks import validate as networks
 from holdfast.operators.virtualmachine.offers import offered
+from holdfast.operators.virtualmachine.providers import validate as providers
 from holdfast.operators.virtualmachine.reasons import (
     ClassReason,
     CloneReason,
@@ -17,9 +24,11 @@ from holdfast.operators.virtualmachine.reasons import (
     ProviderReason,
     SnapshotReason,
 )
+from holdfast.operators.virtualmachine.sets import validate as sets
 from holdfast.operators.virtualmachine.sets.reasons import SetReason
 from holdfast.operators.virtualmachine.sets.verbs import ROLLOUT as SETS
 from holdfast.operators.virtualmachine.shown import SHOWN
+from holdfast.operators.virtualmachine.snapshots import validate as snapshots
 from holdfast.operators.virtualmachine.verbs import ROLLOUT
 
 OPERATOR: Final = Operator(
@@ -39,6 +48,16 @@ OPERATOR: Final = Operator(
         SetReason,
         FloorReason,
     ),
+    reviews={
+        virtrigaud.machines.KIND: machines.problems,
+        virtrigaud.sets.KIND: sets.problems,
+        virtrigaud.snapshots.KIND: snapshots.problems,
+        virtrigaud.clones.KIND: clones.problems,
+        virtrigaud.providers.KIND: providers.problems,
+        virtrigaud.classes.KIND: classes.problems,
+        virtrigaud.images.KIND: images.problems,
+        virtrigaud.networks.KIND: networks.problems,
+    },
     settings=(RUNTIME, IMAGES_FOLDER),
     configure=configure,
     embedded={RUNTIME.name: PROCESSES},

@@ -16,7 +16,7 @@ from holdfast.kernel.conditions import Verdict
 from holdfast.kinds.virtrigaud import Provider, VirtualMachine
 from holdfast.kinds.virtrigaud.machines import PowerState
 from holdfast.meta import times
-from holdfast.meta.quantities import Quantity, QuantityError
+from holdfast.operators.virtualmachine.classes import validate
 from holdfast.operators.virtualmachine.classes.observe import World
 from holdfast.operators.virtualmachine.machines.observe import key_of, provider_label
 from holdfast.operators.virtualmachine.machines.render import mib
@@ -25,11 +25,9 @@ from holdfast.operators.virtualmachine.reasons import ClassReason, advised
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Decision, Notice
 
-_SMALLEST = 64 << 20
-
 
 def decide(world: World, now: datetime) -> Decision:
-    problems = tuple(_problems(world))
+    problems = tuple(map(str, validate.problems(world.vm_class)))
     results = {label: _supports(world, provider) for label, (_, provider) in world.providers.items()}
     unsupported = {label: problem for label, (problem, _) in results.items() if problem}
     effect = "" if problems else _effect(world, now)
@@ -64,21 +62,6 @@ def _verdicts(problems: tuple[str, ...], unsupported: Mapping[str, str]) -> dict
     bad = next((each for each in (validated, supported) if each.status.value != "True"), None)
     ready = bad or Verdict.true(ClassReason.VALID, "machines can use the class")
     return {"Ready": ready, "Validated": validated, "Supported": supported}
-
-
-def _problems(world: World) -> Iterator[str]:
-    spec = world.vm_class.spec
-    try:
-        if Quantity.parse(spec.memory).to_int() < _SMALLEST:
-            yield f"spec.memory: {spec.memory} is less than 64Mi"
-    except QuantityError as error:
-        yield f"spec.memory: {error}"
-    security = spec.security_profile
-    if security and security.secure_boot and spec.firmware not in ("UEFI", "EFI"):
-        yield "spec.securityProfile.secureBoot: secure boot needs spec.firmware UEFI"
-    limits = spec.resource_limits
-    if limits and limits.cpu_limit and limits.cpu_reservation and limits.cpu_reservation > limits.cpu_limit:
-        yield "spec.resourceLimits.cpuReservation: it is more than cpuLimit"
 
 
 def _supports(world: World, provider: Provider) -> tuple[str, tuple[str, ...]]:

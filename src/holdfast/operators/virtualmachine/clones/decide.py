@@ -17,6 +17,7 @@ import msgspec
 
 from holdfast.kernel.outcomes import Again, Done, Outcome, Retry, until
 from holdfast.kernel.reasons import Reason
+from holdfast.kinds import Problem
 from holdfast.kinds.virtrigaud.clones import (
     ClonePhase,
     CloneProgress,
@@ -33,7 +34,7 @@ from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.meta import durations, times
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.clones.observe import World
-from holdfast.operators.virtualmachine.clones.render import prefix
+from holdfast.operators.virtualmachine.clones.validate import limits, problems
 from holdfast.operators.virtualmachine.machines.observe import is_true
 from holdfast.operators.virtualmachine.reasons import (
     CORRECTED_BY_USER,
@@ -98,41 +99,19 @@ def _completed(world: World, now: datetime) -> Step | None:
 
 
 def _invalid(world: World, now: datetime) -> Step | None:
-    found = list(_problems(world))
-    return _fails(world, MachineReason.INVALID_SPEC, "; ".join(found)) if found else None
+    found = (*problems(world.clone), *limits(world.clone), *_of_another_provider(world))
+    return _fails(world, MachineReason.INVALID_SPEC, "; ".join(map(str, found))) if found else None
 
 
-def _problems(world: World) -> Iterator[str]:
-    spec, target, options = world.clone.spec, world.clone.spec.target, world.options
-    if target.namespace not in (None, world.object.key.namespace):
-        yield "spec.target.namespace: a clone is made in the namespace of its VMClone; create that there"
-    if world.from_image:
-        if target.provider_ref is None or target.class_ref is None:
-            yield "spec.target: a clone of an image needs providerRef and classRef"
-        if world.type is not CloneType.FULL_CLONE:
-            yield f"spec.options.type: a clone of an image is a FullClone, and not a {world.type}"
-    elif target.provider_ref is not None and world.source is not None:
-        own = world.source[1].spec.provider_ref
-        if (target.provider_ref.name, target.provider_ref.namespace or own.namespace) != (own.name, own.namespace):
-            yield "spec.target.providerRef: a clone is made by the provider of its source; use a VMMigration after that"
-    if options.include_snapshots:
-        yield "spec.options.includeSnapshots: providers do not clone snapshots"
-    custom = spec.customization or VMCustomization()
-    if custom.sysprep is not None and custom.sysprep.enabled:
-        yield "spec.customization.sysprep: providers do not run sysprep; use userData"
-    if custom.certificates:
-        yield "spec.customization.certificates: providers install no certificates; use userData"
-    if custom.time_zone:
-        yield "spec.customization.timeZone: providers set no time zone; use userData"
-    for n, card in enumerate(custom.networks):
-        if card.subnet_mask and prefix(card.subnet_mask) is None:
-            path = f"spec.customization.networks[{n}].subnetMask"
-            yield f"{path}: {card.subnet_mask} is no mask; write one such as 255.255.255.0"
-    if custom.guest_commands and not options.power_on:
-        yield "spec.customization.guestCommands: commands run in a guest that runs; set spec.options.powerOn to true"
-    for n, command in enumerate(custom.guest_commands):
-        if command.working_directory or command.run_as_user:
-            yield f"spec.customization.guestCommands[{n}]: workingDirectory and runAsUser have no effect; use a shell"
+def _of_another_provider(world: World) -> Iterator[Problem]:
+    """A Provider of the target that is not the one of the source."""
+    asked = world.clone.spec.target.provider_ref
+    if world.from_image or asked is None or world.source is None:
+        return
+    own = world.source[1].spec.provider_ref
+    if (asked.name, asked.namespace or own.namespace) != (own.name, own.namespace):
+        message = f"a clone is made by the provider of its source, {own.name}"
+        yield Problem("spec.target.providerRef", message, "remove it")
 
 
 def _taken_name(world: World, now: datetime) -> Step | None:

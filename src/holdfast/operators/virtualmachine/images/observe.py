@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from holdfast.client.objects import Object
+from holdfast.client.objects import Object, Undecodable
 from holdfast.kinds.virtrigaud import Provider, VMImage
 from holdfast.kinds.virtrigaud.images import VMImageStatus
 from holdfast.meta.objects import Key
 from holdfast.operators.virtualmachine import usage
 from holdfast.operators.virtualmachine.connections import Connections, Target, address_of, target_of
+from holdfast.operators.virtualmachine.images.validate import unreadable
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES, is_true
 from holdfast.operators.virtualmachine.resources import IMAGES
 from holdfast.providers.contract import ProviderError, Task, TaskState
@@ -54,6 +55,9 @@ def observe(view: View, key: Key) -> World | None:
     obj = view.get(IMAGES, key)
     if obj is None or obj.deleting:
         return None
+    image = obj.decode(VMImage)
+    if problems := unreadable(image):
+        raise Undecodable(obj.ref, "; ".join(map(str, problems)))
     found = usage.providers(view, key.namespace, REFERENCES.of(view, obj))
     places = {
         label: Place(
@@ -63,7 +67,7 @@ def observe(view: View, key: Key) -> World | None:
         )
         for label, (each, provider) in found.items()
     }
-    return World(object=obj, image=obj.decode(VMImage), places=places)
+    return World(object=obj, image=image, places=places)
 
 
 async def survey(world: World, *, connections: Connections) -> World:

@@ -33,6 +33,7 @@ from holdfast.operators.virtualmachine.machines.facts import (
 )
 from holdfast.operators.virtualmachine.machines.guest_data import MissingKey
 from holdfast.operators.virtualmachine.machines.observe import World, is_true
+from holdfast.operators.virtualmachine.machines.validate import problems
 from holdfast.operators.virtualmachine.machines.windows import may_restart, next_opening
 from holdfast.operators.virtualmachine.reasons import CORRECTED_BY_USER, OF_CODE, MachineReason
 from holdfast.providers.contract import Change, Machine
@@ -105,7 +106,16 @@ def next_step(facts: Facts) -> Step:
     return replace(step, drift=step.drift or drift) if drift and not facts.world.object.deleting else step
 
 
-# --- what must be there
+# --- what must be right, and what must be there
+
+
+def _invalid(facts: Facts) -> Step | None:
+    """A spec that an API server without the webhook of the operator has stored."""
+    found = problems(facts.world.machine)
+    if not found:
+        return None
+    message = "; ".join(map(str, found))
+    return _refuses(facts, message) if facts.world.id else _fails(facts, MachineReason.INVALID_SPEC, message)
 
 
 def _references(facts: Facts) -> Step | None:
@@ -540,6 +550,7 @@ def _delete(facts: Facts) -> Step | None:
 
 
 _LADDER: Final[tuple[Rung, ...]] = (
+    _invalid,
     _references,
     _provider,
     _error,

@@ -1,7 +1,6 @@
 """Adoption: a VirtualMachine for each machine that was on the hypervisor before.
 
-An annotation of the Provider asks for it, and another one says which machines, as JSON: ``namePattern`` (a regular
-expression), ``powerState``, ``minCPU``, ``maxCPU``, ``minMemoryMiB``, ``maxMemoryMiB``.
+An annotation of the Provider asks for it, and another one says which machines (`filters`).
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from holdfast.kinds.virtrigaud.machines import VirtualMachine
 from holdfast.kinds.virtrigaud.providers import ProviderAdoptionStatus
 from holdfast.meta import times
 from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine.providers.filters import filter_of
 from holdfast.operators.virtualmachine.providers.observe import World
 from holdfast.operators.virtualmachine.reasons import ProviderReason, advised
 from holdfast.operators.virtualmachine.resources import CLASSES, MACHINES
@@ -32,39 +32,6 @@ SOONEST: Final = timedelta(minutes=5)
 
 _MOST: Final = 200
 """How many machines are adopted in one pass."""
-
-
-class Filter(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Which machines are adopted."""
-
-    name_pattern: str = ""
-    power_state: str = ""
-    min_cpu: int = msgspec.field(name="minCPU", default=0)
-    max_cpu: int = msgspec.field(name="maxCPU", default=0)
-    min_memory_mib: int = msgspec.field(name="minMemoryMiB", default=0)
-    max_memory_mib: int = msgspec.field(name="maxMemoryMiB", default=0)
-
-    def takes(self, machine: Listed) -> bool:
-        return (
-            (not self.name_pattern or re.search(self.name_pattern, machine.name) is not None)
-            and (not self.power_state or machine.power.lower() == self.power_state.lower())
-            and machine.cpus >= self.min_cpu
-            and (not self.max_cpu or machine.cpus <= self.max_cpu)
-            and machine.memory_mib >= self.min_memory_mib
-            and (not self.max_memory_mib or machine.memory_mib <= self.max_memory_mib)
-        )
-
-
-def filter_of(text: str) -> Filter | str:
-    """A filter, or what is wrong with it."""
-    try:
-        read = msgspec.json.decode(text or "{}", type=Filter)
-        re.compile(read.name_pattern)
-    except msgspec.DecodeError as error:
-        return str(error)
-    except re.error as error:
-        return f"namePattern is not a regular expression: {error}"
-    return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.client.objects import Object
+from holdfast.client.objects import Object, Undecodable
 from holdfast.client.pods import Pod
 from holdfast.client.resources import DEPLOYMENTS, PODS, SECRETS, Resource
 from holdfast.kinds.virtrigaud.providers import Provider, ProviderStatus
@@ -32,6 +32,7 @@ from holdfast.operators.virtualmachine.connections import (
 )
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES
 from holdfast.operators.virtualmachine.providers import certificates
+from holdfast.operators.virtualmachine.providers.validate import unreadable
 from holdfast.operators.virtualmachine.resources import CLASSES, MACHINES, PROVIDERS
 from holdfast.operators.virtualmachine.secrets import Sealed, read
 from holdfast.providers.contract import Capabilities, Code, Inventory, Listed, ProviderError
@@ -168,6 +169,8 @@ def observe(view: View, key: Key) -> World | None:
     if obj is None:
         return None
     provider = obj.decode(Provider)
+    if not obj.deleting and (found := unreadable(provider)):
+        raise Undecodable(obj.ref, "; ".join(map(str, found)))
     deployment = view.get(DEPLOYMENTS, Key(key.namespace, names.runtime(key.namespace, key.name)))
     chosen = LabelSelector.from_object({"matchLabels": labels(key)})
     pods = [each for each in view.list(PODS, namespace=key.namespace, labels=chosen) if not each.deleting]

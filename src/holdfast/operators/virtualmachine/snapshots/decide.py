@@ -39,6 +39,7 @@ from holdfast.operators.virtualmachine.reasons import (
 from holdfast.operators.virtualmachine.resources import SNAPSHOTS
 from holdfast.operators.virtualmachine.snapshots import retention, schedules
 from holdfast.operators.virtualmachine.snapshots.observe import World, is_kept, schedule_of
+from holdfast.operators.virtualmachine.snapshots.validate import problems
 from holdfast.providers.contract import Code, Made, ProviderError, TaskState
 from holdfast.runtime.decisions import Delete, Notice, Write
 
@@ -108,8 +109,8 @@ def _related(world: World) -> Status:
 
 
 def _invalid(world: World, now: datetime) -> Step | None:
-    found = [*retention.problems(world), *schedules.problems(world)]
-    return _fails(world, MachineReason.INVALID_SPEC, "; ".join(found)) if found else None
+    found = problems(world.snapshot)
+    return _fails(world, MachineReason.INVALID_SPEC, "; ".join(map(str, found))) if found else None
 
 
 def is_gone(world: World) -> bool:

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from holdfast.meta import durations, times
-from holdfast.meta.durations import DurationError
 from holdfast.operators.virtualmachine.snapshots.observe import Sibling, World, is_kept, schedule_of
 
 _GRACE: Final = timedelta(hours=24)
@@ -21,22 +20,6 @@ def age(text: str) -> timedelta:
     if weeks is None and days is None:
         return durations.parse(text)
     return timedelta(weeks=int(weeks or 0), days=int(days or 0)) + (durations.parse(rest) if rest else timedelta())
-
-
-def problems(world: World) -> list[str]:
-    """What is wrong with the durations of the spec."""
-    policy = world.retention
-    given = () if policy is None else (("maxAge", policy.max_age), ("gracePeriod", policy.grace_period))
-    found = []
-    for name, text in given:
-        try:
-            short = text is not None and age(text) < timedelta()
-        except DurationError:
-            found.append(f"spec.retentionPolicy.{name}: {text!r} is not a duration; write one such as 30d or 720h")
-        else:
-            if short:
-                found.append(f"spec.retentionPolicy.{name}: {text!r} is negative; write a duration such as 30d or 720h")
-    return found
 
 
 def expiry(world: World) -> datetime | None:

@@ -47,21 +47,6 @@ def is_schedule(world: World) -> bool:
     return schedule is not None and bool(schedule.enabled)
 
 
-def problems(world: World) -> list[str]:
-    """What is wrong with the schedule of the spec."""
-    schedule = world.snapshot.spec.schedule
-    if schedule is None or not schedule.enabled:
-        return []
-    found = []
-    try:
-        cron.parse(schedule.cron_spec or "")
-    except cron.CronError as error:
-        found.append(f"spec.schedule.cronSpec: {error}")
-    if zone_of(schedule) is None:
-        found.append(f"spec.schedule.timezone: there is no time zone {schedule.timezone!r}; write one such as UTC")
-    return found
-
-
 def zone_of(schedule: SnapshotSchedule) -> tzinfo | None:
     if not schedule.timezone or schedule.timezone == "UTC":
         return UTC
