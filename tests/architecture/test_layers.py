@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "providers": frozenset({"meta", "kinds"}),
     "profiler": frozenset({"meta", "kinds", "client"}),
     "views": frozenset({"kernel", "meta", "kinds"}),
-    "dashboard": frozenset({"client", "views", "meta"}),
+    "dashboard": frozenset({"client", "kernel", "kinds", "meta", "operators", "runtime", "simulator", "views"}),
     "simulator": frozenset({"kernel", "meta", "views"}),
     # Its contract suite runs controllers on the real server and cluster.
     "testing": frozenset({"kernel", "meta", "kinds", "client", "runtime", "apiserver", "cluster"}),

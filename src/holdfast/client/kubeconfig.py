@@ -10,7 +10,7 @@ import base64
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -47,6 +47,8 @@ class Connection:
     """Where all this was found: files, or the cluster around us."""
     transport: Transport
     """What the client sends with, for other clients that share its connections."""
+    endpoint: Endpoint
+    """Where the server is, for clients of other users."""
 
 
 def connect(
@@ -76,7 +78,9 @@ def connect(
     except ValueError as error:
         raise choice.cluster.wrong(str(error), "write the one that signed the server's certificate") from None
     namespace = choice.context.value.namespace or "default"
-    return Connection(ApiClient(transport, observed=observed), namespace, endpoint.url, found.source, transport)
+    return Connection(
+        ApiClient(transport, observed=observed), namespace, endpoint.url, found.source, transport, endpoint
+    )
 
 
 def in_cluster(
@@ -102,7 +106,15 @@ def in_cluster(
         namespace = (directory / "namespace").read_text().strip()
     except (OSError, ValueError) as error:
         raise KubeconfigError(f"{directory}: {error}") from None
-    return Connection(ApiClient(transport, observed=observed), namespace or "default", url, str(directory), transport)
+    return Connection(
+        ApiClient(transport, observed=observed), namespace or "default", url, str(directory), transport, endpoint
+    )
+
+
+def with_token(endpoint: Endpoint, token: str) -> Client:
+    """A client of the user whom a token names, and of no other; raises `Untrusted` for what is no token."""
+    own = replace(endpoint, headers=())
+    return ApiClient(Http(own, Fixed(Proof(authorization=bearer(token)))))
 
 
 # The server.

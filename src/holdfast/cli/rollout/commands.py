@@ -7,11 +7,8 @@ is in its `RolloutKind`; this module must not know any kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import unquote
 
 import click
 
@@ -22,26 +19,13 @@ from holdfast.cli.objects import fetching, printers, targets
 from holdfast.cli.objects.targets import Asked, Target
 from holdfast.cli.objects.wait import timeout_of
 from holdfast.cli.operator.selection import rollout_kinds
-from holdfast.cli.rollout import following
 from holdfast.cli.rollout import status as rollout_status
 from holdfast.cli.rollout.history import show_history
 from holdfast.cli.rollout.plan import PlanOptions, plan
-from holdfast.client import waiting
-from holdfast.client.objects import Object
-from holdfast.client.protocols import PatchType
-from holdfast.meta.errors import Conflict, StatusError
-from holdfast.meta.exchange import JSON, Request, encode
-from holdfast.meta.managed_fields import handed_back
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
-
-MANAGER: Final = "holdfast-rollout"
-"""The field manager of these commands."""
-
-ATTEMPTS: Final = 10
-"""How often a change is tried again after a conflict."""
-
-FRESH_SECONDS: Final = 5.0
-"""How long to wait until the operator has observed the latest change."""
+from holdfast.meta.errors import StatusError
+from holdfast.operators import steering
+from holdfast.operators.rollouts import Already, Answer, Change, Refusal, RolloutKind
+from holdfast.operators.steering import Order
 
 TARGET: Final = "TYPE/NAME"
 
@@ -134,62 +118,8 @@ async def _change(session: Session, asked: Asked, wanted: Wanted, *, every: bool
 
 
 async def _answered(session: Session, target: Target, kind: RolloutKind, wanted: Wanted) -> Answer:
-    """Carry out a verb; after a conflict, decide again from the latest object."""
-    for attempt in range(ATTEMPTS):
-        obj = await _fresh(session, target, kind)
-        known = await following.records(session, obj, kind)
-        case = Case(object=obj, records=known, now=datetime.now(UTC), full=wanted.full, number=wanted.number)
-        answer = kind.answer(wanted.verb, case)
-        if not isinstance(answer, Change):
-            return answer
-        try:
-            await session.ask(_request(target, obj, answer.patch))
-        except Conflict:
-            if attempt + 1 == ATTEMPTS:
-                raise
-        else:
-            if "spec" in answer.patch:
-                await _hand_back(session, target, obj, answer)
-            return answer
-    raise AssertionError("the last attempt returns or raises")
-
-
-async def _hand_back(session: Session, target: Target, before: Object, change: Change) -> None:
-    """Give the fields of the spec back to their owners: a user who applies them next must not meet a conflict."""
-    owned = _managed(before)
-    for _ in range(ATTEMPTS):
-        with suppress(Conflict):
-            obj = await session.client.get(target.resource, target.key)
-            managed = handed_back(owned, _managed(obj), manager=MANAGER, restored=change.restored)
-            if managed is not None:
-                await session.ask(_request(target, obj, {"metadata": {"managedFields": managed}}))
-            return
-
-
-def _managed(obj: Object) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = obj.wire()["metadata"].get("managedFields") or []
-    return found
-
-
-async def _fresh(session: Session, target: Target, kind: RolloutKind) -> Object:
-    """The object, once its operator has observed its latest generation, or after `FRESH_SECONDS`."""
-
-    def seen(obj: Object | None) -> bool:
-        return obj is None or is_left_alone(obj) or kind.fresh(obj)
-
-    try:
-        found = await waiting.until(session.client, target.resource, target.key, seen, timeout=FRESH_SECONDS)
-    except TimeoutError:
-        found = None
-    return found or await session.client.get(target.resource, target.key)
-
-
-def _request(target: Target, obj: Object, patch: dict[str, Any]) -> Request:
-    """The patch; the server applies it only to the version that was read."""
-    metadata = {**patch.get("metadata", {}), "resourceVersion": obj.version, "uid": obj.uid}
-    headers = {"accept": JSON, "content-type": PatchType.MERGE.value}
-    query = {"fieldManager": (MANAGER,)}
-    return Request("PATCH", unquote(target.path), query, headers, encode({**patch, "metadata": metadata}))
+    order = Order(resource=target.resource, key=target.key, verb=wanted.verb, full=wanted.full, number=wanted.number)
+    return await steering.carried_out(session.client, kind, order, ask=session.ask)
 
 
 def _said(target: Target, answer: Change | Already) -> str:

@@ -16,21 +16,11 @@ from random import Random
 
 from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.objects.targets import Target
-from holdfast.cli.rollout.listed import listed
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Scope
-from holdfast.client.resources import CONTROLLER_REVISIONS
-from holdfast.operators.rollouts import Observed, RolloutKind, records_of
+from holdfast.operators.rollouts import Observed, RolloutKind
 from holdfast.runtime.caches import Caches
-from holdfast.views.rollouts import Record
-
-
-async def records(session: Session, obj: Object, kind: RolloutKind) -> tuple[Record, ...]:
-    """The earlier revisions of an object; none where its kind keeps none."""
-    if kind.history is None:
-        return ()
-    listing = await session.client.list(CONTROLLER_REVISIONS, _beside(obj, kind))
-    return records_of(listing.objects, obj)
+from holdfast.runtime.listed import listed
 
 
 async def look(session: Session, target: Target, kind: RolloutKind) -> Observed:

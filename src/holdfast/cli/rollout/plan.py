@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,13 +17,12 @@ from holdfast.cli.manifests import sources
 from holdfast.cli.objects.apply import MANAGER
 from holdfast.cli.objects.targets import Target
 from holdfast.cli.plan.command import show
-from holdfast.cli.rollout.listed import listed
 from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType, Scope
 from holdfast.meta.exchange import JSON, Request, encode
 from holdfast.meta.patches import merge
+from holdfast.operators import steering
 from holdfast.operators.rollouts import Refusal, RolloutKind
-from holdfast.runtime.controllers import Controller, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +55,7 @@ async def plan(
         obj = await _dry_run(session, target, changes, type=PatchType.MERGE)
     else:
         obj = await session.client.get(target.resource, target.key)
-    view = kind.planner.plan(await _world(session, kind.planner.controllers, obj), obj.key, datetime.now(UTC))
+    view = await steering.planned(session.client, kind, obj)
     if isinstance(view, Refusal):
         raise Refused(f"blocked: {view.message}", f"remedy: {view.hint}")
     show(view, options.output, paths=kind.settings)
@@ -109,19 +107,3 @@ async def _dry_run(
     headers = {"accept": JSON, "content-type": type.value}
     answer = await session.ask(Request("PATCH", unquote(target.path), asked, headers, encode(body)))
     return Object(target.resource, answer.body)
-
-
-# The objects that the operator reads.
-
-
-async def _world(session: Session, controllers: Sequence[Controller[Any]], obj: Object) -> View:
-    """Everything that the controllers read, with the object as it would be."""
-    resources = {
-        resource
-        for each in controllers
-        for resource in (each.resource, *each.owns, *(watch.resource for watch in each.watches), *each.reads)
-    }
-    here, everywhere = Scope(namespace=obj.key.namespace), Scope()
-    scopes = {resource: here if resource.namespaced else everywhere for resource in sorted(resources)}
-    indexes = [index for each in controllers for index in each.indexes]
-    return await listed(session.client, obj, scopes, indexes=indexes)
