@@ -1,4 +1,4 @@
-"""The harness fails where it would wait, or turn, without end."""
+"""The harness repeats a story exactly, and fails where it would wait, or turn, without end."""
 
 from __future__ import annotations
 
@@ -38,3 +38,18 @@ def test_writes_without_end_while_no_time_passes_fail_the_story(monkeypatch: pyt
 
     with pytest.raises(AssertionError, match=r"a loop without end: .* writes in 500 turns"):
         play(story)
+
+
+def _played(seed: int) -> list[tuple[str, ...]]:
+    """The names, uids and versions of what there is at the end of a story."""
+
+    async def story(cluster: Cluster) -> list[tuple[str, ...]]:
+        await cluster.create(CONFIG_MAPS, {"metadata": {"generateName": "c-"}})
+        found = await cluster.list(CONFIG_MAPS)
+        return [tuple(each["metadata"][key] for key in ("name", "uid", "resourceVersion")) for each in found]
+
+    return play(story, seed=seed)
+
+
+def test_a_story_has_the_same_names_and_uids_each_time_it_is_played_with_a_seed() -> None:
+    assert _played(1) == _played(1) != _played(2)

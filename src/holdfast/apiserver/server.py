@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from itertools import islice
 from pathlib import Path
+from random import Random, SystemRandom
 from typing import Final
 
 from holdfast.apiserver.admission import certificates, checks, runtime_classes, service_addresses
@@ -56,6 +57,10 @@ BACKUP_LINES: Final = 256
 HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
+SYSTEM_RANDOM: Final = SystemRandom()
+"""The source of uids and generated names; tests pass one with a seed."""
+
+
 def utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -87,6 +92,7 @@ class Server:
         identity: Identity,
         *,
         now: Callable[[], datetime] = utc_now,
+        random: Random = SYSTEM_RANDOM,
         bounds: Bounds | None = None,
         log_source: LogSource | None = None,
         event_seconds: float = DEFAULT_SECONDS,
@@ -120,6 +126,7 @@ class Server:
             store,
             self.registry,
             now=now,
+            random=random,
             admit=admit,
             judge=self._judge,
             authorize=self.authorizer.check,
@@ -144,6 +151,7 @@ class Server:
         *,
         bind: str = "127.0.0.1",
         now: Callable[[], datetime] = utc_now,
+        random: Random = SYSTEM_RANDOM,
         bounds: Bounds | None = None,
         log_source: LogSource | None = None,
         event_seconds: float = DEFAULT_SECONDS,
@@ -166,6 +174,7 @@ class Server:
             store,
             identity,
             now=now,
+            random=random,
             bounds=bounds,
             log_source=log_source,
             event_seconds=event_seconds,

@@ -202,7 +202,7 @@ async def opened(
     loop: VirtualLoop, *, employ: Employ, kinds: Sequence[Kind] = (), seed: int = 1
 ) -> AsyncIterator[Cluster]:
     """A cluster that runs, with the definitions of `kinds` installed."""
-    server = await Server.open(None, now=loop.now)
+    server = await Server.open(None, now=loop.now, random=Random(seed))
     cluster = Cluster(loop, server, employ=employ, seed=seed)
     try:
         for kind in kinds:

@@ -318,8 +318,13 @@ def test_an_automatic_rollback_leaves_the_cause_in_the_status_and_in_a_warning()
         said = await because(cluster, "RevisionRejected")
         why = said["rejection"]
         assert why["revision"] == said["rejectedRevision"]
-        assert why["pod"] not in {pod["metadata"]["name"] for pod in await cluster.list(PODS)}
         assert f"pod {why['pod']}" in said["rollout"]["because"]["message"]
+
+        async def deleted() -> bool:
+            return why["pod"] not in {pod["metadata"]["name"] for pod in await cluster.list(PODS)}
+
+        await cluster.until(deleted)
+        assert (await cluster.get(WORKLOADS, "web"))["status"]["rejection"] == why
         events = [event for event in await cluster.list(EVENTS) if event["reason"] == "RevisionRejected"]
         assert [event["type"] for event in events if why["pod"] in event["message"]] == ["Warning"]
         await annotate(cluster, REJECTED, None)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
+from random import Random
 from typing import Any, NamedTuple
 
 from holdfast.apiserver.admission import checks
@@ -60,6 +61,7 @@ class Handlers:
         registry: Registry,
         *,
         now: Callable[[], datetime],
+        random: Random,
         admit: Admit,
         judge: Judge = admit_all,
         authorize: Callable[[User, RequestInfo], None] = lambda user, info: None,
@@ -68,7 +70,7 @@ class Handlers:
         self.store = store
         self.registry = registry
         self.now = now
-        self.writer = Writer(store, now=now, admit=admit, judge=judge)
+        self.writer = Writer(store, now=now, random=random, admit=admit, judge=judge)
         self.authorize = authorize
         self.subresources = subresources or {}
 

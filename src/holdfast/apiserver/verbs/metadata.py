@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import islice
+from random import Random
 from typing import Any, Final
 
 from holdfast.apiserver.resources import Object, ResourceType
@@ -27,17 +27,17 @@ SERVICE_NAMES: Final = frozenset({"services"})
 STANDARD_FINALIZERS: Final = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
 
 
-def stamp_new(obj: Object, *, namespace: str, now: datetime) -> None:
+def stamp_new(obj: Object, *, namespace: str, now: datetime, random: Random) -> None:
     """Set the server's metadata of a new object."""
     meta = obj["metadata"]
     if not meta.get("name") and meta.get("generateName"):
-        suffix = "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
+        suffix = "".join(random.choices(SUFFIX_LETTERS, k=5))
         meta["name"] = meta["generateName"][: 63 - len(suffix)] + suffix
     if namespace:
         meta["namespace"] = namespace
     else:
         meta.pop("namespace", None)
-    meta["uid"] = str(uuid.uuid4())
+    meta["uid"] = str(uuid.UUID(int=random.getrandbits(128), version=4))
     meta["creationTimestamp"] = times.format(now)
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
         meta.pop(name, None)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from random import Random
 from typing import Any, Final
 
 from holdfast.apiserver.apply import server_side
@@ -95,9 +96,12 @@ _BUILT_IN: Final[_Compiled] = {}
 class Writer:
     """Writes objects to the store; `admit` runs before an object is validated, `judge` before it is stored."""
 
-    def __init__(self, store: Store, *, now: Callable[[], datetime], admit: Admit, judge: Judge = admit_all) -> None:
+    def __init__(
+        self, store: Store, *, now: Callable[[], datetime], random: Random, admit: Admit, judge: Judge = admit_all
+    ) -> None:
         self.store = store
         self.now = now
+        self.random = random
         self.admit = admit
         self.judge = judge
         self._schemas: _Compiled = {}
@@ -147,7 +151,8 @@ class Writer:
             self._track(writing, None, obj, now)
         if kind.generation:
             obj["metadata"]["generation"] = 1
-        metadata.stamp_new(obj, namespace=writing.namespace if kind.namespaced else "", now=now)
+        namespace = writing.namespace if kind.namespaced else ""
+        metadata.stamp_new(obj, namespace=namespace, now=now, random=self.random)
         kind.on_create(obj)
         return warnings
 
