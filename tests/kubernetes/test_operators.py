@@ -298,7 +298,8 @@ def test_webhooks_refuse_what_the_schema_cannot_and_convert_older_versions(told:
             old = Resource(GRAPHS.group, "v1alpha1", GRAPHS.plural, GRAPHS.kind)
             assert (await found(yard, old, name))["spec"]["services"].keys() == older["spec"]["services"].keys()
         finally:
-            await yard.kubectl("delete", "validatingwebhookconfiguration", webhooks.CONFIGURATION)
+            for sort in ("mutating", "validating"):
+                await yard.kubectl("delete", f"{sort}webhookconfiguration", webhooks.CONFIGURATION)
             await yard.kubectl("delete", "secret", "-n", "default", webhooks.SECRET)
 
     told(act)

@@ -18,7 +18,7 @@ from random import Random, SystemRandom
 from typing import Final
 
 from holdfast.apiserver.admission import certificates, checks, runtime_classes, service_addresses
-from holdfast.apiserver.admission.checks import OwnReview, no_review
+from holdfast.apiserver.admission.checks import OwnAdmission
 from holdfast.apiserver.admission.policies import Policies
 from holdfast.apiserver.admission.webhooks.dispatch import Webhooks
 from holdfast.apiserver.auth import default_roles, reviews
@@ -98,7 +98,7 @@ class Server:
         event_seconds: float = DEFAULT_SECONDS,
         service_network: IPv4Network = service_addresses.NETWORK,
         conversions: OwnConversions = no_conversion,
-        review: OwnReview = no_review,
+        admission: OwnAdmission | None = None,
     ) -> None:
         self.store = store
         self.identity = identity
@@ -120,7 +120,7 @@ class Server:
             checks.no_escalation(self.authorizer),
             runtime_classes.host_pods(self.authorizer),
             certificates.signing_requests(self.authorizer, now=now),
-            checks.reviewed(review),
+            *(() if admission is None else (checks.own(admission),)),
         )
         self.handlers = Handlers(
             store,
@@ -157,12 +157,12 @@ class Server:
         event_seconds: float = DEFAULT_SECONDS,
         service_network: IPv4Network = service_addresses.NETWORK,
         conversions: OwnConversions = no_conversion,
-        review: OwnReview = no_review,
+        admission: OwnAdmission | None = None,
     ) -> Server:
         """Open the server of a data directory, or an ephemeral one.
 
         Events expire after `event_seconds`; new Services get cluster IPs of `service_network`; `conversions`
-        convert custom objects between versions where no webhook does; `review` refuses custom objects.
+        convert custom objects between versions where no webhook does; `admission` defaults and refuses custom objects.
         """
         if data_dir is None:
             identity, store = Identity.ephemeral(bind, now=now()), Store.open(None)
@@ -180,7 +180,7 @@ class Server:
             event_seconds=event_seconds,
             service_network=service_network,
             conversions=conversions,
-            review=review,
+            admission=admission,
         )
         await server._bootstrap()
         server.definitions.load()

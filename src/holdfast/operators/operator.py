@@ -59,6 +59,21 @@ Review = Callable[[Any], Iterable[Problem]]
 """What is wrong with an object, beyond its schema; may raise `kinds.DocumentError` with the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A field that an object leaves out, and the value that is written to it; what contains the field exists."""
+
+    path: tuple[str | int, ...]
+    value: Any
+
+
+Defaulting = Callable[[Any, Any], Iterable[Filled]]
+"""The fields to write into an object, beside the object that it replaces, which is None when it is created.
+
+Only for a default that depends on other fields and must not follow them later: see docs/decisions/0014.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One system that Holdfast operates.
@@ -70,6 +85,7 @@ class Operator:
     shown        how its kinds are shown on the overview and on their pages, beyond what is the same for every kind
     reasons      the reasons of its conditions and Events, beside the engine's
     reviews      what is wrong with an object, beyond its schema, before it is stored: a pure function for each kind
+    defaulting   the defaults that are written into an object before it is stored: a pure function for each kind
     start_order  how its pods wait for other pods before they start
     settings     what an installation may set for it
     configure    the same controllers with other values of settings, by name; None where it has no settings
@@ -84,6 +100,7 @@ class Operator:
     shown: tuple[ShownKind, ...] = ()
     reasons: tuple[type[Reason], ...] = ()
     reviews: Mapping[Kind, Review] = field(default_factory=dict)
+    defaulting: Mapping[Kind, Defaulting] = field(default_factory=dict)
     start_order: StartOrder | None = None
     settings: tuple[Setting, ...] = ()
     configure: Callable[[Mapping[str, str]], tuple[Controller[Any], ...]] | None = None

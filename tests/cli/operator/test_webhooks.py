@@ -189,19 +189,23 @@ def test_an_api_server_has_objects_reviewed_by_the_webhook_of_the_operator() -> 
 
 def test_reviews_leave_out_the_namespaces_that_a_cluster_needs_to_start() -> None:
     options = WebhookOptions(bind="127.0.0.1", port=1, service=("ops", "holdfast"), strict=True)
-    (webhook,) = webhooks.configuration(options, b"ca", ADMISSION, "ops")["webhooks"]
-    (expression,) = webhook["namespaceSelector"]["matchExpressions"]
-    assert expression["operator"] == "NotIn"
-    assert {"kube-system", "ops"} <= set(expression["values"])
-    assert webhook["failurePolicy"] == "Fail"
-    assert webhook["clientConfig"]["service"]["path"] == "/validate"
+    made = {resource.kind: wire for resource, wire in webhooks.configurations(options, b"ca", ADMISSION, "ops")}
+    paths = {"MutatingWebhookConfiguration": "/default", "ValidatingWebhookConfiguration": "/validate"}
+    assert made.keys() == paths.keys()
+    for name, path in paths.items():
+        (webhook,) = made[name]["webhooks"]
+        (expression,) = webhook["namespaceSelector"]["matchExpressions"]
+        assert expression["operator"] == "NotIn"
+        assert {"kube-system", "ops"} <= set(expression["values"])
+        assert webhook["failurePolicy"] == "Fail"
+        assert webhook["clientConfig"]["service"]["path"] == path
     reviewed = {plural for rule in webhook["rules"] for plural in rule["resources"]}
     assert {"workloads", "podcliquesets", "tenants", "dynamographdeployments"} <= reviewed
 
 
 def test_the_embedded_server_asks_the_same_functions() -> None:
     async def run() -> None:
-        server = await Server.open(None, review=ADMISSION.refusal)
+        server = await Server.open(None, admission=ADMISSION)
         client = ApiClient(InProcess(server.handle, server.identity.admin_token))
         try:
             await installing.install(client, grove.KINDS)
@@ -226,6 +230,6 @@ def test_an_object_that_is_being_deleted_is_not_reviewed() -> None:
 
 @pytest.mark.parametrize("review", [{}, {"request": 3}, {"request": {"object": {"kind": 3}}}])
 def test_a_review_of_something_else_is_answered_too(review: dict[str, Any]) -> None:
-    answer = ADMISSION.answered(review)
-    assert answer["kind"] == "AdmissionReview"
-    assert isinstance(answer["response"]["allowed"], bool)
+    for answer in (ADMISSION.reviewed(review), ADMISSION.completed(review)):
+        assert answer["kind"] == "AdmissionReview"
+        assert isinstance(answer["response"]["allowed"], bool)

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 from holdfast.apiserver.auth.escalation import prepared
 from holdfast.apiserver.auth.rbac import Authorizer
@@ -75,25 +75,29 @@ def in_order(*each: Admit) -> Admit:
     return admit
 
 
-OwnReview = Callable[[Object, Object | None], StatusError | None]
-"""Why an object is refused, if it is, beside the one that it replaces."""
+class OwnAdmission(Protocol):
+    """Functions of the process itself that are called where another server would call webhooks."""
+
+    def defaulted(self, new: Object, old: Object | None) -> Mapping[str, Any]:
+        """An object with its defaults, beside the one that it replaces: itself, if it lacks none."""
+
+    def refusal(self, new: Mapping[str, Any], old: Object | None) -> StatusError | None:
+        """Why an object is refused, if it is."""
 
 
-def no_review(obj: Object, old: Object | None) -> None:
-    """No object is refused."""
-
-
-def reviewed(review: OwnReview) -> Admit:
-    """Ask a function of the process itself, where a webhook would be asked elsewhere; not about statuses."""
+def own(admission: OwnAdmission) -> Admit:
+    """Default and review custom objects by functions of the process itself; not their statuses."""
 
     async def admit(
         writing: Writing, obj: Object, old: Object | None, operation: str
     ) -> tuple[Object, tuple[str, ...]]:
-        if writing.kind.custom and operation in ("CREATE", "UPDATE") and not writing.subresource:
-            refusal = review(obj, old)
-            if refusal is not None:
-                raise refusal
-        return obj, ()
+        if not writing.kind.custom or operation not in ("CREATE", "UPDATE") or writing.subresource:
+            return obj, ()
+        completed = admission.defaulted(obj, old)
+        refusal = admission.refusal(completed, old)
+        if refusal is not None:
+            raise refusal
+        return (obj if completed is obj else dict(completed)), ()
 
     return admit
 

@@ -83,9 +83,9 @@ async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
     # Where pods have addresses of their own on the loopback, Services have them too, and can be reached there.
     network = services.network(options.home) if processes is not None and OWN_ADDRESSES else NETWORK
     log_source = _log_source(processes)
-    review = Admission(options.operators).refusal
+    admission = Admission(options.operators)
     async with serving.serving(
-        options.settings, log_source=log_source, service_network=network, review=review
+        options.settings, log_source=log_source, service_network=network, admission=admission
     ) as served:
         with running.announced(options.settings.data_dir) if options.settings.data_dir else contextlib.nullcontext():
             async with _managed(served, options, processes) as cluster:

@@ -21,7 +21,7 @@ from typing import Any, Final
 import click
 
 from holdfast import kinds
-from holdfast.apiserver.admission.checks import OwnReview, no_review
+from holdfast.apiserver.admission.checks import OwnAdmission
 from holdfast.apiserver.admission.service_addresses import NETWORK
 from holdfast.apiserver.auth.identity import Identity, IdentityError, load_serving
 from holdfast.apiserver.expiry import DEFAULT_SECONDS
@@ -97,10 +97,10 @@ async def serving(
     *,
     log_source: LogSource | None = None,
     service_network: IPv4Network = NETWORK,
-    review: OwnReview = no_review,
+    admission: OwnAdmission | None = None,
 ) -> AsyncIterator[Serving]:
     """Serve until the end of the block; then finish the requests in progress."""
-    async with _opened(settings, log_source, service_network, review) as server:
+    async with _opened(settings, log_source, service_network, admission) as server:
         tls = server.identity.tls()
         listener = await _listening(server, settings, tls)
         url = _url(listener)
@@ -119,7 +119,7 @@ async def serving(
 
 @contextlib.asynccontextmanager
 async def _opened(
-    settings: Settings, log_source: LogSource | None, service_network: IPv4Network, review: OwnReview
+    settings: Settings, log_source: LogSource | None, service_network: IPv4Network, admission: OwnAdmission | None
 ) -> AsyncIterator[Server]:
     try:
         server = await Server.open(
@@ -129,7 +129,7 @@ async def _opened(
             event_seconds=settings.event_seconds,
             service_network=service_network,
             conversions=kinds.conversion,
-            review=review,
+            admission=admission,
         )
     except InUse as error:
         raise CannotStart(Complaint(message=str(error), path="--data-dir")) from error

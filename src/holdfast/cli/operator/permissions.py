@@ -25,12 +25,12 @@ _REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
 
-WEBHOOKS: Final = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
-    namespaced=False,
+_ADMISSION: Final = "admissionregistration.k8s.io"
+VALIDATING: Final = Resource(
+    _ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", namespaced=False
+)
+MUTATING: Final = Resource(
+    _ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", namespaced=False
 )
 
 _SIDE_BY_SIDE: Final = 16
@@ -84,8 +84,8 @@ def to_serve_webhooks() -> frozenset[Permission]:
 
 
 def to_be_asked() -> frozenset[Permission]:
-    """What it takes to have the server ask webhooks for reviews."""
-    return _all(WEBHOOKS, {"get", "create", "patch"})
+    """What it takes to have the server ask webhooks for defaults and reviews."""
+    return _all(MUTATING, {"get", "create", "patch"}) | _all(VALIDATING, {"get", "create", "patch"})
 
 
 def to_install() -> frozenset[Permission]:

@@ -11,7 +11,7 @@ import base64
 import binascii
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,10 +22,11 @@ from holdfast.apiserver.auth.certificates import CertificateError, Pair
 from holdfast.apiserver.auth.identity import load_serving
 from holdfast.cli.errors import Complaint
 from holdfast.cli.local.binding import CannotStart
-from holdfast.cli.operator.permissions import WEBHOOKS
+from holdfast.cli.operator.permissions import MUTATING, VALIDATING
 from holdfast.client.protocols import Client
-from holdfast.client.resources import SECRETS
+from holdfast.client.resources import SECRETS, Resource
 from holdfast.kinds import reviews
+from holdfast.kinds.model import Kind
 from holdfast.meta.errors import AlreadyExists, Conflict, NotFound
 from holdfast.meta.objects import Key
 from holdfast.operators.admission import Admission
@@ -35,10 +36,11 @@ SECRET: Final = "holdfast-operator-webhooks"
 """The Secret with the certificate, in the namespace of the operator."""
 
 CONVERT: Final = "/convert"
+DEFAULT: Final = "/default"
 VALIDATE: Final = "/validate"
 
 CONFIGURATION: Final = "holdfast-operator"
-"""The name of the ValidatingWebhookConfiguration."""
+"""The name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration."""
 
 _EXEMPT: Final = ("kube-system", "kube-public", "kube-node-lease")
 """The namespaces in which nothing is reviewed, beside the operator's own: a cluster must start without us."""
@@ -48,7 +50,7 @@ _SECONDS: Final = 5
 
 
 def routes(admission: Admission) -> dict[str, Route]:
-    return {CONVERT: reviews.answered, VALIDATE: admission.answered}
+    return {CONVERT: reviews.answered, DEFAULT: admission.completed, VALIDATE: admission.reviewed}
 
 
 _FILES: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
@@ -103,7 +105,8 @@ async def served(
         raise CannotStart(Complaint(message=message, hint="choose another --webhook-port or --webhook-bind")) from None
     renewal = asyncio.create_task(_renewed(client, namespace, options, tls, serving))
     try:
-        await client.apply(WEBHOOKS, configuration(options, authority.certificate_pem, admission, namespace))
+        for resource, wire in configurations(options, authority.certificate_pem, admission, namespace):
+            await client.apply(resource, wire)
         yield Serving(_conversion(options, authority))
     finally:
         renewal.cancel()
@@ -126,15 +129,33 @@ def _client_config(options: WebhookOptions, authority: bytes, path: str) -> dict
     return config
 
 
-def configuration(options: WebhookOptions, authority: bytes, admission: Admission, namespace: str) -> dict[str, Any]:
-    """The object by which the API server has objects reviewed here, outside the namespaces that are exempt."""
+def configurations(
+    options: WebhookOptions, authority: bytes, admission: Admission, namespace: str
+) -> tuple[tuple[Resource, dict[str, Any]], ...]:
+    """The objects by which the API server has objects defaulted and reviewed here."""
+    # Another webhook may add what a default is missing in, so the server may ask again.
+    defaulting = {
+        **_webhook(options, authority, DEFAULT, admission.defaulted_kinds, namespace),
+        "reinvocationPolicy": "IfNeeded",
+    }
+    reviewing = _webhook(options, authority, VALIDATE, admission.reviewed_kinds, namespace)
+    return (
+        (MUTATING, {"metadata": {"name": CONFIGURATION}, "webhooks": [defaulting]}),
+        (VALIDATING, {"metadata": {"name": CONFIGURATION}, "webhooks": [reviewing]}),
+    )
+
+
+def _webhook(
+    options: WebhookOptions, authority: bytes, path: str, kinds: Iterable[Kind], namespace: str
+) -> dict[str, Any]:
+    """A webhook for objects of some kinds, outside the namespaces that are exempt."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for kind in admission.kinds:
+    for kind in kinds:
         groups.setdefault((kind.group, kind.version), []).append(kind.plural)
     exempt = sorted({*_EXEMPT, namespace})
-    webhook = {
+    return {
         "name": "objects.holdfast.dev",
-        "clientConfig": _client_config(options, authority, VALIDATE),
+        "clientConfig": _client_config(options, authority, path),
         "rules": [
             {
                 "apiGroups": [group],
@@ -154,7 +175,6 @@ def configuration(options: WebhookOptions, authority: bytes, admission: Admissio
         "timeoutSeconds": _SECONDS,
         "admissionReviewVersions": ["v1"],
     }
-    return {"metadata": {"name": CONFIGURATION}, "webhooks": [webhook]}
 
 
 async def _renewed(client: Client, namespace: str, options: WebhookOptions, tls: ssl.SSLContext, serving: Pair) -> None:

@@ -55,12 +55,11 @@ class CliqueSpec(PodCliqueSpec):
             field_path=".autoScalingConfig.minReplicas",
         ),
         frozen("roleName"),
-        # Writing the default down changes nothing, so it is allowed.
+        # Writing the default down changes nothing, and status.minAvailable has what is left out: both are allowed.
         Rule(
             rule=(
-                "has(oldSelf.minAvailable)"
-                " ? has(self.minAvailable) && self.minAvailable == oldSelf.minAvailable"
-                " : !has(self.minAvailable) || self.minAvailable == oldSelf.replicas"
+                "!has(self.minAvailable)"
+                " || self.minAvailable == (has(oldSelf.minAvailable) ? oldSelf.minAvailable : oldSelf.replicas)"
             ),
             message="minAvailable is immutable",
             reason="FieldValueForbidden",

@@ -17,6 +17,7 @@ from holdfast.kinds.grove.sets import KIND
 from holdfast.operators.operator import Operator, StartOrder
 from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.controller import CONTROLLERS
+from holdfast.operators.podcliqueset.defaults import defaults
 from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
 from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.operators.podcliqueset.validate import problems
@@ -29,6 +30,7 @@ OPERATOR: Final = Operator(
     rollouts=(ROLLOUT,),
     reasons=(PodCliqueSetReason,),
     reviews={KIND: lambda pod_clique_set: problems(Layout(pod_clique_set))},
+    defaulting={KIND: defaults},
     start_order=StartOrder(
         option="podcliques",
         group=labels.CLIQUE,
