@@ -71,6 +71,21 @@ def test_a_snapshot_is_taken_with_its_memory_and_reported_in_full() -> None:
     told(story, hypervisors)
 
 
+def test_a_snapshot_as_v1alpha1_wrote_it_has_its_name_its_memory_and_its_description() -> None:
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await created(cluster)
+        await taken(cluster, nameHint="weekly $(date)", memory=True, description="before the update")
+        status = await reaches(cluster, "Running")
+        found = [(each["hasMemory"], each["description"]) for each in status["snapshots"]]
+        assert found == [(True, "before the update")]
+        on = hypervisors.at()._known(status["id"]).snapshots
+        assert [each.name.rpartition("-")[0] for each in on] == ["weekly-date"]
+
+    hypervisors = Hypervisors()
+    told(story, hypervisors)
+
+
 def test_snapshots_say_which_builds_on_which() -> None:
     async def story(cluster: Cluster) -> None:
         await furnished(cluster)

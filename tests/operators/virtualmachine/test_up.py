@@ -75,6 +75,17 @@ def test_machines_of_a_hypervisor_that_is_not_here_run_simulated(kubeconfig: str
     assert said == "the process runs; it simulates machines, and no vsphere is contacted"
 
 
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no manifests beside the checkout")
+def test_every_manifest_of_virtrigaud_is_accepted_with_all_its_fields(kubeconfig: str, tmp_path: Path) -> None:
+    namespace = tmp_path / "namespace.yaml"
+    namespace.write_text("{apiVersion: v1, kind: Namespace, metadata: {name: virtrigaud-system}}")
+    holdfast(kubeconfig, "apply", "-f", str(namespace))
+    applied = holdfast(kubeconfig, "apply", "--dry-run=server", "-f", str(SHARED))
+    assert "/web-server-01-weekly-backup created" in applied
+    documents = [each for path in SHARED.glob("*.yaml") for each in yaml.safe_load_all(path.read_text()) if each]
+    assert len(applied.splitlines()) == len(documents)
+
+
 @pytest.mark.skipif(bool(guest.missing()), reason=guest.missing())
 def test_a_real_guest_boots_gets_an_address_shuts_down_and_leaves_nothing(kubeconfig: str, tmp_path: Path) -> None:
     base = {"apiVersion": "infra.virtrigaud.io/v1beta1", "metadata": {"name": "tiny"}}

@@ -5,6 +5,7 @@ This module must not know how a snapshot is taken; providers do.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -172,6 +173,21 @@ class VMSnapshotSpec(Model):
         | None
     ) = None
     metadata: Annotated[SnapshotMetadata, api("Its purpose, application and tags.")] | None = None
+    name_hint: Annotated[str, api("snapshotConfig.name, as v1alpha1 wrote it.", max_length=255)] | None = None
+    memory: Annotated[bool, api("snapshotConfig.includeMemory, as v1alpha1 wrote it.")] | None = None
+    description: Annotated[str, api("snapshotConfig.description, as v1alpha1 wrote it.", max_length=1024)] | None = None
+
+    @property
+    def config(self) -> SnapshotConfig:
+        """How the snapshot is taken; what `snapshotConfig` says wins over the fields of v1alpha1."""
+        given = self.snapshot_config or SnapshotConfig()
+        name = "-".join(re.findall(r"[a-zA-Z0-9_]+", self.name_hint or "")) or None
+        return msgspec.structs.replace(
+            given,
+            name=given.name or name,
+            include_memory=given.include_memory or self.memory,
+            description=given.description or self.description,
+        )
 
 
 class SnapshotProgress(Progress):

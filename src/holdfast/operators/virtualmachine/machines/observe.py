@@ -147,16 +147,16 @@ def world_of(view: View, obj: Object) -> World:
 def _snapshots(view: View, machine: Object) -> Iterator[VMSnapshotInfo]:
     for obj in SNAPSHOTS_OF.of(view, machine):
         snapshot = obj.decode(VMSnapshot)
-        status, config = snapshot.status, snapshot.spec.snapshot_config
+        status, config = snapshot.status, snapshot.spec.config
         if status is None or not status.snapshot_id or status.creation_time is None:
             continue
         yield VMSnapshotInfo(
             id=status.snapshot_id,
             name=obj.key.name,
             creation_time=status.creation_time,
-            description=config.description if config else None,
+            description=config.description,
             size_bytes=None if status.size is None else Quantity.parse(status.size).to_int(),
-            has_memory=config.include_memory if config else None,
+            has_memory=config.include_memory,
         )
 
 

@@ -66,7 +66,7 @@ class World:
 
     @property
     def config(self) -> SnapshotConfig:
-        return self.snapshot.spec.snapshot_config or SnapshotConfig()
+        return self.snapshot.spec.config
 
     @property
     def retention(self) -> SnapshotRetentionPolicy | None:
