@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from holdfast.apiserver.http import listener as serve
 from holdfast.apiserver.server import Server
+from holdfast.apiserver.verbs.subresources import LogSource
 from holdfast.cli import main
 from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Client
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def served(directory: Path) -> Iterator[Path]:
+def served(directory: Path, *, log_source: LogSource | None = None) -> Iterator[Path]:
     """A server in a thread of its own until the block ends; the path of its kubeconfig, in `directory`."""
     ready = threading.Event()
     held: dict[str, Any] = {}
@@ -34,7 +35,7 @@ def served(directory: Path) -> Iterator[Path]:
 
     async def serving() -> None:
         held["loop"], held["stop"] = asyncio.get_running_loop(), asyncio.Event()
-        server = await Server.open(None)
+        server = await Server.open(None, log_source=log_source)
         listener = await serve.listen(server.handle, "127.0.0.1", tls=server.identity.tls())
         host, port = listener.address
         kubeconfig.write_text(json.dumps(server.identity.kubeconfig(f"https://{host}:{port}")))

@@ -49,3 +49,12 @@ def test_maps_and_keyed_lists_are_divided() -> None:
 def test_an_object_whose_spec_the_manager_does_not_own_is_left_alone() -> None:
     assert handed_back([], [entry("verbs", operation="Update", **META)], manager="verbs") is None
     assert handed_back([], [], manager="verbs") is None
+
+
+def test_a_field_that_was_changed_by_a_subresource_goes_back_too() -> None:
+    before = [entry("git", "replicas")]
+    after = [{**entry("verbs", "replicas", operation="Update"), "subresource": "scale"}]
+    assert handed_back(before, after, manager="verbs") is None
+    found = handed_back(before, after, manager="verbs", subresource="scale")
+    assert found is not None
+    assert [each["manager"] for each in found] == ["git"]

@@ -61,6 +61,10 @@ COMMANDS: Final = {
     "rollout": Entry(
         "holdfast.cli.rollout.commands:command", "Watch, pause, promote, abort, undo or restart rollouts."
     ),
+    "logs": Entry("holdfast.cli.objects.logs:command", "Show what pods have written."),
+    "events": Entry("holdfast.cli.objects.events:command", "Show the Events of an object and of everything it owns."),
+    "diff": Entry("holdfast.cli.objects.diff:command", "Show what apply would change."),
+    "scale": Entry("holdfast.cli.objects.scale:command", "Set the number of replicas of an object."),
     "delete": Entry("holdfast.cli.objects.delete:command", "Delete objects, and wait until they are deleted."),
     "kubectl": Entry(
         "holdfast.cli.objects.kubectl:command", "Run kubectl with the kubeconfig that the other commands use."
@@ -72,6 +76,7 @@ COMMANDS: Final = {
     "chaos": Entry(
         "holdfast.cli.local.chaos:command", "Inject faults: pods crash, hang or are slow, nodes fail or vanish."
     ),
+    "version": Entry("holdfast.cli.version:command", "Show the versions of this program, the server, and its kinds."),
     "completion": Entry("holdfast.cli.completion:command", "Print what completes commands in bash, zsh or fish."),
     **{name: Entry(f"holdfast.cli.objects.contributed:{name}", help) for name, (_, help) in operators.COMMANDS.items()},
 }

@@ -17,15 +17,15 @@ _SPEC: Final = "f:spec"
 
 
 def handed_back(
-    before: Sequence[Entry], after: Sequence[Entry], *, manager: str, restored: bool = False
+    before: Sequence[Entry], after: Sequence[Entry], *, manager: str, restored: bool = False, subresource: str = ""
 ) -> list[Entry] | None:
     """The entries of an object whose spec `manager` has just changed; None if it owns nothing of the spec.
 
     Each field goes to the managers that owned it `before`.  A field that no manager owned has no owner, so that it
     survives the next apply; but where an earlier spec was `restored`, the one manager that applies the object owns it
-    all, so that its next apply removes what it leaves out.
+    all, so that its next apply removes what it leaves out.  `subresource` is the one by which it was changed.
     """
-    taken = next((each for each in after if _is_update_of(each, manager)), None)
+    taken = next((each for each in after if _is_update_of(each, manager, subresource)), None)
     spec = None if taken is None else taken["fieldsV1"].get(_SPEC)
     if taken is None or spec is None:
         return None
@@ -43,9 +43,9 @@ def handed_back(
     return [*entries.values(), *([{**taken, "fieldsV1": rest}] if rest else [])]
 
 
-def _is_update_of(entry: Entry, manager: str) -> bool:
+def _is_update_of(entry: Entry, manager: str, subresource: str) -> bool:
     named = entry.get("manager") == manager and entry.get("operation") == "Update"
-    return named and not entry.get("subresource") and isinstance(entry.get("fieldsV1"), dict)
+    return named and entry.get("subresource", "") == subresource and isinstance(entry.get("fieldsV1"), dict)
 
 
 def _identity(entry: Entry) -> tuple[Any, ...]:

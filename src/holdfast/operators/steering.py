@@ -62,13 +62,13 @@ async def carried_out(client: Client, kind: RolloutKind, order: Order, *, ask: A
         if not isinstance(answer, Change):
             return answer
         try:
-            await ask(_request(obj, answer.patch))
+            await ask(patch_of(obj, answer.patch))
         except Conflict:
             if attempt + 1 == ATTEMPTS:
                 raise
         else:
             if "spec" in answer.patch:
-                await _hand_back(client, ask, obj, answer)
+                await hand_back(ask, client, obj, restored=answer.restored)
             return answer
     raise AssertionError("the last attempt returns or raises")
 
@@ -101,15 +101,17 @@ async def fresh(client: Client, kind: RolloutKind, resource: Resource, key: Key)
     return found or await client.get(resource, key)
 
 
-async def _hand_back(client: Client, ask: Ask, before: Object, change: Change) -> None:
+async def hand_back(
+    ask: Ask, client: Client, before: Object, *, manager: str = MANAGER, restored: bool = False, subresource: str = ""
+) -> None:
     """Give the fields of the spec back to their owners: a user who applies them next must not meet a conflict."""
     owned = _managed(before)
     for _ in range(ATTEMPTS):
         with suppress(Conflict):
             obj = await client.get(before.resource, before.key)
-            managed = handed_back(owned, _managed(obj), manager=MANAGER, restored=change.restored)
+            managed = handed_back(owned, _managed(obj), manager=manager, restored=restored, subresource=subresource)
             if managed is not None:
-                await ask(_request(obj, {"metadata": {"managedFields": managed}}))
+                await ask(patch_of(obj, {"metadata": {"managedFields": managed}}, manager=manager))
             return
 
 
@@ -118,11 +120,11 @@ def _managed(obj: Object) -> list[dict[str, Any]]:
     return found
 
 
-def _request(obj: Object, patch: Mapping[str, Any], *, dry_run: bool = False) -> Request:
+def patch_of(obj: Object, patch: Mapping[str, Any], *, manager: str = MANAGER, dry_run: bool = False) -> Request:
     """The patch; the server applies it only to the version that was read."""
     metadata = {**patch.get("metadata", {}), "resourceVersion": obj.version, "uid": obj.uid}
     headers = {"accept": JSON, "content-type": PatchType.MERGE.value}
-    query = {"fieldManager": (MANAGER,), **({"dryRun": ("All",)} if dry_run else {})}
+    query = {"fieldManager": (manager,), **({"dryRun": ("All",)} if dry_run else {})}
     path = unquote(obj.resource.path(obj.key.namespace, obj.key.name))
     return Request("PATCH", path, query, headers, encode({**patch, "metadata": metadata}))
 
@@ -132,7 +134,7 @@ def _request(obj: Object, patch: Mapping[str, Any], *, dry_run: bool = False) ->
 
 async def as_it_would_be(client: Client, obj: Object, patch: Mapping[str, Any]) -> Object:
     """The object with a patch; the server checks it and stores nothing."""
-    answer = await client.raw(_request(obj, patch, dry_run=True))
+    answer = await client.raw(patch_of(obj, patch, dry_run=True))
     return Object(obj.resource, answer.body)
 
 

@@ -106,9 +106,9 @@ def command(
 
 async def _apply(session: Session, read: Sequence[Manifest], way: Way) -> ExitCode | None:
     known = await session.discovery()
-    _check(read, known, session)
+    check(read, known, session)
     problems: list[str] = []
-    for manifest in sorted(read, key=_turn):
+    for manifest in sorted(read, key=turn):
         try:
             if not _is_served(manifest, known) and way.dry_run != "client":
                 known = await session.discovery()
@@ -116,20 +116,20 @@ async def _apply(session: Session, read: Sequence[Manifest], way: Way) -> ExitCo
             if manifest.gvk == DEFINITIONS.gvk and way.dry_run == "none":
                 await _established(session, manifest.name)
         except StatusError as error:
-            problems.append(_told(error, manifest, way))
+            problems.append(refused(error, manifest, way))
         except (UnknownResource, TimeoutError) as error:
             problems.append(f"error: {manifest.document.place}: {error}")
     return connecting.report(problems)
 
 
-def _turn(manifest: Manifest) -> int:
+def turn(manifest: Manifest) -> int:
     return _FIRST.index(manifest.gvk) if manifest.gvk in _FIRST else len(_FIRST)
 
 
 # Before anything is sent.
 
 
-def _check(read: Sequence[Manifest], known: Discovery, session: Session) -> None:
+def check(read: Sequence[Manifest], known: Discovery, session: Session) -> None:
     """Check that the server serves every object's kind; raises `InputError` with all that it does not."""
     coming = {gvk for manifest in read for gvk in _defined(manifest)}
     complaints: list[Complaint] = []
@@ -192,15 +192,26 @@ async def _applied(session: Session, manifest: Manifest, known: Discovery, way: 
     subject = f"{manifest.gvk.group_kind.lower()}/{manifest.name}"
     if way.dry_run == "client" and not _is_served(manifest, known):
         return f"{subject} created{_NOTES[way.dry_run]}"  # its definition is only about to be
+    if way.dry_run == "client":
+        served = known.kind(manifest.gvk)
+        before = await _before(session, served, manifest.key(served, session.namespace, strict=session.strict))
+        result = "created" if before is None else "configured"
+    else:
+        before, after = await sent(session, manifest, known, way)
+        same = before is not None and _comparable(before) == _comparable(after)
+        result = "created" if before is None else "unchanged" if same else "configured"
+    return f"{subject} {result}{_NOTES[way.dry_run]}"
+
+
+async def sent(
+    session: Session, manifest: Manifest, known: Discovery, way: Way
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Send an object; returns it as it was, if it was there, and as it is afterwards, or would be."""
     served = known.kind(manifest.gvk)
     key = manifest.key(served, session.namespace, strict=session.strict)
     before = await _before(session, served, key)
-    result = "created" if before is None else "configured"
-    if way.dry_run != "client":
-        after = msgspec.json.decode((await session.ask(_request(manifest, served, key, way))).body)
-        if before is not None and _comparable(before) == _comparable(after):
-            result = "unchanged"
-    return f"{subject} {result}{_NOTES[way.dry_run]}"
+    answer = await session.ask(_request(manifest, served, key, way))
+    return before, msgspec.json.decode(answer.body)
 
 
 async def _before(session: Session, served: Served, key: Key) -> dict[str, Any] | None:
@@ -226,7 +237,7 @@ def _comparable(obj: dict[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": metadata}
 
 
-def _told(error: StatusError, manifest: Manifest, way: Way) -> str:
+def refused(error: StatusError, manifest: Manifest, way: Way) -> str:
     """An error of the server, with the places in the file that it is about."""
     place = manifest.document.place
     said = connecting.words(error, doing=f'error when applying "{place}"')

@@ -6,11 +6,9 @@ the operator's; finding the object, the conversation with the server and the pri
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, Final
-from urllib.parse import unquote
+from typing import Final
 
 import click
 
@@ -18,20 +16,15 @@ from holdfast import operators
 from holdfast.cli import connecting
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
-from holdfast.client.objects import Object
-from holdfast.client.protocols import PatchType
 from holdfast.meta.errors import Conflict
-from holdfast.meta.exchange import JSON, Request, encode
-from holdfast.meta.managed_fields import handed_back
 from holdfast.meta.objects import Key
+from holdfast.operators import steering
 from holdfast.operators.commands import CommandGroup, ObjectCommand, Shown
 from holdfast.operators.rollouts import Already, Answer, Change, Refusal
+from holdfast.operators.steering import ATTEMPTS
 
 MANAGER: Final = "holdfast-commands"
 """The field manager of these commands."""
-
-_ATTEMPTS: Final = 10
-"""How often a change is tried again after a conflict."""
 
 
 def __getattr__(name: str) -> click.Group:
@@ -82,42 +75,18 @@ async def _carried_out(
     session: Session, group: CommandGroup, each: ObjectCommand, key: Key, argument: str
 ) -> Shown | Answer:
     """The answer, carried out; after a conflict it is made again from the latest object."""
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         obj = await session.client.get(group.resource, key)
         answer = each.answer(obj, argument)
         if not isinstance(answer, Change):
             return answer
         try:
-            await session.ask(_request(group, key, obj, answer))
+            await session.ask(steering.patch_of(obj, answer.patch, manager=MANAGER))
         except Conflict:
-            if attempt + 1 == _ATTEMPTS:
+            if attempt + 1 == ATTEMPTS:
                 raise
         else:
             if "spec" in answer.patch:
-                await _hand_back(session, group, key, obj)
+                await steering.hand_back(session.ask, session.client, obj, manager=MANAGER)
             return answer
     raise AssertionError("the last attempt returns or raises")
-
-
-async def _hand_back(session: Session, group: CommandGroup, key: Key, before: Object) -> None:
-    """Give the fields of the spec back to their owners: a user who applies them next must not meet a conflict."""
-    for _ in range(_ATTEMPTS):
-        with suppress(Conflict):
-            obj = await session.client.get(group.resource, key)
-            managed = handed_back(_managed(before), _managed(obj), manager=MANAGER, restored=False)
-            if managed is not None:
-                patch = Change({"metadata": {"managedFields": managed}}, "")
-                await session.ask(_request(group, key, obj, patch))
-            return
-
-
-def _managed(obj: Object) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = obj.wire()["metadata"].get("managedFields") or []
-    return found
-
-
-def _request(group: CommandGroup, key: Key, obj: Object, change: Change) -> Request:
-    metadata = {**change.patch.get("metadata", {}), "resourceVersion": obj.version, "uid": obj.uid}
-    headers = {"accept": JSON, "content-type": PatchType.MERGE.value}
-    path = unquote(group.resource.path(key.namespace, key.name))
-    return Request("PATCH", path, {"fieldManager": (MANAGER,)}, headers, encode({**change.patch, "metadata": metadata}))

@@ -106,7 +106,7 @@ async def _around(session: Session, served: Served, obj: Object, known: Discover
     meta = obj["metadata"]
     if served.resource == NODES:
         on_it = Target(known.find(PODS.plural), Scope(fields=f"spec.nodeName={meta['name']}"))
-        running = await _seen(fetching.table(session.client, on_it, include="Object")) or Table()
+        running = await seen(fetching.table(session.client, on_it, include="Object")) or Table()
         rows = running.rows or []
         return Surroundings(
             children=_titled("Pods", running.columns, rows, Look(namespaces=True)),
@@ -115,7 +115,7 @@ async def _around(session: Session, served: Served, obj: Object, known: Discover
             pods=[row.object or {} for row in rows],
         )
     made = [Target(each, Scope(namespace=meta.get("namespace", ""))) for each in children_of(served, known)]
-    found = await asyncio.gather(*(_seen(fetching.table(session.client, each)) for each in made))
+    found = await asyncio.gather(*(seen(fetching.table(session.client, each)) for each in made))
     children: list[tuple[str, list[str]]] = []
     for target, table in zip(made, found, strict=True):
         if table is not None:
@@ -136,11 +136,11 @@ def _tables(resource: Resource) -> tuple[StatusTable, ...]:
 
 
 async def _events(session: Session, fields: str) -> list[Object]:
-    listing = await _seen(session.client.list(EVENTS, Scope(fields=fields)))
+    listing = await seen(session.client.list(EVENTS, Scope(fields=fields)))
     return [] if listing is None else [each.wire() for each in listing.objects]
 
 
-async def _seen(answer: Awaitable[T]) -> T | None:
+async def seen(answer: Awaitable[T]) -> T | None:
     """An answer, or None where the user may not read the resource, or it is not served."""
     try:
         return await answer

@@ -122,6 +122,14 @@ async def targets(asked: Asked, session: Session, *, discovery: Discovery | None
     return (*named, *(_by_manifest(each, known, session) for each in read))
 
 
+async def one(session: Session, words: Sequence[str], *, discovery: Discovery | None = None) -> Target:
+    """The one object that the arguments name; raises `InputError`."""
+    found = await targets(Asked(words=tuple(words)), session, discovery=discovery)
+    if len(found) != 1 or not found[0].name:
+        raise _wrong("name one object", "write TYPE/NAME, such as workload/shop")
+    return found[0]
+
+
 def check_named(found: Iterable[Target], asked: Asked, *, every: bool) -> None:
     """Refuse a change of all objects of a type without --all or a selector."""
     if not every and not asked.narrowed and any(not target.name for target in found):

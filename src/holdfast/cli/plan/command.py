@@ -78,6 +78,18 @@ def show(plan: PlanView | PlanSummary, output: str, *, paths: Mapping[str, str])
             click.echo("\n".join([*([""] if number or view is not plan else []), *_lines(view, paths)]))
 
 
+def brief(plan: PlanView | PlanSummary) -> list[str]:
+    """A plan in a few lines: what changes, how far down it goes, and the warnings."""
+    if isinstance(plan, PlanSummary):
+        parts = [line for view, names in plan.alike for line in brief(replace(view, name=_joined(names)))]
+        return [f"{plan.name}: {'; '.join(plan.notes)}", *parts]
+    name, strategy, size, _ = _title(plan)
+    facts = ", ".join(" ".join(fact) for fact in _summary(plan))
+    warnings = [f"warning: {warning.message} ({warning.code.value})" for warning in plan.warnings]
+    ending = [": ".join(_ending(plan)), f"remedy: {plan.remedy}"] if plan.blocked else []
+    return [f"{name}: {size}, {strategy}", facts, *warnings, *ending]
+
+
 def _view(asked: RolloutOptions) -> PlanView:
     rollout = asked.rollout
     try:

@@ -6,7 +6,7 @@ is in its `RolloutKind`; this module must not know any kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import click
 
 from holdfast.cli import connecting
 from holdfast.cli.connecting import Refused, Session, Verb, Where
-from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
+from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import fetching, printers, targets
 from holdfast.cli.objects.targets import Asked, Target
 from holdfast.cli.objects.wait import timeout_of
@@ -50,15 +50,6 @@ def _rolls(target: Target) -> RolloutKind:
             "hint: use 'holdfast kubectl rollout' for built-in kinds",
         )
     return found
-
-
-async def _one(session: Session, words: Sequence[str]) -> Target:
-    """The one object that the arguments name."""
-    asked = Asked(words=tuple(words))
-    found = await targets.targets(asked, session)
-    if len(found) != 1 or not found[0].name:
-        raise InputError(Complaint(message="name one object", hint="write TYPE/NAME, such as workload/shop"))
-    return found[0]
 
 
 # The verbs.
@@ -210,7 +201,7 @@ def status(*, where: Where, words: tuple[str, ...], watch: bool, timeout: float,
     """
 
     async def show(session: Session) -> ExitCode | None:
-        target = await _one(session, words)
+        target = await targets.one(session, words)
         kind = _rolls(target)
         return await rollout_status.status(session, target, kind, watch=watch, timeout=timeout, output=output)
 
@@ -233,7 +224,7 @@ def history(*, where: Where, words: tuple[str, ...], number: int | None, output:
     """
 
     async def show(session: Session) -> ExitCode | None:
-        target = await _one(session, words)
+        target = await targets.one(session, words)
         return await show_history(session, target, _rolls(target), number=number, output=output)
 
     connecting.run(where, show)
@@ -268,7 +259,7 @@ def plan_command(
     options = PlanOptions(file=file, settings=settings, output=output)
 
     async def show(session: Session) -> ExitCode | None:
-        target = await _one(session, words) if words else None
+        target = await targets.one(session, words) if words else None
         if target is not None:
             _rolls(target)
         return await plan(session, target, options, kinds=rollout_kinds())

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from random import Random
 
-from holdfast.cli.connecting import Refused, Session
+from holdfast.cli import watching
+from holdfast.cli.connecting import Session
 from holdfast.cli.objects.targets import Target
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Scope
 from holdfast.operators.rollouts import Observed, RolloutKind
-from holdfast.runtime.caches import Caches
 from holdfast.runtime.listed import listed
 
 
@@ -59,43 +57,23 @@ class Following:
         self._outdated_since: datetime | None = None
         beside = _beside(obj, kind)
         scopes = {target.resource: target.watched, **dict.fromkeys(kind.parts, beside)}
-        self._caches = Caches(session.client, random=Random().random, scopes=scopes)
+        self.caches = watching.caches(session, scopes)
         for resource in scopes:
-            self._caches.require(resource)
-            self._caches.subscribe(resource, lambda old, new: self._changed.set())
-
-    async def run(self) -> None:
-        await self._caches.run()
-
-    async def ready(self) -> None:
-        """Return when every resource was listed once; raises `Refused` if one cannot be listed."""
-        synced = asyncio.ensure_future(self._caches.synced())
-        try:
-            while not synced.done():
-                await asyncio.wait([synced], timeout=_PATIENCE)
-                if not synced.done() and (trouble := self.trouble):
-                    raise Refused(f"error: {trouble}")
-        finally:
-            synced.cancel()
-
-    @property
-    def trouble(self) -> str:
-        """Why the watches are not up to date; empty while they are."""
-        return "; ".join(f"cannot watch {resource}: {why}" for resource, why in self._caches.trouble().items())
+            self.caches.subscribe(resource, lambda old, new: self._changed.set())
 
     def outage(self) -> Outage | None:
         """Why and since when the objects may be outdated; None while they are up to date."""
-        trouble = self.trouble
-        if not trouble and not self._caches.is_disconnected:
+        trouble = watching.trouble(self.caches)
+        if not trouble and not self.caches.is_disconnected:
             self._outdated_since = None
             return None
         self._outdated_since = self._outdated_since or datetime.now(UTC)
-        return Outage(self._outdated_since, self._caches.is_disconnected, trouble)
+        return Outage(self._outdated_since, self.caches.is_disconnected, trouble)
 
     def observed(self) -> Observed | None:
         """The latest objects; None once the object is deleted."""
-        obj = self._caches.get(self._target.resource, self._target.key)
-        return None if obj is None or obj.uid != self._first.uid else Observed(obj, self._caches)
+        obj = self.caches.get(self._target.resource, self._target.key)
+        return None if obj is None or obj.uid != self._first.uid else Observed(obj, self.caches)
 
     async def change(self, *, within: float | None = None) -> bool:
         """Wait for a change; False if none came in so many seconds."""
@@ -108,25 +86,13 @@ class Following:
         return True
 
 
-_PATIENCE = 2.0
-"""Seconds after which a list that still fails ends the command."""
-
-
 @contextlib.asynccontextmanager
 async def following(session: Session, target: Target, kind: RolloutKind) -> AsyncGenerator[Following, None]:
     """Follow a rollout until the block ends."""
-    # Failures of a watch are shown on the screen; log lines would break it.
-    logging.getLogger("holdfast").addHandler(logging.NullHandler())
     obj = await session.client.get(target.resource, target.key)
     made = Following(session, target, kind, obj)
-    task = asyncio.ensure_future(made.run())
-    try:
-        await made.ready()
+    async with watching.running(made.caches):
         yield made
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 def _beside(obj: Object, kind: RolloutKind) -> Scope:

@@ -47,7 +47,7 @@ async def plan(
     kind = next(each for each in kinds if each.name == target.resource.group_resource)
     if kind.planner is None:
         raise Refused(*kind.unsupported["plan"].lines(f"{target.type}/{target.name}"))
-    changes = _changes(kind, options.settings)
+    changes = changed(kind, options.settings)
     if manifest is not None:
         body = merge.apply(manifest, changes)
         obj = await _dry_run(session, target, body, type=PatchType.APPLY, force="true")
@@ -62,7 +62,7 @@ async def plan(
     return ExitCode.BLOCKED if view.blocked else None
 
 
-def _changes(kind: RolloutKind, settings: Mapping[str, Any]) -> dict[str, Any]:
+def changed(kind: RolloutKind, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as a merge patch; raises `InputError` for one that the kind does not have."""
     patch: dict[str, Any] = {}
     for setting, value in settings.items():

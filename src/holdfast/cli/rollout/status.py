@@ -21,6 +21,7 @@ from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import printers
 from holdfast.cli.objects.targets import Target
+from holdfast.cli.painting import STYLES
 from holdfast.cli.rollout.following import Following, Outage, following, look
 from holdfast.operators.rollouts import Observed, RolloutKind
 from holdfast.views import rollout_screens, rollouts
@@ -184,18 +185,6 @@ _WAYS: Final[dict[str, Callable[[Following, Target, RolloutKind], Awaitable[Exit
 
 # On a terminal.
 
-_STYLES: Final = {
-    Tone.PLAIN: "",
-    Tone.STRONG: "bold",
-    Tone.FAINT: "bright_black",
-    Tone.GOOD: "green",
-    Tone.CARE: "yellow",
-    Tone.BAD: "bold red",
-    Tone.OLD: "blue",
-    Tone.NEW: "green",
-    Tone.BETWEEN: "magenta",
-}
-
 
 def _grown(observed: Observed, kind: RolloutKind, *, now: datetime | None = None) -> Tree:
     return kind.tree(observed, now or datetime.now(UTC))
@@ -228,7 +217,7 @@ async def _live() -> AsyncGenerator[Callable[[Iterable[Line]], None], None]:
 def _painted(lines: Iterable[Line]) -> Text:
     from rich.text import Text
 
-    made = [Text.assemble(*((printable(span.text), _STYLES[span.tone]) for span in spans)) for spans in lines]
+    made = [Text.assemble(*((printable(span.text), STYLES[span.tone]) for span in spans)) for spans in lines]
     for line in made:
         line.rstrip()
     return Text("\n", no_wrap=True, overflow="crop").join(made)
