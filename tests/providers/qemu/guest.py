@@ -1,7 +1,9 @@
 """A tiny guest: the distribution's cloud kernel, busybox, and an init of our own in an initramfs.
 
 It mounts the disk `/dev/vda` (formatted at first), gets its address by DHCP, shuts down at the power button,
-and answers a few commands of the guest agent, plus `test-write`, `test-read` and `test-seed`.
+and answers a few commands of the guest agent, plus `test-write`, `test-read` and `test-seed`.  A guest that counts
+adds one to a number in a file on the disk every second, and writes it to its console with a word that it made up at
+its boot and has in memory alone.
 """
 
 from __future__ import annotations
@@ -48,6 +50,15 @@ fi
     done
 ) &
 echo "guest: ready"
+if grep -q counting /proc/cmdline; then
+    word=$(cat /proc/sys/kernel/random/uuid)
+    while true; do
+        count=$(( $(cat /data/count 2>/dev/null || echo 0) + 1 ))
+        echo $count > /data/count; sync
+        echo "guest: count $count word $word"
+        sleep 1
+    done &
+fi
 exec /agent
 """
 
@@ -138,7 +149,7 @@ def archive(files: dict[str, tuple[int, bytes]]) -> bytes:
     return bytes(out)
 
 
-def build(folder: Path) -> None:
+def build(folder: Path, *, counting: bool = False) -> None:
     """Write the guest as an image: a folder with a kernel, an initramfs and a command line."""
     found = kernel()
     assert found is not None
@@ -161,4 +172,4 @@ def build(folder: Path) -> None:
         files[name] = (0o100755, script.encode())
     shutil.copyfile(image, folder / "vmlinuz")
     (folder / "initrd").write_bytes(gzip.compress(archive(files), 1))
-    (folder / "cmdline").write_text("console=ttyS0 panic=-1 quiet")
+    (folder / "cmdline").write_text(f"console=ttyS0 panic=-1 quiet{' counting' if counting else ''}")
