@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -9,6 +11,9 @@ settings.register_profile(
     "holdfast", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("holdfast")
+
+os.environ.setdefault("HOLDFAST_READY_AFTER", "100ms..1s")
+"""The simulated pods of clusters that tests start; for users they are slower, so that something can be seen."""
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -26,7 +26,7 @@ from holdfast.cli.errors import ExitCode
 from holdfast.cli.main import COMMANDS
 
 PAGE = ROOT / "docs" / "cli.md"
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 BLOCK = re.compile(r"(?<=```console\n)(.*?)(?=```)", re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
@@ -62,7 +62,7 @@ def matches(written: str, shown: str) -> bool:
     return bool(written) and re.fullmatch(r"(?:.*\n)*".join(parts), shown) is not None
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_console_block_shows_what_is_shown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     page = path.read_text()

@@ -38,3 +38,14 @@ def test_of_very_many_under_way_some_are_spelled_out() -> None:
         board.put(f"workload/w{number:04}", ("Progressing", "why"))
     *_, last = lines = board.summary().lines()
     assert (len(lines), last) == (1 + SHOWN + 1, "  and 1,234 more")
+
+
+def test_objects_in_trouble_are_counted_and_come_first() -> None:
+    board = Board()
+    board.put("workload/a", ("Progressing", "why"))
+    board.put("workload/b", ("Blocked", "no room"), trouble=True)
+    assert board.summary().lines() == (
+        "nodes 0/0 ready · pods 0/0 ready · 0 of 2 objects at rest · 1 in trouble",
+        "! workload/b  Blocked: no room",
+        "  workload/a  Progressing: why",
+    )

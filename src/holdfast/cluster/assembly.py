@@ -6,7 +6,8 @@ Without nodes it runs those of a control plane only, and no pod is scheduled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -58,6 +59,7 @@ class Cluster:
     fleets     what these nodes are; without any, all are alike
     processes  the node that runs pods as processes, if there is one
     seed       by which simulated pods draw their fates
+    ready      how long simulated pods take to become ready, from and to; None: as `Defaults` has it
     scalable   kinds of ours that disruption budgets may go by
     lost       when nodes count as lost
     suspension  since when this process has listened to them
@@ -69,6 +71,7 @@ class Cluster:
     fleets: tuple[Fleet, ...] = ()
     processes: ProcessNode | None = None
     seed: int = 0
+    ready: tuple[timedelta, timedelta] | None = None
     scalable: tuple[Kind, ...] = ()
     lost: NodeSettings = field(default_factory=NodeSettings)
     suspension: Suspension = field(default_factory=Suspension)
@@ -107,7 +110,8 @@ class Cluster:
         return ((claim_types.CLASSES, claim_types.STANDARD), *processes)
 
     def _node_controllers(self) -> Iterable[Controller[Any]]:
-        yield simulation.controller(Defaults(seed=self.seed))
+        usual = Defaults(seed=self.seed)
+        yield simulation.controller(usual if self.ready is None else replace(usual, ready=self.ready))
         yield lifecycle.controller(self.lost, self.suspension)
         yield evictions.controller(self.lost)
         yield gang_status.CONTROLLER

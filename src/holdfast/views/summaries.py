@@ -26,11 +26,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Underway:
-    """An object that is not at rest: what it is, what it does, and why."""
+    """An object that is not at rest: what it is, what it does, why, and whether it is in trouble."""
 
     name: str
     phase: str
     because: str
+    trouble: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +41,26 @@ class Summary:
     objects: int
     underway: tuple[Underway, ...]
 
+    @property
+    def trouble(self) -> int:
+        """How many objects are in trouble."""
+        return sum(each.trouble for each in self.underway)
+
+    @property
+    def _first(self) -> tuple[Underway, ...]:
+        """Those that are spelled out: first those in trouble."""
+        return tuple(sorted(self.underway, key=lambda each: not each.trouble))[:SHOWN]
+
     def lines(self) -> tuple[str, ...]:
         """The summary as text: one line, and one for each object that is under way."""
         parts = [f"nodes {self.nodes} ready", f"pods {self.pods} ready"]
         if self.objects:
             at_rest = self.objects - len(self.underway)
             parts.append(f"{at_rest:,} of {self.objects:,} {'object' if self.objects == 1 else 'objects'} at rest")
+        if self.trouble:
+            parts.append(f"{self.trouble:,} in trouble")
         more = len(self.underway) - SHOWN
-        rows = [f"  {each.name}  {each.phase}: {each.because}" for each in self.underway[:SHOWN]]
+        rows = [f"{'!' if each.trouble else ' '} {each.name}  {each.phase}: {each.because}" for each in self._first]
         return (" · ".join(parts), *rows, *((f"  and {more:,} more",) if more > 0 else ()))
 
 
@@ -62,9 +75,9 @@ class Board:
         self.pods = Tally()
         self._objects: dict[str, Underway | None] = {}
 
-    def put(self, name: str, underway: tuple[str, str] | None) -> None:
-        """An object that rolls out: its phase and why, or None where it is at rest."""
-        self._objects[name] = None if underway is None else Underway(name, *underway)
+    def put(self, name: str, underway: tuple[str, str] | None, *, trouble: bool = False) -> None:
+        """An object: its phase and why, or None where it is at rest."""
+        self._objects[name] = None if underway is None else Underway(name, *underway, trouble)
 
     def drop(self, name: str) -> None:
         self._objects.pop(name, None)

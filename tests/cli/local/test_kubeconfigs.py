@@ -100,3 +100,67 @@ def test_a_file_that_is_no_kubeconfig_is_left_alone(tmp_path: Path, identity: Id
         kubeconfigs.merge(path, config(identity))
     assert path.read_bytes() == wrong
     assert [each.name for each in tmp_path.iterdir()] == ["config"]
+
+
+# --- a context of kubectl
+
+
+def test_a_context_is_added_and_removed_again_and_the_rest_stays(tmp_path: Path, identity: Identity) -> None:
+    path, home = tmp_path / "config", tmp_path / "home"
+    path.write_text(OTHERS)
+    added = kubeconfigs.add_context(path, config(identity), home=home)
+    there = yaml.safe_load(path.read_text())
+    assert (added.context, there["current-context"]) == ("holdfast", "holdfast")
+    assert {each["name"] for each in there["contexts"]} == {"work", "holdfast"}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert kubeconfigs.remove_context(home) == added
+    assert yaml.safe_load(path.read_text()) == yaml.safe_load(OTHERS)
+    assert kubeconfigs.remove_context(home) is None
+
+
+def test_a_second_cluster_gets_a_name_of_its_own(tmp_path: Path, identity: Identity) -> None:
+    path = tmp_path / "config"
+    kubeconfigs.add_context(path, config(identity), home=tmp_path / "one")
+    second = kubeconfigs.add_context(path, config(identity, 7443), home=tmp_path / "two")
+    assert second.context == "holdfast-2"
+    assert settings.parse(path.read_text(), path) is not None
+    kubeconfigs.remove_context(tmp_path / "one")
+    there = yaml.safe_load(path.read_text())
+    assert [each["name"] for each in there["contexts"]] == ["holdfast-2"]
+    assert there["current-context"] == "holdfast-2"
+
+
+def test_a_cluster_that_was_killed_and_started_again_has_one_context(tmp_path: Path, identity: Identity) -> None:
+    path, home = tmp_path / "config", tmp_path / "home"
+    for port in (6443, 7443):
+        added = kubeconfigs.add_context(path, config(identity, port), home=home)
+    there = yaml.safe_load(path.read_text())
+    assert added.context == "holdfast"
+    assert [each["cluster"]["server"] for each in there["clusters"]] == ["https://127.0.0.1:7443"]
+
+
+def test_another_context_that_the_user_chose_meanwhile_stays_the_current_one(
+    tmp_path: Path, identity: Identity
+) -> None:
+    path, home = tmp_path / "config", tmp_path / "home"
+    path.write_text(OTHERS)
+    kubeconfigs.add_context(path, config(identity), home=home)
+    path.write_text(path.read_text().replace("current-context: holdfast", "current-context: work"))
+    kubeconfigs.remove_context(home)
+    assert yaml.safe_load(path.read_text())["current-context"] == "work"
+
+
+def test_a_kubeconfig_that_was_removed_or_broken_meanwhile_does_no_harm(tmp_path: Path, identity: Identity) -> None:
+    path, home = tmp_path / "config", tmp_path / "home"
+    kubeconfigs.add_context(path, config(identity), home=home)
+    path.write_text("[")
+    assert kubeconfigs.remove_context(home) is not None
+    assert path.read_text() == "["
+    with pytest.raises(KubeconfigError):
+        kubeconfigs.add_context(path, config(identity), home=home)
+
+
+def test_kubectl_changes_the_first_file_of_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert kubeconfigs.default_path({}) == tmp_path / ".kube" / "config"
+    assert kubeconfigs.default_path({"KUBECONFIG": ":/a/b:/c"}) == Path("/a/b")

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from holdfast.cli.local.summary import followed
-from holdfast.cli.operator.selection import rollout_kinds
+from holdfast.cli.operator.selection import operators
 from holdfast.client.resources import NODES, PODS, Resource
 from holdfast.kinds.cloudless import KINDS
+from holdfast.meta.objects import Key
 from holdfast.testing.clusters import Cluster, play
 from holdfast.views.summaries import Board
 
 WORKLOADS = Resource.of(KINDS[0])
+NOW = "2030-01-01T00:00:00Z"
 POD = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
@@ -25,7 +27,7 @@ def pod(name: str) -> dict[str, Any]:
 def test_nodes_pods_and_workloads_are_counted_as_they_come_change_and_go(kept: bool) -> None:
     async def story(cluster: Cluster) -> None:
         board, changes = Board(), []
-        kinds = [each for each in rollout_kinds() if each.resource == WORKLOADS]
+        kinds = [kind for each in operators() for kind in each.shown_kinds() if kind.resource == WORKLOADS]
         for resource in (NODES, PODS, WORKLOADS):
             cluster.manager.caches.require(resource)
         for name in ("a", "b", "c"):
@@ -48,10 +50,39 @@ def test_nodes_pods_and_workloads_are_counted_as_they_come_change_and_go(kept: b
         assert board.summary().lines() == (
             (
                 "nodes 0/1 ready · pods 1/1 ready · 0 of 1 object at rest",
-                "  workload/default/shop  New: not reconciled yet",
+                "  workload/default/shop  New: it has no status yet; is its operator running?",
             )
             if kept
             else ("nodes 0/0 ready · pods 0/3 ready",)
         )
+
+    play(story, kinds=KINDS)
+
+
+def test_every_object_in_trouble_is_counted_also_one_that_another_made() -> None:
+    async def story(cluster: Cluster) -> None:
+        board = Board()
+        for resource in (NODES, PODS, WORKLOADS):
+            cluster.manager.caches.require(resource)
+        kinds = [kind for each in operators() for kind in each.shown_kinds() if kind.resource == WORKLOADS]
+        followed(cluster.manager.caches, board, kinds, lambda: None)
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "1", "controller": True}
+        for name, owners in (("alone", []), ("made", [owner]), ("quiet", [owner])):
+            meta = {"name": name, "ownerReferences": owners}
+            await cluster.create(WORKLOADS, {"metadata": meta, "spec": {"image": "shop:1", "replicas": 1}})
+        blocked = {
+            "type": "Blocked",
+            "status": "True",
+            "reason": "No",
+            "message": "it waits",
+            "lastTransitionTime": NOW,
+        }
+        for name in ("alone", "made"):
+            patch = {"status": {"phase": "Failed", "conditions": [blocked]}}
+            await cluster.client.patch(WORKLOADS, Key("default", name), patch, subresource="status")
+        await cluster.settle()
+        first, *rows = board.summary().lines()
+        assert first.endswith(" · 0 of 2 objects at rest · 2 in trouble")
+        assert [row.split()[:2] for row in rows] == [["!", "workload/default/alone"], ["!", "workload/default/made"]]
 
     play(story, kinds=KINDS)

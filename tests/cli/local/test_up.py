@@ -7,6 +7,7 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from holdfast.cli import main
 from holdfast.cli.errors import ExitCode
 from holdfast.client import waiting
 from holdfast.client.api import ApiClient
@@ -340,3 +343,45 @@ def test_wrong_options_are_one_message(options: list[str], said: str) -> None:
 def test_down_where_nothing_runs_says_so(tmp_path: Path) -> None:
     told = subprocess.run([*HOLDFAST, "down", "--data-dir", str(tmp_path)], capture_output=True, text=True)
     assert (told.returncode, told.stdout) == (ExitCode.OK, f"nothing runs in {tmp_path}\n")
+
+
+def test_a_cluster_has_the_same_port_after_a_restart_and_a_context_while_it_runs(tmp_path: Path) -> None:
+    config = tmp_path / "kube" / "config"
+    options = ("--data-dir", str(tmp_path / "state"), "--nodes", "0", "--operators", "none")
+
+    def started(*more: str) -> tuple[str, bool]:
+        """The port of a cluster, and whether kubectl has a context for it."""
+        environment = {**os.environ, "KUBECONFIG": str(config)}
+        process = subprocess.Popen(
+            [*HOLDFAST, "up", *options, *more],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        try:
+            assert process.stdout is not None
+            port = re.search(r"https://127.0.0.1:(\d+)", process.stdout.readline())
+            assert port is not None
+            if more:
+                assert process.stdout.readline() == (
+                    f"context: holdfast is the current one of {config}, until the cluster stops\n"
+                )
+            return port[1], config.exists() and f":{port[1]}" in config.read_text()
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+
+    first = started("--merge")
+    assert first[1]
+    assert "server" not in config.read_text()
+    assert started() == (first[0], False)
+    with socket.create_server(("127.0.0.1", int(first[0]))):
+        assert started()[0] != first[0]
+
+
+@pytest.mark.parametrize("given", ["soon", "8s..2s", "-1s", ".."])
+def test_a_time_that_is_none_is_refused(given: str) -> None:
+    result = CliRunner().invoke(main, ["up", "--ready-after", given])
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "write such as 2s..8s" in result.output

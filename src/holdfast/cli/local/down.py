@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Final
 
 import click
 
 from holdfast.cli.errors import Complaint, ExitCode, InputError
-from holdfast.cli.local import running
+from holdfast.cli.local import kubeconfigs, running
 
 DIRECTORY: Final = Path(".holdfast")
 PATIENCE: Final = 30.0
@@ -35,8 +36,12 @@ def command(data_dir: Path) -> None:
     """
     number = running.process_in(data_dir)
     if number is None:
-        click.echo(f"nothing runs in {data_dir}")
+        removed = kubeconfigs.remove_context(data_dir)  # of a process that was killed
+        also = f"; removed the context {removed.context} from {removed.path}" if removed is not None else ""
+        click.echo(f"nothing runs in {data_dir}{also}")
         return
+    if sys.stderr.isatty():
+        click.echo(f"stopping process {number}, and the processes of its pods ...", err=True)
     if not running.stop(data_dir, within=PATIENCE):
         message = f"process {number} has not ended within {PATIENCE:.0f} s; end it with kill -9 {number}"
         raise StillRunning(Complaint(message=message, path="--data-dir"))

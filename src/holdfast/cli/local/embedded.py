@@ -7,7 +7,7 @@ import contextlib
 import gc
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +51,7 @@ class ClusterOptions:
     nodes      the number of simulated nodes
     fleets     what these nodes have; without any, each has GPUs
     seed       the seed of the random behaviour of simulated pods
+    ready      how long simulated pods take to become ready, from and to; None: less than a second
     operators  the operators to run
     values     the settings of operators that are not the defaults
     home       the directory of the cluster; pods that run as processes reach only their own part of it
@@ -60,6 +61,7 @@ class ClusterOptions:
     nodes: int
     fleets: tuple[Fleet, ...] = ()
     seed: int
+    ready: tuple[timedelta, timedelta] | None = None
     operators: tuple[Operator, ...] = field(default_factory=selection.operators)
     values: Mapping[str, str] = field(default_factory=dict)
     home: Path
@@ -67,9 +69,15 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A running cluster: its address, a client, its manager, and the task that ends when the manager fails."""
+    """A running cluster.
+
+    url         its address
+    kubeconfig  the kubeconfig of its admin
+    ended       the task that ends when the manager fails
+    """
 
     url: str
+    kubeconfig: Mapping[str, Any]
     client: ApiClient
     manager: Manager
     ended: asyncio.Task[None]
@@ -109,6 +117,7 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
         fleets=options.fleets or (Fleet(count=options.nodes).with_gpus(),),
         processes=processes,
         seed=options.seed,
+        ready=options.ready,
         scalable=own,
         suspension=Suspension(datetime.now(UTC)),
         authority=Authority(authority.certificate, authority.key),
@@ -138,7 +147,7 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
     begun = asyncio.create_task(manager.working.wait())
     try:
         await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
-        yield Embedded(served.url, client, manager, ended)
+        yield Embedded(served.url, served.kubeconfig, client, manager, ended)
     finally:
         begun.cancel()
         manager.stop()

@@ -31,7 +31,7 @@ from holdfast.apiserver.storage.store import CannotOpen, InUse
 from holdfast.apiserver.verbs.subresources import LogSource
 from holdfast.cli import logs
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.local import kubeconfigs
+from holdfast.cli.local import kubeconfigs, ports
 from holdfast.cli.local.binding import CannotStart
 from holdfast.client.settings import KubeconfigError
 
@@ -46,6 +46,7 @@ class Settings:
     data_dir: Path | None
     bind: str
     port: int
+    """0: the port that it had before in its data directory, or any free one."""
     kubeconfig: Path
     event_seconds: float = DEFAULT_SECONDS
     """How long Events are kept after their last write."""
@@ -53,10 +54,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A server that answers at `url`."""
+    """A server that answers at `url`, and the kubeconfig of its admin."""
 
     server: Server
     url: str
+
+    @property
+    def kubeconfig(self) -> dict[str, Any]:
+        return self.server.identity.kubeconfig(self.url)
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,7 +74,10 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 _OPTIONS: Final = (
     click.option("--bind", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address to listen on."),
     click.option(
-        "--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on.  [default: any free one]"
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        help="The port to listen on.  [default: as before, or any free one]",
     ),
     click.option(
         "--kubeconfig",
@@ -145,17 +153,25 @@ async def _opened(
 
 
 async def _listening(server: Server, settings: Settings, tls: ssl.SSLContext) -> Listener:
+    before = ports.last(settings.data_dir, "api")
     try:
-        return await listen(server.handle, settings.bind, port=settings.port, tls=tls)
+        listener = await listen(server.handle, settings.bind, port=settings.port or before, tls=tls)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
+        if error.errno == errno.EADDRINUSE and not settings.port:
+            listener = await listen(server.handle, settings.bind, port=0, tls=tls)
+            message = f"port {before}, which this server had before, is in use; it listens on {listener.address[1]} now"
+            click.echo(f"note: {message}, and kubeconfigs that were copied before do not reach it", err=True)
+        elif error.errno == errno.EADDRINUSE:
             message = f"{settings.port} is in use on {settings.bind}; choose another, or leave it out for any free one"
             raise CannotStart(Complaint(message=message, path="--port")) from error
-        if error.errno == errno.EACCES:
+        elif error.errno == errno.EACCES:
             message = f"{settings.port} is for the superuser alone; choose one above 1023"
             raise InputError(Complaint(message=message, path="--port")) from error
-        message = f"{settings.bind!r} is not an address of this machine; write one, such as 127.0.0.1"
-        raise InputError(Complaint(message=message, path="--bind")) from error
+        else:
+            message = f"{settings.bind!r} is not an address of this machine; write one, such as 127.0.0.1"
+            raise InputError(Complaint(message=message, path="--bind")) from error
+    ports.keep(settings.data_dir, "api", listener.address[1])
+    return listener
 
 
 def _write_kubeconfig(identity: Identity, settings: Settings, url: str) -> None:

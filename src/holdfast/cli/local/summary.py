@@ -11,18 +11,21 @@ from typing import Final
 import click
 import msgspec
 
+from holdfast.cli import painting
 from holdfast.client.objects import Object, decoder
 from holdfast.client.pods import FINISHED, Condition
 from holdfast.client.resources import NODES, PODS
-from holdfast.operators.rollouts import RolloutKind
+from holdfast.operators.shown import ShownKind
 from holdfast.runtime.controllers import Stores
+from holdfast.views.overview import Health
+from holdfast.views.spans import Span, Tone
 from holdfast.views.summaries import Board, Tally
 
 _PACE: Final = {True: 0.5, False: 5.0}
 """The least time between two summaries, on a terminal and elsewhere, in seconds."""
 
 
-async def watch_summary(stores: Stores, kinds: Iterable[RolloutKind]) -> None:
+async def watch_summary(stores: Stores, kinds: Iterable[ShownKind]) -> None:
     """Print the summary whenever it has changed, until cancelled."""
     board, changed = Board(), asyncio.Event()
     stops = followed(stores, board, kinds, changed.set)
@@ -43,7 +46,7 @@ async def watch_summary(stores: Stores, kinds: Iterable[RolloutKind]) -> None:
 
 
 def followed(
-    stores: Stores, board: Board, kinds: Iterable[RolloutKind], changed: Callable[[], None]
+    stores: Stores, board: Board, kinds: Iterable[ShownKind], changed: Callable[[], None]
 ) -> list[Callable[[], None]]:
     """Keep a board up to date with the stores; returns the functions that end it."""
 
@@ -54,13 +57,15 @@ def followed(
             tally.put(new.key, _is_well(new))
         changed()
 
-    def show(kind: RolloutKind, old: Object | None, new: Object | None) -> None:
+    def show(kind: ShownKind, old: Object | None, new: Object | None) -> None:
         name = _name(new or old)
-        if new is None:
+        row = None if new is None else kind.row(new)
+        # What another object made is part of that one, and counts only where it needs a look.
+        if row is None or (row.owner and row.health is not Health.TROUBLE):
             board.drop(name)
         else:
-            headline = kind.headline(new.wire())
-            board.put(name, None if headline.at_rest else (headline.phase, headline.because))
+            at_rest = row.health is Health.GOOD
+            board.put(name, None if at_rest else (row.phase, row.because), trouble=row.health is Health.TROUBLE)
         changed()
 
     return [
@@ -98,8 +103,11 @@ def _show(lines: tuple[str, ...], *, erase: int) -> None:
         # Up to the first line of what is there, and clear all below.
         click.echo(f"\x1b[{erase}A\x1b[J", nl=False)
     width = _width()
+    colours = painting.has_colours()
     for line in lines:
-        click.echo(line if width is None or len(line) <= width else f"{line[: width - 1]}…")
+        shown = line if width is None or len(line) <= width else f"{line[: width - 1]}…"
+        tone = Tone.BAD if line.startswith("!") else Tone.CARE if line.startswith(" ") else Tone.PLAIN
+        click.echo(painting.text([(Span(shown, tone),)], colours=colours), color=True)
     sys.stdout.flush()
 
 

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -15,21 +16,37 @@ from click.core import ParameterSource
 
 from holdfast.apiserver.http import listener
 from holdfast.apiserver.http.gate import access_log
-from holdfast.cli import logs
-from holdfast.cli.local import running, serving
+from holdfast.cli import logs, progress
+from holdfast.cli.errors import Complaint, InputError
+from holdfast.cli.local import kubeconfigs, running, serving
 from holdfast.cli.local.binding import checked_bind
-from holdfast.cli.local.embedded import ClusterOptions, embedded
+from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
 from holdfast.cli.local.fleets import parsed_fleets
 from holdfast.cli.local.serving import Settings
 from holdfast.cli.local.signals import until_signalled
 from holdfast.cli.local.summary import watch_summary
 from holdfast.cli.operator import health, selection
 from holdfast.cli.operator import settings as operator_settings
-from holdfast.operators.rollouts import RolloutKind
+from holdfast.client.settings import KubeconfigError
+from holdfast.meta import durations
+from holdfast.operators.shown import ShownKind
 from holdfast.runtime.health import LOOPBACK
 
 DIRECTORY: Final = Path(".holdfast")
 """The default data directory, in the working directory."""
+
+
+def _range(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[timedelta, timedelta]:
+    """Two times, or twice the same."""
+    low, dots, high = text.partition("..")
+    try:
+        first = durations.parse(low.strip())
+        last = durations.parse(high.strip()) if dots else first
+    except durations.DurationError as error:
+        raise click.BadParameter(f"{error}; write such as 2s..8s, or 5s") from None
+    if not timedelta() <= first <= last:
+        raise click.BadParameter(f"{text!r} must go from a shorter to a longer time; write such as 2s..8s")
+    return first, last
 
 
 @click.command("up")
@@ -58,6 +75,20 @@ DIRECTORY: Final = Path(".holdfast")
     "--seed", type=int, default=0, show_default=True, help="The seed of the random behaviour of simulated pods."
 )
 @click.option(
+    "--ready-after",
+    callback=_range,
+    default="2s..5s",
+    show_default=True,
+    envvar="HOLDFAST_READY_AFTER",
+    metavar="TIME[..TIME]",
+    help="How long simulated pods take to become ready; of a range, each pod draws its own time.",
+)
+@click.option(
+    "--merge",
+    is_flag=True,
+    help="Add a context to the kubeconfig of kubectl (KUBECONFIG, or ~/.kube/config) until the cluster stops.",
+)
+@click.option(
     "--health-port",
     type=click.IntRange(0, 65535),
     help="Serve health and metrics of what runs in it on this port of the loopback; 0 is any free one.",
@@ -76,6 +107,8 @@ def command(
     nodes: int,
     described: tuple[str, ...],
     seed: int,
+    ready_after: tuple[timedelta, timedelta],
+    merge: bool,
     health_port: int | None,
     names: str | None,
     given: tuple[str, ...],
@@ -96,6 +129,8 @@ def command(
     Try it:        holdfast up --ephemeral
     Keep it:       holdfast up --data-dir ./state --port 6443
     Use it:        holdfast kubectl get nodes
+    With kubectl:  holdfast up --merge
+    At once:       holdfast up --ready-after 0s
     Other operators in it:  holdfast up --operators none
     """
     if ephemeral and data_dir is not None:
@@ -123,29 +158,48 @@ def command(
             nodes=sum(fleet.count for fleet in fleets) or nodes,
             fleets=fleets,
             seed=seed,
+            ready=ready_after,
             operators=operators,
             values=values,
             home=home,
         )
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
-            runner.run(until_signalled(_run(options, health_port)))
+            runner.run(until_signalled(_run(options, health_port, merge=merge)))
 
 
-async def _run(options: ClusterOptions, health_port: int | None) -> None:
-    async with embedded(options) as cluster, contextlib.AsyncExitStack() as stack:
+async def _run(options: ClusterOptions, health_port: int | None, *, merge: bool) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        async with progress.waiting(lambda: f"starting a cluster with {options.nodes} nodes"):
+            cluster = await stack.enter_async_context(embedded(options))
         lines = [f"ready: {cluster.url}  export KUBECONFIG={options.settings.kubeconfig}"]
+        if merge:
+            lines.append(_added_context(options, cluster, stack))
         if health_port is not None:
             address = await stack.enter_async_context(health.served(cluster.manager, LOOPBACK, port=health_port))
             lines.append(f"health: {address}/readyz  metrics: {address}/metrics")
         click.echo("\n".join(lines))
         sys.stdout.flush()
-        summary = asyncio.create_task(watch_summary(cluster.manager.caches, _rollouts(options)))
+        summary = asyncio.create_task(watch_summary(cluster.manager.caches, _shown(options)))
         try:
             await asyncio.wait({cluster.ended})
         finally:
             summary.cancel()
 
 
-def _rollouts(options: ClusterOptions) -> tuple[RolloutKind, ...]:
-    """The kinds that roll out, of the operators that run."""
-    return tuple(kind for each in options.operators for kind in each.rollouts)
+def _shown(options: ClusterOptions) -> tuple[ShownKind, ...]:
+    """The kinds of the operators that run."""
+    return tuple(kind for each in options.operators for kind in each.shown_kinds())
+
+
+def _added_context(options: ClusterOptions, cluster: Embedded, stack: contextlib.AsyncExitStack) -> str:
+    """Add a context for kubectl until the cluster stops; returns the line that says so."""
+    path = kubeconfigs.default_path(os.environ)
+    try:
+        added = kubeconfigs.add_context(path, cluster.kubeconfig, home=options.home)
+    except KubeconfigError as error:
+        raise InputError(Complaint(message=f"{error}; correct it, or leave --merge out", path="--merge")) from error
+    except OSError as error:
+        message = f"{path}: {error.strerror}; leave --merge out, or set KUBECONFIG to a file that you can write"
+        raise InputError(Complaint(message=message, path="--merge")) from error
+    stack.callback(kubeconfigs.remove_context, options.home)
+    return f"context: {added.context} is the current one of {added.path}, until the cluster stops"

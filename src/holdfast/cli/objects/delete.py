@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from holdfast.cli import connecting
+from holdfast.cli import connecting, progress
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.objects import fetching, targets
@@ -140,8 +140,16 @@ async def _delete(session: Session, asked: Asked, way: Way, *, every: bool) -> E
 
 async def _waited(session: Session, leaving: Sequence[tuple[Target, Object]], *, timeout: float | None) -> list[str]:
     """Wait until all are deleted; returns the messages about those that are not."""
-    late = await asyncio.gather(*(_late(session, target, left.uid, timeout=timeout) for target, left in leaving))
+    waits = [asyncio.ensure_future(_late(session, each, left.uid, timeout=timeout)) for each, left in leaving]
+    async with progress.waiting(lambda: _left([target for target, _ in leaving], waits)):
+        late = await asyncio.gather(*waits)
     return [too_late(target) for (target, _), each in zip(leaving, late, strict=True) if each]
+
+
+def _left(leaving: Sequence[Target], waits: Sequence[asyncio.Future[bool]]) -> str:
+    there = [f"{target.type}/{target.name}" for target, wait in zip(leaving, waits, strict=True) if not wait.done()]
+    more = f" and {len(there) - 2} more" if len(there) > 2 else ""
+    return f"waiting until {', '.join(there[:2])}{more} {'is' if len(there) == 1 else 'are'} deleted"
 
 
 async def _late(session: Session, target: Target, uid: str, *, timeout: float | None) -> bool:

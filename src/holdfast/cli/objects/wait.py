@@ -7,14 +7,15 @@ waits is `client.waiting`'s matter.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import click
 
-from holdfast.cli import connecting
+from holdfast.cli import connecting, progress
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.objects import fetching, targets
@@ -143,12 +144,18 @@ async def _wait(session: Session, asked: Asked, goal: Condition, *, every: bool,
     waits = [asyncio.ensure_future(_problem(session, each, goal, timeout=timeout)) for each in objects]
     problems = []
     for target, wait in zip(objects, waits, strict=True):
-        problem = await wait
+        async with progress.waiting(partial(_words, target, waits)):
+            problem = await wait
         if problem is None:
             click.echo(f"{target.type}/{target.name} condition met")
         else:
             problems.append(problem)
     return connecting.report(problems)
+
+
+def _words(target: Target, waits: Sequence[asyncio.Future[str | None]]) -> str:
+    more = sum(not each.done() for each in waits) - 1
+    return f"waiting for {target.type}/{target.name}{f' and {more} more' if more > 0 else ''}"
 
 
 async def _problem(session: Session, target: Target, goal: Condition, *, timeout: float) -> str | None:
