@@ -11,6 +11,7 @@ from holdfast.cli.operator.selection import operators
 from holdfast.client.resources import NODES, PODS, Resource
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.objects import Key
+from holdfast.operators.shown import ShownKind
 from holdfast.testing.clusters import Cluster, play
 from holdfast.views.summaries import Board
 
@@ -64,8 +65,7 @@ def test_every_object_in_trouble_is_counted_also_one_that_another_made() -> None
         board = Board()
         for resource in (NODES, PODS, WORKLOADS):
             cluster.manager.caches.require(resource)
-        kinds = [kind for each in operators() for kind in each.shown_kinds() if kind.resource == WORKLOADS]
-        followed(cluster.manager.caches, board, kinds, lambda: None)
+        followed(cluster.manager.caches, board, [ShownKind(resource=WORKLOADS)], lambda: None)
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "1", "controller": True}
         for name, owners in (("alone", []), ("made", [owner]), ("quiet", [owner])):
             meta = {"name": name, "ownerReferences": owners}
