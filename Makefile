@@ -47,8 +47,8 @@ check: $(STAMP) ## Check style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q tests/architecture
 
-bench: $(STAMP) ## Measure what docs/benchmarks.md promises
-	@$(BIN)/python -m benchmarks
+bench: $(STAMP) ## Measure what docs/benchmarks.md promises; beside make kubernetes, or KUBECONFIG=...
+	@HOLDFAST_BENCH_KUBECONFIG=$(or $(KUBECONFIG),$(wildcard $(KUBERNETES)/kubeconfig)) $(BIN)/python -m benchmarks
 
 torture: $(STAMP) ## Kill, flood, fuzz and mislead for half an hour; prints figures: make torture TORTURE='--scale 0.1'
 	@$(BIN)/python -m tests.torture $(TORTURE)

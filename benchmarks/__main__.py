@@ -11,7 +11,7 @@ from importlib import import_module
 
 from benchmarks.sizes import VARIABLE
 
-SECTIONS = ("kernel", "profiler", "apiserver", "runtime", "rollouts", "gangs")
+SECTIONS = ("kernel", "profiler", "apiserver", "runtime", "rollouts", "gangs", "kubernetes")
 
 
 def main() -> None:

@@ -13,12 +13,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import clusters
-from benchmarks.clusters import PER_NODE
+from benchmarks.clusters import PER_NODE, Cluster
 from benchmarks.load import CONNECTIONS
-from benchmarks.operating import CREWS
+from benchmarks.operating import PROGRAMS
 from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from holdfast.apiserver.http.listener import new_event_loop
@@ -69,12 +69,12 @@ def measured() -> Figures:
 async def _measured() -> Figures:
     server = await Server.open(None, now=_now)
     client = ApiClient(InProcess(server.handle, server.identity.admin_token))
-    crew = CREWS["nodes"]()
-    manager = Manager(client, controllers=crew.controllers, components=crew.components, now=_now)
+    program = PROGRAMS["nodes"]()
+    manager = Manager(client, controllers=program.controllers, components=program.components, now=_now)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(server.close)
         stack.push_async_callback(client.close)
-        await clusters.furnish(client, count=CROWD // PER_NODE)
+        await Cluster(client, Path()).create_nodes(count=CROWD // PER_NODE)
         running = asyncio.create_task(manager.run())
         await manager.working.wait()
         before, cpu, begin = server.store.revision, time.process_time(), time.perf_counter()

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 import aiohttp
 import msgspec
 
+from benchmarks.processes import Usage, usage_of_all
 from benchmarks.targets import Target
 
 CONNECTIONS: Final = 32
@@ -35,14 +36,6 @@ class Speed:
 
     per_second: float
     cpu_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What the server's process has used."""
-
-    cpu_seconds: float
-    memory_bytes: float
 
 
 class _Event(msgspec.Struct):
@@ -86,6 +79,9 @@ class Clients:
         await self._send("PATCH", f"{self._path}/{_name(number)}", data=body, headers=_MERGE_PATCH)
 
     async def usage(self) -> Usage:
+        """What the server has used: its processes if they are known, or what its metrics say."""
+        if self._target.pids:
+            return usage_of_all(self._target.pids)
         text = (await self._send("GET", "/metrics", headers={"Accept-Encoding": "identity"})).decode()
         return Usage(_metric(text, "process_cpu_seconds_total"), _metric(text, "process_resident_memory_bytes"))
 

@@ -1,7 +1,7 @@
 """Runs controllers in a process of their own, over HTTP, as an operator does: ``python -m benchmarks.operating copy``.
 
-The server is that of KUBECONFIG.  It says when it has seen everything and works; when it is told to stop, it prints
-what it has counted.
+The server is that of KUBECONFIG.  The process prints a line when its caches are complete, and its metrics when it is
+stopped.
 """
 
 from __future__ import annotations
@@ -24,88 +24,95 @@ WORKING: Final = "working"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
-    """Who works together."""
+class Program:
+    """What one process runs."""
 
     controllers: Sequence[Controller[Any]]
     components: Sequence[Component] = ()
 
 
-def _copy() -> Crew:
+def _copy() -> Program:
     from benchmarks import copying
 
-    return Crew(controllers=(copying.CONTROLLER,))
+    return Program(controllers=(copying.CONTROLLER,))
 
 
-def _workloads() -> Crew:
+def _workloads() -> Program:
     from holdfast.operators import workload
 
-    return Crew(controllers=workload.OPERATOR.controllers)
+    return Program(controllers=workload.OPERATOR.controllers)
 
 
-def _gangs() -> Crew:
+def _gangs() -> Program:
     from holdfast.operators import podcliqueset
 
-    return Crew(controllers=podcliqueset.OPERATOR.controllers)
+    return Program(controllers=podcliqueset.OPERATOR.controllers)
 
 
-def _deployments() -> Crew:
+def _deployments() -> Program:
     from holdfast.cluster.controllers import deployments, replicasets
 
-    return Crew(controllers=(deployments.CONTROLLER, replicasets.CONTROLLER))
+    return Program(controllers=(deployments.CONTROLLER, replicasets.CONTROLLER))
 
 
-def _nodes() -> Crew:
+def _nodes() -> Program:
     from holdfast.cluster import simulation
     from holdfast.cluster.scheduling.scheduler import Scheduler
 
-    return Crew(controllers=(simulation.controller(),), components=(Scheduler(),))
+    return Program(controllers=(simulation.controller(),), components=(Scheduler(),))
 
 
-CREWS: Final[dict[str, Callable[[], Crew]]] = {
+def _kubelets() -> Program:
+    from holdfast.cluster import simulation
+
+    return Program(controllers=(simulation.controller(),))
+
+
+PROGRAMS: Final[dict[str, Callable[[], Program]]] = {
     "copy": _copy,
     "workloads": _workloads,
     "gangs": _gangs,
     "deployments": _deployments,
     "nodes": _nodes,
+    "kubelets": _kubelets,
 }
 """Each imports what it needs and no more, so that the memory of a process is its own."""
 
 
-def command(crew: str, *, namespace: str = "") -> tuple[str, ...]:
-    """How to start a crew; it works in all namespaces if none is named."""
-    return (sys.executable, "-m", "benchmarks.operating", crew, "--namespace", namespace)
+def command(program: str, *, namespace: str = "") -> tuple[str, ...]:
+    """The command that starts a program; it works in all namespaces if none is named."""
+    return (sys.executable, "-m", "benchmarks.operating", program, "--namespace", namespace)
 
 
-async def operate(crew: Crew, namespace: str) -> None:
-    """Work until the process is told to stop."""
+async def operate(program: Program, namespace: str) -> None:
+    """Work until the process is stopped."""
     client = connect().client
     manager = Manager(
         client,
-        controllers=crew.controllers,
-        components=crew.components,
+        controllers=program.controllers,
+        components=program.components,
         now=lambda: datetime.now(UTC),
         settings=Settings(namespaces=(namespace,) if namespace else ()),
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, manager.stop)
-    telling = asyncio.create_task(_tell(manager))
+    printing = asyncio.create_task(_print_when_working(manager))
     try:
         await manager.run()
     finally:
-        telling.cancel()
+        printing.cancel()
         await client.close()
     print(manager.metrics.render().decode())
 
 
-async def _tell(manager: Manager) -> None:
+async def _print_when_working(manager: Manager) -> None:
     await manager.working.wait()
     print(WORKING, flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("crew", choices=CREWS)
+    parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("--namespace", default="")
     arguments = parser.parse_args()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(operate(CREWS[arguments.crew](), arguments.namespace))
+        runner.run(operate(PROGRAMS[arguments.program](), arguments.namespace))

@@ -11,19 +11,17 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks import kopf_copy, operating, processes, targets
+from benchmarks import clusters, kopf_copy, operating, processes
+from benchmarks.clusters import Cluster
 from benchmarks.copying import COPIES, DEFINITION, Copy, Value
 from benchmarks.load import CONNECTIONS
 from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
-from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Bookmark, Client, Scope
-from holdfast.client.resources import DEFINITIONS, NAMESPACES
 from holdfast.meta.objects import Key
 
 OBJECTS: Final = sized(1_000, 20)
@@ -70,36 +68,28 @@ LINES: Final[Sequence[Line[Figures]]] = (
 
 
 def report() -> None:
-    ours, theirs = asyncio.run(measured())
+    ours, theirs = asyncio.run(measured(clusters.ours()))
     show("a field copied to the status", LINES, {"holdfast": ours, "kopf": theirs})
 
 
-async def measured() -> tuple[Figures, Figures]:
+async def measured(opened: AbstractAsyncContextManager[Cluster]) -> tuple[Figures, Figures]:
     """Holdfast's figures and kopf's."""
-    with TemporaryDirectory(prefix="holdfast-bench-") as directory:
-        home = Path(directory)
-        async with targets.ours(home, "operators"):
-            kubeconfig = home / "operators" / "kubeconfig"
-            client = connect(kubeconfig).client
-            try:
-                await client.create(DEFINITIONS, DEFINITION)
-                ours, theirs = operating.command("copy", namespace="ours"), (*_KOPF, "--namespace", "theirs")
-                return (
-                    await _figures(client, "ours", kubeconfig=kubeconfig, command=ours),
-                    await _figures(client, "theirs", kubeconfig=kubeconfig, command=theirs),
-                )
-            finally:
-                await client.close()
+    async with opened as cluster:
+        await cluster.define(DEFINITION)
+        ours, theirs = await cluster.namespace("ours"), await cluster.namespace("theirs")
+        return (
+            await _figures(cluster, ours, operating.command("copy", namespace=ours)),
+            await _figures(cluster, theirs, (*_KOPF, "--namespace", theirs)),
+        )
 
 
 _KOPF: Final = (sys.executable, "-m", "kopf", "run", "--quiet", "--standalone", str(kopf_copy.__file__))
 
 
-async def _figures(client: Client, namespace: str, *, kubeconfig: Path, command: Sequence[str]) -> Figures:
-    await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-    work = _Work(client, namespace)
+async def _figures(cluster: Cluster, namespace: str, command: Sequence[str]) -> Figures:
+    work = _Work(cluster.client, namespace)
     sending = await work.send(lambda number: work.create("found", number))
-    with processes.started(command, KUBECONFIG=str(kubeconfig)) as process:
+    with processes.started(command, KUBECONFIG=str(cluster.kubeconfig)) as process:
         found = await work.phase("found")
         before = await process.settled()
         created = await work.phase("created", lambda number: work.create("created", number))

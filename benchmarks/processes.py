@@ -8,10 +8,10 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from benchmarks.load import Usage
 from benchmarks.sizes import sized
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -24,6 +24,14 @@ _TOLD: Final = 2_000
 """Characters of a log that are shown when something went wrong."""
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process has used."""
+
+    cpu_seconds: float
+    memory_bytes: float
+
+
 def usage(pid: int) -> Usage:
     """What a process has used so far."""
     home = Path("/proc", str(pid))
@@ -34,15 +42,20 @@ def usage(pid: int) -> Usage:
     return Usage((user + system) / _TICKS, resident * _PAGE)
 
 
-class Process:
-    """A child, while it runs."""
+def usage_of_all(pids: Sequence[int]) -> Usage:
+    """What several processes have used together."""
+    each = [usage(pid) for pid in pids]
+    return Usage(sum(one.cpu_seconds for one in each), sum(one.memory_bytes for one in each))
 
-    def __init__(self, child: subprocess.Popen[bytes], output: IO[bytes]) -> None:
-        self._child = child
-        self._output = output
+
+class Running:
+    """Processes that run already; without any, nothing is known of what they use."""
+
+    def __init__(self, *pids: int) -> None:
+        self._pids = pids
 
     def usage(self) -> Usage:
-        return usage(self._child.pid)
+        return usage_of_all(self._pids)
 
     async def settled(self) -> Usage:
         """What it has used once it has nothing more to do, or after ten seconds."""
@@ -55,14 +68,28 @@ class Process:
         return used
 
     async def said(self, text: str) -> None:
-        """Until its output has a text."""
+        """Return when the output has a text; that of a process which runs already is not waited for."""
+
+    def ended(self) -> str:
+        """End the process, and return its output; one that ran already goes on, and its output is not known."""
+        return ""
+
+
+class Process(Running):
+    """A child, while it runs."""
+
+    def __init__(self, child: subprocess.Popen[bytes], output: IO[bytes]) -> None:
+        super().__init__(child.pid)
+        self._child = child
+        self._output = output
+
+    async def said(self, text: str) -> None:
         while text not in self._said():
             if self._child.poll() is not None:
                 raise RuntimeError("the process ended; its log above says why")
             await asyncio.sleep(_LOOK_SECONDS / 10)
 
     def ended(self) -> str:
-        """Have it end, and return all that it said."""
         self._child.terminate()
         self._child.wait()
         return self._said()

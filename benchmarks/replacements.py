@@ -47,9 +47,10 @@ def report() -> None:
 
 async def measured() -> list[float]:
     """Seconds of each failure, one after the other."""
-    async with clusters.served() as (client, employ), asyncio.timeout(PATIENCE_SECONDS):
+    async with clusters.ours() as cluster, asyncio.timeout(PATIENCE_SECONDS):
+        client = cluster.client
         since = (await client.list(PODS)).version
-        with employ("deployments"):
+        with cluster.start("deployments"):
             await client.create(REPLICA_SETS, _REPLICA_SET)
             async with client.watch(PODS, Scope(namespace="default"), since=since) as events:
                 living = [await _new(events) for _ in range(PODS_KEPT)]

@@ -10,16 +10,17 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks import clusters, operating
-from benchmarks.clusters import PER_NODE
+from benchmarks.clusters import PER_NODE, Cluster
 from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from holdfast.client.pods import Pod
 from holdfast.client.protocols import Bookmark, Deleted, Event, Scope
-from holdfast.client.resources import DEFINITIONS, DEPLOYMENTS, PODS, Resource
+from holdfast.client.resources import DEPLOYMENTS, PODS, Resource
 from holdfast.cluster.simulation.behaviours import PREFIX
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import KINDS
@@ -27,7 +28,7 @@ from holdfast.kinds.cloudless import KINDS
 REPLICAS: Final = sized(1_000, 20)
 SURGE: Final = sized(10, 50)
 """In percent of the replicas; nothing may be unavailable."""
-READY_SECONDS: Final = 1
+READY_SECONDS: Final = sized(1.0, 0.1)
 PATIENCE_SECONDS: Final = 60.0
 
 BOUND: Final = 100 / SURGE * READY_SECONDS
@@ -35,7 +36,7 @@ BOUND: Final = 100 / SURGE * READY_SECONDS
 
 WORKLOADS: Final = Resource.of(KINDS[0])
 _IMAGE: Final = "registry.example.com/team/server"
-_ANNOTATIONS: Final = {f"{PREFIX}ready-after": f"{READY_SECONDS}s"}
+_ANNOTATIONS: Final = {f"{PREFIX}ready-after": f"{READY_SECONDS:g}s"}
 WRITES: Final = re.compile(r"^holdfast_writes_total\{.*\} (\S+)$", re.MULTILINE)
 
 
@@ -47,6 +48,7 @@ class Figures:
     writes: float
     """Of the controllers; what the nodes write is not theirs."""
     cpu_seconds: float
+    memory_bytes: float
     lowest: int
     """How many were ready at the worst moment."""
 
@@ -56,41 +58,63 @@ LINES: Final[Sequence[Line[Figures]]] = (
     Line("the same, in multiples of what readiness takes", "x", lambda it: it.seconds / BOUND),
     Line("controllers' writes to start or stop a pod", "", lambda it: it.writes / (2 * REPLICAS), "<= 2"),
     Line("controllers' CPU for a replica", "ms", lambda it: it.cpu_seconds / REPLICAS * 1_000, "< 2 ms"),
+    Line("controllers' memory", "MB", lambda it: it.memory_bytes / 1e6),
     Line("ready at the worst moment", "", lambda it: it.lowest, f">= {REPLICAS:,}"),
 )
 
 
 def report() -> None:
-    workload = asyncio.run(measured("workloads", WORKLOADS, _workload))
-    deployment = asyncio.run(measured("deployments", DEPLOYMENTS, _deployment))
+    workload = asyncio.run(measured_workload(clusters.ours()))
+    deployment = asyncio.run(measured_deployment(clusters.ours()))
     show(f"rollout of {REPLICAS:,}, surge {SURGE} %", LINES, {"Workload": workload, "Deployment": deployment})
 
 
-async def measured(crew: str, resource: Resource, manifest: Callable[[str], dict[str, Any]]) -> Figures:
+Opened = AbstractAsyncContextManager[Cluster]
+
+
+async def measured_workload(opened: Opened) -> Figures:
+    return await _measured(opened, "workloads", WORKLOADS, _workload)
+
+
+async def measured_deployment(opened: Opened) -> Figures:
+    return await _measured(opened, "deployments", DEPLOYMENTS, _deployment)
+
+
+async def _measured(opened: Opened, program: str, resource: Resource, manifest: Callable[[str], Any]) -> Figures:
     """One rollout, from the change of the image until all replicas have it and are ready."""
-    async with clusters.served() as (client, employ), asyncio.timeout(PATIENCE_SECONDS):
-        await client.create(DEFINITIONS, crds.crd_of(KINDS[0]))
-        await clusters.furnish(client, count=2 * REPLICAS // PER_NODE + 1)
+    async with opened as cluster, asyncio.timeout(PATIENCE_SECONDS):
+        client, namespace = cluster.client, await cluster.namespace("rollout")
+        await cluster.define(crds.crd_of(KINDS[0]))
+        await cluster.create_nodes(count=2 * REPLICAS // PER_NODE + 1)
         since = (await client.list(PODS)).version
-        with employ("nodes"):
-            async with client.watch(PODS, Scope(namespace="default"), since=since) as events:
+        with cluster.start("nodes"):
+            async with client.watch(PODS, Scope(namespace=namespace), since=since) as events:
                 fleet = Fleet(events, size=REPLICAS)
-                with employ(crew) as others:
+                with cluster.start(program) as others:
                     await others.said(operating.WORKING)
-                    await client.apply(resource, manifest("v1"))
+                    await client.apply(resource, _in(namespace, manifest("v1")))
                     await fleet.renewed()
-                # Others do the rollout, so that what they write and use is for nothing else.
-                with employ(crew) as controllers:
+                # A new process does the rollout, so that what it writes and uses is for nothing else.
+                with cluster.start(program) as controllers:
                     await controllers.said(operating.WORKING)
                     before = await controllers.settled()
                     begin = time.perf_counter()
-                    await client.apply(resource, manifest("v2"))
+                    await client.apply(resource, _in(namespace, manifest("v2")))
                     lowest = await fleet.renewed()
                     seconds = time.perf_counter() - begin
                     after = await controllers.settled()
                     counted = controllers.ended()
-    writes = sum(float(each) for each in WRITES.findall(counted))
-    return Figures(seconds=seconds, writes=writes, cpu_seconds=after.cpu_seconds - before.cpu_seconds, lowest=lowest)
+    return Figures(
+        seconds=seconds,
+        writes=sum(float(each) for each in WRITES.findall(counted)),
+        cpu_seconds=after.cpu_seconds - before.cpu_seconds,
+        memory_bytes=after.memory_bytes,
+        lowest=lowest,
+    )
+
+
+def _in(namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
 
 class Fleet:
@@ -122,7 +146,7 @@ class Fleet:
 def _workload(tag: str) -> dict[str, Any]:
     rollout = {"strategy": "RollingUpdate", "maxSurge": f"{SURGE}%", "maxUnavailable": 0}
     spec = {"image": f"{_IMAGE}:{tag}", "replicas": REPLICAS, "rollout": rollout}
-    return {"metadata": {"name": "rolled", "namespace": "default", "annotations": _ANNOTATIONS}, "spec": spec}
+    return {"metadata": {"name": "rolled", "annotations": _ANNOTATIONS}, "spec": spec}
 
 
 def _deployment(tag: str) -> dict[str, Any]:
@@ -136,4 +160,4 @@ def _deployment(tag: str) -> dict[str, Any]:
             "spec": {"containers": [{"name": "main", "image": f"{_IMAGE}:{tag}"}]},
         },
     }
-    return {"metadata": {"name": "rolled", "namespace": "default"}, "spec": spec}
+    return {"metadata": {"name": "rolled"}, "spec": spec}

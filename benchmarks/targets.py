@@ -32,6 +32,8 @@ class Target:
     shared: bool = True
     """Whether it is there before and after, so that nothing may be left in it."""
     ready_seconds: float = 0.0
+    pids: tuple[int, ...] = ()
+    """Its processes on this machine, if they are known."""
 
     def session(self, connections: int) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=connections, ssl=self.tls)
@@ -41,10 +43,23 @@ class Target:
         )
 
 
-def other() -> Target | None:
-    """The server to compare with, if one was named."""
+def given() -> Path | None:
+    """The kubeconfig of the Kubernetes to compare with, if one was named."""
     path = os.environ.get(KUBECONFIG)
-    return from_kubeconfig(Path(path)) if path else None
+    return Path(path).expanduser() if path else None
+
+
+def other(kubeconfig: Path) -> Target:
+    """The server of a Kubernetes; its processes are known if it was started with ``make kubernetes``."""
+    pids = [pid_of(kubeconfig, name) for name in ("kube-apiserver", "etcd")]
+    return replace(from_kubeconfig(kubeconfig), pids=tuple(pid for pid in pids if pid))
+
+
+def pid_of(kubeconfig: Path, program: str) -> int:
+    """The process of a control plane that was started with ``make kubernetes``; 0 if there is none."""
+    file = kubeconfig.parent / f"{program}.pid"
+    pid = int(file.read_text()) if file.exists() else 0
+    return pid if Path("/proc", str(pid)).exists() else 0
 
 
 def from_kubeconfig(path: Path) -> Target:
@@ -98,6 +113,7 @@ async def ours(home: Path, name: str) -> AsyncIterator[Target]:
             target = from_kubeconfig(data / "kubeconfig")
             async with target.session(1) as session, session.get("/api/v1/namespaces/default") as answer:
                 answer.raise_for_status()
-            yield replace(target, shared=False, ready_seconds=time.perf_counter() - begin)
+            ready = time.perf_counter() - begin
+            yield replace(target, shared=False, ready_seconds=ready, pids=(process.pid,))
         finally:
             process.terminate()

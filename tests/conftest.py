@@ -1,8 +1,9 @@
-"""Settings that hold for every test: reproducible examples, and what the proof has seen."""
+"""Settings that hold for every test: reproducible examples, bytecode of child processes, what the proof has seen."""
 
 from __future__ import annotations
 
 import os
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,17 @@ settings.load_profile("holdfast")
 
 os.environ.setdefault("HOLDFAST_READY_AFTER", "100ms..1s")
 """The simulated pods of clusters that tests start; for users they are slower, so that something can be seen."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the bytecode of child processes for the session where the environment keeps none; workers inherit it.
+
+    Otherwise each of hundreds of processes would compile everything that it imports.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and "PYTHONPYCACHEPREFIX" not in os.environ:
+        directory = TemporaryDirectory(prefix="holdfast-tests-bytecode-", ignore_cleanup_errors=True)
+        os.environ["PYTHONPYCACHEPREFIX"] = directory.name
+        config.add_cleanup(directory.cleanup)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
