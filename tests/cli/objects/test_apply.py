@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.cli.api_runs import WIDGETS, Cli, configmap, deployment, widget
 
+from holdfast.cli import main
 from holdfast.cli.objects.apply import MANAGER
 from holdfast.client.resources import DEPLOYMENTS
 from holdfast.meta.objects import Key
@@ -89,12 +91,73 @@ def test_one_that_is_refused_keeps_no_other_from_being_applied(cli: Cli, tmp_pat
     path = write(tmp_path / "all.yaml", configmap("a"), bad, configmap("b"))
     result = cli.run("apply", "-f", path)
     assert (result.exit_code, result.stdout) == (1, "configmap/a created\nconfigmap/b created\n")
-    title, place = result.stderr.splitlines()
-    assert title.startswith('The Deployment "bad" is invalid: spec.replicas: Invalid value: -1')
-    assert place.strip().startswith(f"{path}:")
-    assert place.endswith(": spec.replicas")
-    line = int(place.removeprefix(f"  {path}:").partition(":")[0])
+    title, excerpt, mark = result.stderr.splitlines()
+    place, path_of, message = title.removeprefix("error: ").split(": ", 2)
+    assert (path_of, message) == ("spec.replicas", "Invalid value: -1: must be greater than or equal to 0")
+    line, column = map(int, place.removeprefix(f"{path}:").split(":"))
     assert "replicas" in Path(path).read_text().splitlines()[line - 1]
+    assert '"replicas": -1' in excerpt
+    assert mark.index("^") - mark.index("|") == column + 1
+
+
+def test_every_problem_is_shown_at_its_line_with_what_to_write_instead(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(
+        """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: bad}
+spec:
+  replicas: three
+  selector: {matchLabels: {a: b}}
+  strategy: {type: Rolling}
+  template:
+    metadata: {labels: {a: b}}
+    spec:
+      container: [{name: x, image: web}]
+"""
+    )
+    assert cli.refused("apply", "-f", str(file)) == (
+        f"""error: {file}:5:3: spec.replicas: must be an integer, not a string
+    5 |   replicas: three
+      |   ^
+error: {file}:10:5: spec.template.spec.containers: is required
+   10 |     spec:
+      |     ^
+hint: Containers of the pod; at least one
+error: {file}:11:7: spec.template.spec.container: unknown field
+   11 |       container: [{{name: x, image: web}}]
+      |       ^
+hint: did you mean containers?
+"""
+    )
+
+
+def test_a_kind_of_holdfast_is_explained_as_plan_explains_it(cli: Cli, tmp_path: Path) -> None:
+    definition = CliRunner().invoke(main, ["crds", "--kind", "Workload"]).output
+    assert cli.run("apply", "-f", "-", given=definition).exit_code == 0
+    file = tmp_path / "bad.yaml"
+    file.write_text(
+        "apiVersion: cloudless.io/v1\nkind: Workload\nmetadata: {name: bad}\n"
+        "spec:\n  image: web:1\n  rollout:\n    maxSurg: 1\n    strategy: Rolling\n"
+    )
+    planned = CliRunner().invoke(main, ["plan", "-f", str(file)]).output
+    assert "hint: did you mean maxSurge?" in planned
+    assert cli.refused("apply", "-f", str(file)) == planned
+
+
+def test_a_value_that_only_the_server_refuses_has_its_line_and_the_nearest_that_is_supported(cli: Cli) -> None:
+    wrong = deployment("web")
+    wrong["spec"]["template"]["spec"]["restartPolicy"] = "Allways"
+    said = cli.refused("apply", "-f", "-", given=json.dumps(wrong, indent=1))
+    assert "spec.template.spec.restartPolicy: " in said
+    assert "hint: did you mean Always?" in said
+
+
+def test_a_namespace_that_does_not_exist_is_said_at_its_line(cli: Cli) -> None:
+    lost = configmap("a", namespace="nowhere")
+    said = Cli(cli.kubeconfig, cli.directory, "nowhere").refused("apply", "-f", "-", given=json.dumps(lost))
+    assert "metadata.namespace: there is no namespace 'nowhere'" in said
+    assert "kind: Namespace, metadata: {name: nowhere}" in said
 
 
 def test_a_field_that_nobody_knows_is_refused_unless_that_is_wished(cli: Cli) -> None:

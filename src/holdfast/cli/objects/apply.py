@@ -18,7 +18,7 @@ import msgspec
 from holdfast.cli import connecting
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import Complaint, ExitCode, InputError
-from holdfast.cli.manifests import sources
+from holdfast.cli.manifests import explaining, sources
 from holdfast.cli.manifests.sources import Manifest
 from holdfast.client import waiting
 from holdfast.client.discovery import Discovery, Served, UnknownResource
@@ -116,7 +116,7 @@ async def _apply(session: Session, read: Sequence[Manifest], way: Way) -> ExitCo
             if manifest.gvk == DEFINITIONS.gvk and way.dry_run == "none":
                 await _established(session, manifest.name)
         except StatusError as error:
-            problems.append(refused(error, manifest, way))
+            problems.append(await refused(session, error, manifest, way))
         except (UnknownResource, TimeoutError) as error:
             problems.append(f"error: {manifest.document.place}: {error}")
     return connecting.report(problems)
@@ -237,16 +237,15 @@ def _comparable(obj: dict[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": metadata}
 
 
-def refused(error: StatusError, manifest: Manifest, way: Way) -> str:
-    """An error of the server, with the places in the file that it is about."""
-    place = manifest.document.place
-    said = connecting.words(error, doing=f'error when applying "{place}"')
-    fields = list(dict.fromkeys(cause.field for cause in error.causes if cause.field))
-    lines = [said]
+async def refused(session: Session, error: StatusError, manifest: Manifest, way: Way) -> str:
+    """An error of the server, with the lines of the file that it is about and what to write instead."""
     if isinstance(error, Conflict) and not way.force:
+        said = connecting.words(error, doing=f'error when applying "{manifest.document.place}"')
         owners = list(dict.fromkeys(cause.message for cause in error.causes if cause.message))
-        lines += [f"  {owner}" for owner in owners if owner not in said]
+        lines = [said, *(f"  {owner}" for owner in owners if owner not in said)]
         lines.append("hint: --force-conflicts takes these fields over, --field-manager=NAME applies as their owner")
         return "\n".join(lines)
-    lines += [f"  {manifest.document.place_of(field)}: {field}" for field in fields]
-    return "\n".join(lines)
+    found = await explaining.complaints(session, manifest, error)
+    if found:
+        return InputError(*found).format_message()
+    return connecting.words(error, doing=f'error when applying "{manifest.document.place}"')

@@ -73,7 +73,7 @@ async def _diff(session: Session, read: Sequence[Manifest], way: Way, around: in
         try:
             before, after = await apply.sent(session, manifest, known, way)
         except StatusError as error:
-            problems.append(apply.refused(error, manifest, way))
+            problems.append(await apply.refused(session, error, manifest, way))
             continue
         except UnknownResource as error:
             problems.append(f"error: {manifest.document.place}: {error}")
