@@ -9,6 +9,7 @@ from tests.places import ROOT
 
 from holdfast import kinds
 from holdfast.kinds.virtrigaud.clones import ClonePhase
+from holdfast.kinds.virtrigaud.images import ImagePhase
 from holdfast.kinds.virtrigaud.machines import VirtualMachinePhase
 from holdfast.kinds.virtrigaud.providers import ProviderRuntimePhase
 from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
@@ -34,6 +35,7 @@ def test_every_phase_is_described() -> None:
     assert rows("machines", "Phase") == [phase.value for phase in VirtualMachinePhase]
     assert rows("snapshots", "Phase") == [phase.value for phase in SnapshotPhase]
     assert rows("clones", "Phase") == [phase.value for phase in ClonePhase]
+    assert rows("images", "Phase") == [phase.value for phase in ImagePhase]
     assert rows("providers", "`status.runtime.phase`") == [phase.value for phase in ProviderRuntimePhase]
 
 

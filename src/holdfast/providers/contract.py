@@ -79,6 +79,10 @@ class Image(_Value, frozen=True):
     format: str = ""
     checksum: str = ""
     checksum_type: str = ""
+    compress: bool = False
+    """Whether the provider keeps it compressed."""
+    compact: bool = False
+    """Whether the provider gives back space that it does not use."""
 
 
 class Placement(_Value, frozen=True):
@@ -129,6 +133,22 @@ class Task(_Value, frozen=True):
     id: str
 
 
+class Stage(_Value, frozen=True):
+    """What a task that does several things one after the other does now.
+
+    The stages of an image are `downloading`, `importing`, `converting` and `optimizing`, where there are such; those
+    of a clone are the disks that are copied, by name.
+    """
+
+    name: str
+    number: int = 1
+    """Which it is, from 1 on."""
+    count: int = 1
+    """How many there are."""
+    done_bytes: int | None = None
+    total_bytes: int | None = None
+
+
 class TaskState(_Value, frozen=True):
     """How far a task is.  `error` is empty unless it failed; `again_after` is in how many seconds to look again.
 
@@ -144,6 +164,7 @@ class TaskState(_Value, frozen=True):
     done_bytes: int | None = None
     total_bytes: int | None = None
     again_after: float | None = None
+    stage: Stage | None = None
     result: dict[str, str] = {}
 
 

@@ -466,7 +466,8 @@ def test_an_image_is_imported_once_for_each_provider_that_needs_it() -> None:
             await cluster.create(MACHINES, machine(name))
         await cluster.advance(2)
         status = await status_of(cluster, "ubuntu", IMAGES)
-        assert (status["phase"], answer(status, "Importing")[0]) == ("Importing", "True")
+        assert status["phase"] == "Downloading"
+        assert [answer(status, type)[0] for type in ("Downloading", "Importing")] == ["True", "True"]
         assert status["importProgress"]["totalBytes"]
         assert answer(await status_of(cluster, "a"), "Ready") == ("False", "WaitingForImage")
         for name in ("a", "b"):
@@ -478,6 +479,26 @@ def test_an_image_is_imported_once_for_each_provider_that_needs_it() -> None:
             assert [call for call, _ in hypervisors.at(address).calls].count("prepare_image") == 1
 
     told(story, hypervisors)
+
+
+def test_the_phase_of_an_image_follows_the_stage_of_its_import() -> None:
+    phases: list[tuple[str, str]] = []
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(PROVIDERS, provider())
+        await cluster.create(CLASSES, vm_class())
+        await cluster.create(IMAGES, image(source=URL, prepare={"optimization": {"enableCompression": True}}))
+        await cluster.create(MACHINES, machine())
+        for _ in range(60):
+            status = await status_of(cluster, "ubuntu", IMAGES)
+            phases.append((status.get("phase", ""), answer(status, "Downloading")[0]))
+            await cluster.advance(0.25)
+
+    told(story)
+    assert list(dict.fromkeys(phases)) == [
+        ("", ""), ("Downloading", "True"), ("Importing", "False"), ("Converting", "False"), ("Optimizing", "False"),
+        ("Ready", "False"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,7 @@ import pytest
 from tests.providers.qemu import guest as tiny
 from tests.providers.qemu.test_machines import abandon, ended, inner, processes, succeeded
 
-from holdfast.providers.contract import Change, Code, Disk, Image, Machine, ProviderError, Task, Transfer
+from holdfast.providers.contract import Change, Code, Disk, Image, Machine, ProviderError, Stage, Task, Transfer
 from holdfast.providers.qemu import Qemu, launch, records, tasks
 from holdfast.providers.qemu import guest as guests
 
@@ -294,3 +294,26 @@ def test_an_image_with_a_wrong_checksum_or_a_reference_to_another_file_is_refuse
         await qemu.close()
 
     asyncio.run(body())
+
+
+def test_an_image_is_converted_and_then_compressed_and_its_task_names_the_stage(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages: list[tuple[str, int, int]] = []
+
+    async def body() -> None:
+        qemu = await opened(tmp_path, images)
+        began = qemu._stage
+
+        def noted(task: str, stage: Stage, report: Callable[[float], None]) -> Callable[[float], None]:
+            stages.append((stage.name, stage.number, stage.count))
+            return began(task, stage, report)
+
+        monkeypatch.setattr(qemu, "_stage", noted)
+        prepared = await qemu.prepare_image(Image(path="small.qcow2", compress=True), "packed")
+        assert (await succeeded(qemu, prepared.task))["size_bytes"] == str(4 << 20)
+        assert [path.name for path in (qemu._data / "images").iterdir()] == [prepared.path]
+        await qemu.close()
+
+    asyncio.run(body())
+    assert stages == [("converting", 1, 2), ("optimizing", 2, 2)]

@@ -28,12 +28,13 @@ from holdfast.providers.contract import (
     Inventory,
     Machine,
     ProviderError,
+    Stage,
     Task,
     TaskState,
     Transfer,
 )
 from holdfast.providers.simulated import CAPABILITIES, INSTANT, Fault, Latencies, Simulated
-from holdfast.providers.wire import breaker
+from holdfast.providers.wire import breaker, messages
 from holdfast.providers.wire.client import Remote, Settings
 from holdfast.providers.wire.errors import CODES, STATUS, redacted
 from holdfast.providers.wire.metrics import CallMetrics
@@ -124,6 +125,12 @@ def test_every_call_answers_over_the_wire_as_it_does_without() -> None:
         assert CAPABILITIES in answered
 
     asyncio.run(both())
+
+
+def test_the_stage_of_a_task_arrives_as_it_was_sent() -> None:
+    for stage in (None, Stage(name="converting"), Stage(name="root", number=1, count=2, done_bytes=0, total_bytes=9)):
+        state = TaskState(percentage=3, stage=stage)
+        assert messages.read_task_status(messages.task_response(state)) == state
 
 
 @pytest.mark.parametrize("code", list(Code))

@@ -336,6 +336,7 @@ class ProviderImageStatus(OnProvider):
     size: Annotated[Quantity, api("How big it is there.")] | None = None
     # One task for all providers would let two of them overwrite each other's.
     task_ref: Annotated[str, api("The provider's task that prepares it.")] | None = None
+    stage: Annotated[str, api("What the task does now, such as downloading.")] | None = None
     start_time: Annotated[Time, api("When preparing it began.")] | None = None
     failures: Annotated[Count, api("How often in a row preparing it failed.")] | None = None
     reason: Annotated[str, api("Why it failed, in one word.")] | None = None

@@ -100,6 +100,8 @@ class ImageReason(Reason):
 
     READY = "ImageReady", "The image is available on every provider that needs it."
     NOT_USED = "NotUsed", "No machine uses the image, so it is on no provider."
+    DOWNLOADING = "Downloading", "A provider downloads the image."
+    NOT_DOWNLOADING = "NotDownloading", "No provider says that it downloads the image."
     IMPORTING = "Importing", "A provider imports the image."
     NOT_IMPORTING = "NotImporting", "No provider imports the image."
     WAITING = "WaitingForProvider", "A provider that needs the image does not answer."

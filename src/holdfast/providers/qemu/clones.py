@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.providers.contract import (
@@ -10,6 +9,7 @@ from holdfast.providers.contract import (
     Machine,
     Made,
     ProviderError,
+    Stage,
 )
 from holdfast.providers.qemu import tools
 from holdfast.providers.qemu.checks import check_names
@@ -76,7 +76,7 @@ class Clones(Machines, Snapshots):
             total = sum(
                 [(await tools.info(source.folder / files[name], "qcow2")).actual_size for name in args["disks"]]
             )
-            report = self._report(task.id, total)
+            whole = self._report(task.id, total)
             for number, name in enumerate(args["disks"]):
                 target = guest.folder / files[name]
                 base = (await tools.info(source.folder / files[name], "qcow2")).full_backing_filename
@@ -85,12 +85,14 @@ class Clones(Machines, Snapshots):
                     backing.append(shared.name)
                 if target.exists():
                     continue
+                size = (await tools.info(source.folder / files[name], "qcow2")).actual_size
+                stage = Stage(name=name, number=number + 1, count=len(args["disks"]), total_bytes=size)
                 await tools.convert(
                     source.folder / files[name],
                     target,
                     snapshot=tag,
                     backing=shared,
-                    on_progress=_share(report, number, len(args["disks"])),
+                    on_progress=self._stage(task.id, stage, whole),
                 )
         for name, size in args["sizes"].items():
             path = guest.folder / files.get(name, f"{name}.qcow2")
@@ -99,7 +101,3 @@ class Clones(Machines, Snapshots):
             elif path.exists() and size > (await tools.info(path, "qcow2")).virtual_size:
                 await tools.run("resize", "-q", "-f", "qcow2", path, str(size))
         await self._finish(guest, backing)
-
-
-def _share(report: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
-    return lambda percent: report((100 * number + percent) / count)

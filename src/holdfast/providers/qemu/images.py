@@ -16,6 +16,7 @@ from holdfast.providers.contract import (
     Image,
     Prepared,
     ProviderError,
+    Stage,
     Task,
 )
 from holdfast.providers.qemu import tools
@@ -114,9 +115,11 @@ class Images(Tasks):
         image = msgspec.convert(task.args["image"], Image)
         target = self._data / "images" / record.file
         source = target.with_suffix(".download")
+        optimizes = image.compress or image.compact
+        stages = (*(("downloading",) if image.url else ()), "converting", *(("optimizing",) if optimizes else ()))
         try:
             if image.url:
-                await self._download(image.url, source, task.id)
+                await self._download(image.url, source, task.id, stages)
             else:
                 source = self._allowed(image.path)
             checksum = await asyncio.to_thread(_checksum, source, image.checksum_type, image.checksum)
@@ -127,9 +130,15 @@ class Images(Tasks):
             found = await tools.probe(source)
             if not target.exists():
                 report = self._report(task.id, source.stat().st_size)
-                await tools.convert(source, target, source_format=found.format, on_progress=report)
+                plain = target.with_suffix(".plain") if optimizes else target
+                at = self._stage(task.id, _stage(stages, "converting"), report)
+                await tools.convert(source, plain, source_format=found.format, on_progress=at)
+                if optimizes:
+                    at = self._stage(task.id, _stage(stages, "optimizing"), report)
+                    await tools.convert(plain, target, compress=image.compress, on_progress=at)
         finally:
             target.with_suffix(".download").unlink(missing_ok=True)
+            target.with_suffix(".plain").unlink(missing_ok=True)
         record.virtual_bytes, record.ready = found.virtual_size, True
         used = {name for guest in self._guests.values() for name in guest.record.backing}
         for old in [one for one in self._books.images.values() if one.name == record.name and one.id != record.id]:
@@ -144,7 +153,7 @@ class Images(Tasks):
         if image is not None:
             discard(self._data / "images" / image.file)
 
-    async def _download(self, url: str, target: Path, task: str) -> None:
+    async def _download(self, url: str, target: Path, task: str, stages: tuple[str, ...]) -> None:
         try:
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_read=60)) as session,
@@ -155,16 +164,20 @@ class Images(Tasks):
                     code = Code.NOT_FOUND if response.status in (404, 410) else Code.RETRYABLE
                     raise ProviderError(code, f"{url} answers with status {response.status}")
                 total = response.content_length or 0
-                report = self._report(task, total)
+                at = self._stage(task, _stage(stages, "downloading", total), self._report(task, total))
                 done = 0
                 with target.open("wb") as file:
                     async for block in response.content.iter_chunked(MIB):
                         await asyncio.to_thread(file.write, block)
                         done += len(block)
                         if total:
-                            report(100 * done / total)
+                            at(100 * done / total)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ProviderError(Code.RETRYABLE, f"{url} cannot be fetched: {type(error).__name__}") from None
+
+
+def _stage(stages: tuple[str, ...], name: str, total: int = 0) -> Stage:
+    return Stage(name=name, number=stages.index(name) + 1, count=len(stages), total_bytes=total or None)
 
 
 def _checksum(path: Path, kind: str, expected: str) -> str:

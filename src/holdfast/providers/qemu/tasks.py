@@ -17,6 +17,7 @@ import msgspec
 from holdfast.providers.contract import (
     Code,
     ProviderError,
+    Stage,
     Task,
     TaskState,
     Transfer,
@@ -61,6 +62,7 @@ class Tasks:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._last: dict[str, str] = {}
         self._progress: dict[str, tuple[int, int, float]] = {}
+        self._stages: dict[str, Stage] = {}
         self._watched: dict[str, tuple[Path, int, int]] = {}
         self._transfers: dict[str, Transfer] = {}
         self._lock = -1
@@ -117,6 +119,7 @@ class Tasks:
         self._write()
         self._running.pop(record.id, None)
         self._progress.pop(record.id, None)
+        self._stages.pop(record.id, None)
         self._watched.pop(record.id, None)
         self._transfers.pop(record.id, None)
         if self._last.get(record.subject) == record.id:
@@ -127,6 +130,19 @@ class Tasks:
         began = asyncio.get_running_loop().time()
         self._progress[task] = (0, total, began)
         return lambda percent: self._progress.__setitem__(task, (int(total * percent / 100), total, began))
+
+    def _stage(self, task: str, stage: Stage, report: Callable[[float], None]) -> Callable[[float], None]:
+        """Begin a stage of a task; returns a function that takes percentages of it, as `report` those of the task."""
+        self._stages[task] = stage
+        total = stage.total_bytes
+
+        def at(percent: float) -> None:
+            if total is not None:
+                self._stages[task] = msgspec.structs.replace(stage, done_bytes=int(total * percent / 100))
+            report((100 * (stage.number - 1) + percent) / stage.count)
+
+        at(0)
+        return at
 
     async def task(self, task: Task) -> TaskState:
         record = self._books.tasks.get(task.id)
@@ -154,6 +170,7 @@ class Tasks:
             done_bytes=done if total else None,
             total_bytes=total or None,
             again_after=again,
+            stage=self._stages.get(task.id),
         )
 
     async def cancel(self, task: Task) -> None:

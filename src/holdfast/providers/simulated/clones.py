@@ -41,6 +41,7 @@ class Clones(Machines):
             for disk in (taken.disks if taken else source.disks)
         ]
         size = 0 if linked or instant else sum(disk.virtual_bytes for disk in disks)
+        stages = tuple((disk.name, disk.virtual_bytes) for disk in disks) if size else ()
         record = self._reserve(target, disks, cloned_from=id)
         seconds = self.latencies.create + self.latencies.copying(size)
         if linked:
@@ -48,7 +49,14 @@ class Clones(Machines):
         if instant:
             seconds = self.latencies.instant_clone
         task = await self._start(
-            "clone", target.name, record.id, seconds, total_bytes=size, disks=target.disks, args={"instant": instant}
+            "clone",
+            target.name,
+            record.id,
+            seconds,
+            total_bytes=size,
+            stages=stages,
+            disks=target.disks,
+            args={"instant": instant},
         )
         answer()
         return Made(id=record.id, task=task)

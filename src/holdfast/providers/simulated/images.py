@@ -39,7 +39,11 @@ class Images(Tasks):
         )
         self._save(record)
         size = 0 if image.template else IMAGE_BYTES
-        task = await self._start("prepare_image", name, record.id, self.latencies.copying(size), total_bytes=size)
+        stages = (("downloading", 6), ("importing", 2), ("converting", 2)) if size else ()
+        if size and (image.compress or image.compact):
+            stages = (*stages, ("optimizing", 2))
+        seconds = self.latencies.copying(size)
+        task = await self._start("prepare_image", name, record.id, seconds, total_bytes=size, stages=stages)
         answer()
         return Prepared(id=record.id, path=f"images/{record.id}", task=task)
 

@@ -112,6 +112,8 @@ class TaskRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     disks: tuple[Disk, ...] = ()
     args: dict[str, Any] = {}
     total_bytes: int = 0
+    stages: tuple[tuple[str, int], ...] = ()
+    """What it does one after the other, with the weight of each: bytes, where the sum is `total_bytes`."""
     fails: str = ""
     fails_with: Code | None = None
     done: bool = False

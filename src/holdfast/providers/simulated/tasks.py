@@ -21,6 +21,7 @@ from holdfast.providers.contract import (
     Code,
     Disk,
     ProviderError,
+    Stage,
     Task,
     TaskState,
     Transfer,
@@ -228,6 +229,7 @@ class Tasks:
         seconds: float,
         *,
         total_bytes: int = 0,
+        stages: tuple[tuple[str, int], ...] = (),
         disks: tuple[Disk, ...] = (),
         args: dict[str, Any] | None = None,
     ) -> Task | None:
@@ -251,6 +253,7 @@ class Tasks:
             disks=disks,
             args=args,
             total_bytes=total_bytes,
+            stages=stages,
             fails=fault.message if fault else "",
             fails_with=fault.code if fault else None,
         )
@@ -308,11 +311,13 @@ class Tasks:
             )
         now = self._now()
         share = min(1.0, max(0.0, (now - record.start) / max(record.end - record.start, 1e-9)))
+        stage, ends = _stage(record, share)
         return TaskState(
             percentage=min(99, int(100 * share)),
             done_bytes=int(record.total_bytes * share) if record.total_bytes else None,
             total_bytes=record.total_bytes or None,
-            again_after=max(0.001, record.end - now),
+            again_after=max(0.001, record.start + ends * (record.end - record.start) - now),
+            stage=stage,
         )
 
     async def cancel(self, task: Task) -> None:
@@ -322,3 +327,16 @@ class Tasks:
             record.error, record.code = "cancelled", Code.CONFLICT
             await self._undo(record)
             self._close(record)
+
+
+def _stage(record: TaskRecord, share: float) -> tuple[Stage | None, float]:
+    """The stage of a task of which a share is done, and the share at which the stage ends."""
+    whole, before = sum(weight for _, weight in record.stages), 0
+    for number, (name, weight) in enumerate(record.stages, 1):
+        if share * whole < before + weight or number == len(record.stages):
+            total = weight if whole == record.total_bytes else None
+            done = None if total is None else min(weight, int(share * whole) - before)
+            stage = Stage(name=name, number=number, count=len(record.stages), done_bytes=done, total_bytes=total)
+            return stage, (before + weight) / whole
+        before += weight
+    return None, 1.0

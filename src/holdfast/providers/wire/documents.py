@@ -57,6 +57,8 @@ class _Image(_Document):
     format: str = ""
     checksum: str = ""
     checksum_type: str = ""
+    compress: bool = False
+    compact: bool = False
 
 
 class _Network(_Document):
@@ -136,6 +138,8 @@ def read_image(text: str, field: str = "image_json") -> Image | None:
         format=read.format,
         checksum=read.checksum,
         checksum_type=read.checksum_type,
+        compress=read.compress,
+        compact=read.compact,
     )
     return None if image == Image() else image
 
@@ -275,6 +279,8 @@ def write_image(image: Image) -> str:
             "Format": image.format,
             "Checksum": image.checksum,
             "ChecksumType": image.checksum_type,
+            **({"Compress": True} if image.compress else {}),
+            **({"Compact": True} if image.compact else {}),
         }
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from holdfast.providers.contract import (
     Capabilities,
     Change,
@@ -17,6 +19,7 @@ from holdfast.providers.contract import (
     Listed,
     Machine,
     PowerOp,
+    Stage,
     Task,
     TaskState,
     Transfer,
@@ -233,6 +236,7 @@ def task_response(state: TaskState) -> pb.TaskStatusResponse:
         done_bytes=state.done_bytes,
         total_bytes=state.total_bytes,
         again_after_seconds=state.again_after,
+        stage=None if state.stage is None else pb.TaskStage(**msgspec.structs.asdict(state.stage)),
         result=state.result,
     )
 
@@ -247,7 +251,18 @@ def read_task_status(message: pb.TaskStatusResponse) -> TaskState:
         done_bytes=message.done_bytes if message.HasField("done_bytes") else None,
         total_bytes=message.total_bytes if message.HasField("total_bytes") else None,
         again_after=message.again_after_seconds if message.HasField("again_after_seconds") else None,
+        stage=_read_stage(message.stage) if message.HasField("stage") else None,
         result=dict(message.result),
+    )
+
+
+def _read_stage(message: pb.TaskStage) -> Stage:
+    return Stage(
+        name=message.name,
+        number=message.number,
+        count=message.count,
+        done_bytes=message.done_bytes if message.HasField("done_bytes") else None,
+        total_bytes=message.total_bytes if message.HasField("total_bytes") else None,
     )
 
 

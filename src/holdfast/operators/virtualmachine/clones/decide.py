@@ -23,6 +23,7 @@ from holdfast.kinds.virtrigaud.clones import (
     CloneProgress,
     CloneType,
     CustomizationStatus,
+    DiskCloneProgress,
     GuestCommand,
     VMCloneStatus,
     VMCustomization,
@@ -421,7 +422,7 @@ def progressed(world: World, state: TaskState, now: datetime, *, deadline: datet
     share = state.percentage
     left = (now - began) * ((100 - share) / share) if share else None
     eta = None if left is None else durations.format(timedelta(seconds=int(left.total_seconds())))
-    status = msgspec.structs.replace(world.before, progress=CloneProgress(overall_percentage=share, eta=eta))
+    status = msgspec.structs.replace(world.before, progress=_progress(state, eta, (now - began).total_seconds()))
     after = timedelta(seconds=max(state.again_after or _LOOK.total_seconds(), 0.1))
     if share is not None:
         after = min(after, max(_LOOK, (now - began) / 10))
@@ -430,6 +431,23 @@ def progressed(world: World, state: TaskState, now: datetime, *, deadline: datet
     said = "" if share is None else f" ({share}% complete)"
     step = _step(_with(world, status), ClonePhase.CLONING, CloneReason.CLONING, f"the provider makes the clone{said}")
     return replace(step, outcome=Again(after, f"task {status.task_ref} is due"))
+
+
+def _progress(state: TaskState, eta: str | None, seconds: float) -> CloneProgress:
+    """The progress of a task, and of the disk that it copies where it names one."""
+    stage = state.stage
+    whole = CloneProgress(overall_percentage=state.percentage, eta=eta)
+    if stage is None:
+        return whole
+    done, total = stage.done_bytes, stage.total_bytes
+    disk = DiskCloneProgress(
+        name=stage.name,
+        total_bytes=total,
+        completed_bytes=done,
+        percentage=100 * done // total if done is not None and total else None,
+        transfer_rate=int(state.done_bytes / seconds) if state.done_bytes and seconds > 0 else None,
+    )
+    return msgspec.structs.replace(whole, total_disks=stage.count, completed_disks=stage.number - 1, current_disk=disk)
 
 
 def cloned(world: World, id: str, now: datetime) -> Step:

@@ -128,12 +128,12 @@ def _followed(world: World, before: ProviderImageStatus, place: Place, now: date
             return replace(failed, cancel=before.task_ref or "")
         after = timedelta(seconds=max(state.again_after or _LOOK.total_seconds(), 0.1))
         after = min(after, max(began + limit - now, timedelta(seconds=0.1)))
-        last = times.read(before.last_updated)
+        last, stage = times.read(before.last_updated), _stage(state)
         waits = Again(min(after, _LOOK), f"task {before.task_ref} is due")
-        if last is not None and now < last + _LOOK:
+        if last is not None and now < last + _LOOK and stage == before.stage:
             # Its progress is recorded only so often.
             return Preparation(on=before, reason=ImageReason.IMPORTING, outcome=waits)
-        on = msgspec.structs.replace(before, last_updated=times.format(now))
+        on = msgspec.structs.replace(before, last_updated=times.format(now), stage=stage)
         return Preparation(on=on, reason=ImageReason.IMPORTING, task=state, outcome=waits)
     if state.code is Code.NOT_FOUND:
         # The provider does not know the task any more: it is asked again, and has the image or not.
@@ -150,13 +150,17 @@ def _followed(world: World, before: ProviderImageStatus, place: Place, now: date
     return Preparation(on=on, task=state)
 
 
+def _stage(state: TaskState | None) -> str | None:
+    return state.stage.name if state is not None and state.stage is not None else None
+
+
 def _not(before: ProviderImageStatus, reason: ImageReason, message: str, now: datetime) -> Preparation:
     return Preparation(on=_updated(before, now, available=False, message=advised(reason, message)), reason=reason)
 
 
 def _available(before: ProviderImageStatus, message: str, now: datetime) -> ProviderImageStatus:
     done = msgspec.structs.replace(
-        before, task_ref=None, failures=None, last_failure_time=None, start_time=None, reason=None
+        before, task_ref=None, stage=None, failures=None, last_failure_time=None, start_time=None, reason=None
     )
     return _updated(done, now, available=True, message=message)
 
@@ -166,6 +170,7 @@ def _failed(before: ProviderImageStatus, reason: ImageReason, message: str, now:
     on = msgspec.structs.replace(
         before,
         task_ref=None,
+        stage=None,
         start_time=None,
         failures=failures,
         last_failure_time=times.format(now),
@@ -221,7 +226,9 @@ def _begun(before: ProviderImageStatus, made: Prepared, state: TaskState | None,
     if made.task is None:
         return Preparation(on=_available(on, "the image is imported", now))
     message = "the provider imports the image"
-    on = msgspec.structs.replace(on, task_ref=made.task.id, start_time=before.start_time or times.format(now))
+    on = msgspec.structs.replace(
+        on, task_ref=made.task.id, stage=_stage(state), start_time=before.start_time or times.format(now)
+    )
     on = _updated(on, now, available=False, message=message)
     again = Again(timedelta(seconds=0.1), "the task has begun")
     return Preparation(on=on, reason=ImageReason.IMPORTING, task=state, outcome=again)
@@ -252,6 +259,12 @@ def _verdicts(preparations: Mapping[str, Preparation]) -> dict[str, Verdict]:
         if importing
         else Verdict.false(ImageReason.NOT_IMPORTING, "no provider imports the image")
     )
+    downloading = [label for label in importing if waiting[label].on.stage == _DOWNLOADING]
+    is_downloading = (
+        Verdict.true(ImageReason.DOWNLOADING, f"{', '.join(sorted(downloading))} download the image")
+        if downloading
+        else Verdict.false(ImageReason.NOT_DOWNLOADING, "no provider says that it downloads the image")
+    )
     if not preparations:
         ready = Verdict.false(ImageReason.NOT_USED, "no machine uses the image, so it is on no provider")
     elif waiting:
@@ -269,12 +282,20 @@ def _verdicts(preparations: Mapping[str, Preparation]) -> dict[str, Verdict]:
         if invalid
         else Verdict.true(ImageReason.VALID, "the source is complete")
     )
-    return {"Ready": ready, "Downloading": is_importing, "Importing": is_importing, "Validated": validated}
+    return {"Ready": ready, "Downloading": is_downloading, "Importing": is_importing, "Validated": validated}
 
 
 _FAILURES: Final = frozenset(
     {ImageReason.FAILED, ImageReason.TIMED_OUT, ImageReason.NO_SOURCE, ImageReason.CHECKSUM_MISMATCH}
 )
+_DOWNLOADING: Final = "downloading"
+_PHASES: Final[Mapping[ImagePhase, frozenset[str | None]]] = {
+    ImagePhase.DOWNLOADING: frozenset({_DOWNLOADING}),
+    ImagePhase.IMPORTING: frozenset({None, "importing"}),
+    ImagePhase.CONVERTING: frozenset({"converting"}),
+    ImagePhase.OPTIMIZING: frozenset({"optimizing"}),
+}
+"""The phases of an import, in their order, with the stages that tasks name."""
 _INVALID: Final = frozenset({ImageReason.NO_SOURCE, ImageReason.CHECKSUM_MISMATCH})
 
 
@@ -308,7 +329,9 @@ def _phase(preparations: Mapping[str, Preparation], available: list[str]) -> Ima
     if reasons & _FAILURES:
         return ImagePhase.FAILED
     if ImageReason.IMPORTING in reasons:
-        return ImagePhase.IMPORTING
+        # The earliest stage of all providers; one that names none imports.
+        stages = {each.on.stage for each in preparations.values() if each.reason is ImageReason.IMPORTING}
+        return next((phase for phase, names in _PHASES.items() if stages & names), ImagePhase.IMPORTING)
     return ImagePhase.READY if available and reasons <= {None} else ImagePhase.PENDING
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from holdfast.kinds.virtrigaud.classes import VMClassSpec
 from holdfast.kinds.virtrigaud.devices import DiskSpec, VMNetworkRef
 from holdfast.kinds.virtrigaud.images import VMImageSpec
@@ -183,7 +185,16 @@ def _image(world: World) -> Image | None:
 
 
 def source_of(spec: VMImageSpec, type: ProviderType) -> Image | None:
-    """Where an image comes from on a kind of provider; None where it names no source for it."""
+    """Where an image comes from on a kind of provider, and how it is kept; None where it names no source for it."""
+    found = _source(spec, type)
+    if found is None or spec.prepare is None:
+        return found
+    wanted, storage = spec.prepare.optimization, spec.prepare.storage
+    compress = (wanted and wanted.enable_compression) or (storage and storage.compression)
+    return msgspec.structs.replace(found, compress=bool(compress), compact=bool(wanted and wanted.remove_unused_space))
+
+
+def _source(spec: VMImageSpec, type: ProviderType) -> Image | None:
     source = spec.source
     own: Image | None = None
     match type:

@@ -155,7 +155,7 @@ class TaskStatusRequest(_message.Message):
     def __init__(self, task: _Optional[_Union[TaskRef, _Mapping]] = ...) -> None: ...
 
 class TaskStatusResponse(_message.Message):
-    __slots__ = ("done", "error", "code", "percentage", "done_bytes", "total_bytes", "again_after_seconds", "result")
+    __slots__ = ("done", "error", "code", "percentage", "done_bytes", "total_bytes", "again_after_seconds", "result", "stage")
     class ResultEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -171,6 +171,7 @@ class TaskStatusResponse(_message.Message):
     TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
     AGAIN_AFTER_SECONDS_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
     done: bool
     error: str
     code: str
@@ -179,7 +180,22 @@ class TaskStatusResponse(_message.Message):
     total_bytes: int
     again_after_seconds: float
     result: _containers.ScalarMap[str, str]
-    def __init__(self, done: _Optional[bool] = ..., error: _Optional[str] = ..., code: _Optional[str] = ..., percentage: _Optional[int] = ..., done_bytes: _Optional[int] = ..., total_bytes: _Optional[int] = ..., again_after_seconds: _Optional[float] = ..., result: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    stage: TaskStage
+    def __init__(self, done: _Optional[bool] = ..., error: _Optional[str] = ..., code: _Optional[str] = ..., percentage: _Optional[int] = ..., done_bytes: _Optional[int] = ..., total_bytes: _Optional[int] = ..., again_after_seconds: _Optional[float] = ..., result: _Optional[_Mapping[str, str]] = ..., stage: _Optional[_Union[TaskStage, _Mapping]] = ...) -> None: ...
+
+class TaskStage(_message.Message):
+    __slots__ = ("name", "number", "count", "done_bytes", "total_bytes")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    DONE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    number: int
+    count: int
+    done_bytes: int
+    total_bytes: int
+    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., count: _Optional[int] = ..., done_bytes: _Optional[int] = ..., total_bytes: _Optional[int] = ...) -> None: ...
 
 class TaskCancelRequest(_message.Message):
     __slots__ = ("task",)
