@@ -10,6 +10,7 @@ FROM ${PYTHON_IMAGE} AS build
 ARG EXTRAS=""
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY examples examples
 COPY src src
 RUN python -m venv /opt/holdfast \
     && /opt/holdfast/bin/pip install --no-cache-dir --constraint constraints.txt ".${EXTRAS}" \

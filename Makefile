@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -11,17 +12,36 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml constraints.txt
+# Install with pip, and show on one line what it is at; when it fails, show all that it said.
+define install
+{ $(BIN)/python -m pip install --constraint constraints.txt --editable $(1) 2>&1 || echo pip-failed; } \
+	| tee $(VENV)/pip.log | while IFS= read -r line; do \
+		case "$$line" in \
+			pip-failed) cat $(VENV)/pip.log; exit 1;; \
+			*Collecting*|*Building*|*Installing*) if [ -t 1 ]; then line=$${line%%:*}; printf '\r\033[K  %s' "$${line% (from*}"; fi;; \
+		esac; \
+	done && if [ -t 1 ]; then printf '\r\033[K'; fi
+endef
+
+# What Holdfast itself needs, and no more: the demo starts as soon as this is here.
+$(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Holdfast needs Python 3.11 or newer; say which with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@test -x $(BIN)/python || { echo "making $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@echo "installing Holdfast and its dependencies into $(VENV), once ..."
+	@$(call install,.)
 	@touch $@
 
-demo: $(STAMP) ## Show rollouts on a cluster of their own that never fall below their floors
-	@$(BIN)/holdfast demo examples/demo
+# The tools of development, for the other targets.
+$(STAMP): $(READY)
+	@echo "installing the tools that tests and checks need into $(VENV), once ..."
+	@$(call install,'.[dev]')
+	@touch $@
 
-up: $(STAMP) ## Start a cluster in one process; it prints its kubeconfig
+demo: $(READY) ## Show rollouts of several systems that never fall below their floors
+	@$(BIN)/holdfast demo
+
+up: $(READY) ## Start a cluster in one process; it prints its kubeconfig
 	@$(BIN)/holdfast up
 
 test: $(STAMP) ## Run every test

@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "demo": Entry(
         "holdfast.cli.local.demo:command", "Show rollouts that keep their floors, on a cluster of their own."
     ),
+    "examples": Entry("holdfast.cli.local.examples:command", "List the example manifests, or copy them."),
     "plan": Entry("holdfast.cli.plan.command:command", "Show what a rollout will do, step by step, before it starts."),
     "simulate": Entry(
         "holdfast.cli.plan.simulate:command",

@@ -21,7 +21,7 @@ import click
 from holdfast.apiserver.http import listener
 from holdfast.cli import logs
 from holdfast.cli.errors import Complaint, ExitCode, InputError
-from holdfast.cli.local import running
+from holdfast.cli.local import examples, running
 from holdfast.cli.local.demo_subjects import Subject, subject_of
 from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
 from holdfast.cli.local.serving import Settings
@@ -52,16 +52,16 @@ class NotKept(InputError):
 
 
 @click.command("demo")
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("directory", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--seed", type=int, default=7, show_default=True, help="The seed of the random behaviour of pods.")
-def command(directory: Path, seed: int) -> None:
+def command(directory: Path | None, seed: int) -> None:
     """Show rollouts that keep their floors, on a cluster of their own.
 
-    The manifests of DIRECTORY are applied, changed all at once, and one of them is broken on purpose.  On a terminal
-    the cluster stays until Ctrl-C; otherwise the demo ends with a summary.
+    The manifests of DIRECTORY, or of the example demo, are applied, changed all at once, and one of them is broken on
+    purpose.  On a terminal the cluster stays until Ctrl-C; otherwise the demo ends with a summary.
     """
     logs.configure("text", level=logging.ERROR)
-    subjects = [subject_of(each.value) for each in sources.read([str(directory)])]
+    subjects = [subject_of(each.value) for each in sources.read([str(directory or examples.DEMO)])]
     with running.for_now() as home:
         settings = Settings(data_dir=None, bind="127.0.0.1", port=0, kubeconfig=home / "kubeconfig")
         options = ClusterOptions(settings=settings, nodes=4, seed=seed, home=home)
