@@ -19,6 +19,7 @@ from holdfast.operators.virtualmachine.clones.decide import (
     Call,
     Step,
     cloned,
+    command_failed,
     commands,
     failed,
     next_step,
@@ -222,5 +223,5 @@ async def _command(world: World, hypervisor: Hypervisor, now: datetime) -> Step:
     except ProviderError as error:
         if error.transient:
             raise
-        return failed(world, OF_CODE[error.code], f"{command.command}: {error.message}", now)
+        return command_failed(world, OF_CODE[error.code], f"{command.command}: {error.message}", now)
     return ran(world, now)

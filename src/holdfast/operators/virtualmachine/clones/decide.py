@@ -36,6 +36,7 @@ from holdfast.meta import durations, times
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.clones.observe import World
 from holdfast.operators.virtualmachine.clones.validate import limits, problems
+from holdfast.operators.virtualmachine.estimates import eta, rate
 from holdfast.operators.virtualmachine.machines.observe import is_true
 from holdfast.operators.virtualmachine.reasons import (
     CORRECTED_BY_USER,
@@ -212,14 +213,22 @@ def ran(world: World, now: datetime) -> Step:
     status = _bound(world)
     known = status.customization_status or CustomizationStatus(started=True)
     steps = (*known.completed_steps, _command_name(len(_run(status))))
-    status = msgspec.structs.replace(
-        status, customization_status=msgspec.structs.replace(known, completed_steps=steps), failed=None
-    )
+    known = msgspec.structs.replace(known, completed_steps=steps, failed_steps=(), message=None)
+    status = msgspec.structs.replace(status, customization_status=known, failed=None)
     after = _with(world, status)
     if not commands(after):
         return done(after, now)
     step = _step(after, ClonePhase.CUSTOMIZING, CloneReason.CUSTOMIZING, "commands run in the guest")
     return replace(step, outcome=Again(_NOW, "the next command runs"))
+
+
+def command_failed(world: World, reason: Reason, message: str, now: datetime) -> Step:
+    """The next command has failed."""
+    status = _bound(world)
+    known = status.customization_status or CustomizationStatus(started=True)
+    steps = (_command_name(len(_run(status))),)
+    known = msgspec.structs.replace(known, failed_steps=steps, message=message)
+    return failed(_with(world, msgspec.structs.replace(status, customization_status=known)), reason, message, now)
 
 
 def done(world: World, now: datetime) -> Step:
@@ -420,9 +429,7 @@ def progressed(world: World, state: TaskState, now: datetime, *, deadline: datet
     """A clone whose task is under way."""
     began = times.read(world.before.last_retry_time or world.before.start_time) or now
     share = state.percentage
-    left = (now - began) * ((100 - share) / share) if share else None
-    eta = None if left is None else durations.format(timedelta(seconds=int(left.total_seconds())))
-    status = msgspec.structs.replace(world.before, progress=_progress(state, eta, (now - began).total_seconds()))
+    status = msgspec.structs.replace(world.before, progress=_progress(state, began, now))
     after = timedelta(seconds=max(state.again_after or _LOOK.total_seconds(), 0.1))
     if share is not None:
         after = min(after, max(_LOOK, (now - began) / 10))
@@ -433,10 +440,10 @@ def progressed(world: World, state: TaskState, now: datetime, *, deadline: datet
     return replace(step, outcome=Again(after, f"task {status.task_ref} is due"))
 
 
-def _progress(state: TaskState, eta: str | None, seconds: float) -> CloneProgress:
+def _progress(state: TaskState, began: datetime, now: datetime) -> CloneProgress:
     """The progress of a task, and of the disk that it copies where it names one."""
     stage = state.stage
-    whole = CloneProgress(overall_percentage=state.percentage, eta=eta)
+    whole = CloneProgress(overall_percentage=state.percentage, eta=eta(began, now, state.percentage))
     if stage is None:
         return whole
     done, total = stage.done_bytes, stage.total_bytes
@@ -445,7 +452,7 @@ def _progress(state: TaskState, eta: str | None, seconds: float) -> CloneProgres
         total_bytes=total,
         completed_bytes=done,
         percentage=100 * done // total if done is not None and total else None,
-        transfer_rate=int(state.done_bytes / seconds) if state.done_bytes and seconds > 0 else None,
+        transfer_rate=rate(began, now, state.done_bytes),
     )
     return msgspec.structs.replace(whole, total_disks=stage.count, completed_disks=stage.number - 1, current_disk=disk)
 

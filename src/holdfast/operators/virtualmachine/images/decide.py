@@ -15,6 +15,7 @@ from holdfast.kernel.outcomes import Again, Done, Outcome, soonest, until
 from holdfast.kinds.virtrigaud.images import ImageMissingAction, ImagePhase, ProviderImageStatus, VMImageStatus
 from holdfast.meta import durations, hashing, times
 from holdfast.operators.virtualmachine.connections import Connections
+from holdfast.operators.virtualmachine.estimates import eta, rate
 from holdfast.operators.virtualmachine.images.observe import Place, World
 from holdfast.operators.virtualmachine.machines import render
 from holdfast.operators.virtualmachine.reasons import ImageReason, advised
@@ -316,7 +317,7 @@ def _fields(world: World, preparations: Mapping[str, Preparation], ready: Verdic
         "availableOn": available or None,
         "lastPrepareTime": times.format(now) if finished else before.last_prepare_time,
         "prepareTaskRef": running[0].on.task_ref if running else None,
-        "importProgress": _progress(before, running),
+        "importProgress": _progress(before, running, now),
         "size": sizes[0] if sizes else before.size,
         "checksum": sums[0] if sums else before.checksum,
         "format": _format(world) or before.format,
@@ -335,15 +336,18 @@ def _phase(preparations: Mapping[str, Preparation], available: list[str]) -> Ima
     return ImagePhase.READY if available and reasons <= {None} else ImagePhase.PENDING
 
 
-def _progress(before: VMImageStatus, running: list[Preparation]) -> dict[str, Any] | None:
+def _progress(before: VMImageStatus, running: list[Preparation], now: datetime) -> dict[str, Any] | None:
     if not running:
         return None
     each = running[0]
     state = each.task
     if state is None and before.import_progress is not None:
         return wire(before.import_progress)
+    began = times.read(each.on.start_time) or now
     found = {
         "startTime": each.on.start_time,
+        "eta": eta(began, now, state.percentage if state else None),
+        "transferRate": rate(began, now, state.done_bytes if state else None),
         "percentage": state.percentage if state else None,
         "transferredBytes": state.done_bytes if state else None,
         "totalBytes": state.total_bytes if state else None,

@@ -28,6 +28,7 @@ from holdfast.kinds.virtrigaud.snapshots import (
 from holdfast.kinds.virtrigaud.snapshots import VMSnapshotStatus as Status
 from holdfast.meta import times
 from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine.estimates import eta
 from holdfast.operators.virtualmachine.machines.observe import provider_label
 from holdfast.operators.virtualmachine.reasons import (
     CORRECTED_BY_USER,
@@ -38,7 +39,7 @@ from holdfast.operators.virtualmachine.reasons import (
 )
 from holdfast.operators.virtualmachine.resources import SNAPSHOTS
 from holdfast.operators.virtualmachine.snapshots import retention, schedules
-from holdfast.operators.virtualmachine.snapshots.observe import World, is_kept, schedule_of
+from holdfast.operators.virtualmachine.snapshots.observe import Sibling, World, is_kept, schedule_of
 from holdfast.operators.virtualmachine.snapshots.validate import problems
 from holdfast.providers.contract import Code, Made, ProviderError, TaskState
 from holdfast.runtime.decisions import Delete, Notice, Write
@@ -50,6 +51,8 @@ _TRIES: Final = 5
 """Failures after which a snapshot is said to have failed; it is still tried again."""
 
 _LOOK: Final = timedelta(seconds=5)
+_TAKING: Final = "the provider takes the snapshot"
+_DELETING: Final = "the provider deletes the snapshot"
 _NOW: Final = timedelta(seconds=0.1)
 
 
@@ -98,11 +101,16 @@ def _related(world: World) -> Status:
         # What builds on a snapshot that is deleted builds on what that was built on.
         parent = by_uid[parent.uid or ""].status.parent if parent.uid in by_uid else None
     children = tuple(
-        SnapshotRef(name=each.object.key.name, uid=each.object.uid)
+        _reference(each)
         for each in world.siblings
         if each.status.parent is not None and each.status.parent.uid == world.object.uid and not each.object.deleting
     )
     return msgspec.structs.replace(before, parent=parent, children=children)
+
+
+def _reference(sibling: Sibling) -> SnapshotRef:
+    key = sibling.object.key
+    return SnapshotRef(name=key.name, namespace=key.namespace, uid=sibling.object.uid)
 
 
 # --- what is wrong with the spec, or with the machine
@@ -413,9 +421,9 @@ def _without_task(world: World) -> World:
 
 def _calls(world: World, call: Call) -> Step:
     if call is Call.DELETE:
-        return replace(_deletes(world, "the provider deletes the snapshot"), call=call)
+        return replace(_deletes(world, _DELETING), call=call)
     status = msgspec.structs.replace(world.before, phase=SnapshotPhase.CREATING)
-    message = "the provider takes the snapshot"
+    message = _TAKING
     return Step(status=status, reason=SnapshotReason.CREATING, message=message, call=call)
 
 
@@ -438,6 +446,8 @@ def progressed(world: World, state: TaskState, now: datetime) -> Step:
         percentage=state.percentage,
         completed_bytes=state.done_bytes,
         total_bytes=state.total_bytes,
+        eta=eta(began, now, state.percentage),
+        message=_DELETING if world.object.deleting else _TAKING,
     )
     share = "" if state.percentage is None else f" ({state.percentage}% complete)"
     deleting = world.object.deleting
@@ -458,7 +468,14 @@ def on_provider(world: World, id: str, now: datetime, *, available: bool) -> dic
     """The snapshot on its provider."""
     assert world.provider is not None, "the provider answered"
     label = provider_label(world.object.key.namespace, world.provider[0].key)
-    return {label: ProviderSnapshotStatus(available=available, id=id, last_updated=times.format(now))}
+    there = ProviderSnapshotStatus(
+        available=available,
+        id=id,
+        last_updated=times.format(now),
+        message="the machine can be reverted to it" if available else _TAKING,
+        state=(SnapshotPhase.READY if available else SnapshotPhase.CREATING).value,
+    )
+    return {label: there}
 
 
 def taken(world: World, made: Made, state: TaskState, virtual_bytes: int | None, now: datetime) -> Step:
@@ -475,7 +492,7 @@ def taken(world: World, made: Made, state: TaskState, virtual_bytes: int | None,
         completion_time=times.format(now),
         size=size,
         virtual_size=None if virtual_bytes is None else str(virtual_bytes),
-        parent=None if above is None else SnapshotRef(name=above.object.key.name, uid=above.object.uid),
+        parent=None if above is None else _reference(above),
         provider_status=on_provider(world, made.id, now, available=True),
     )
     done = replace(world, task=None, snapshot=msgspec.structs.replace(world.snapshot, status=status))
