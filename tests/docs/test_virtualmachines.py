@@ -11,6 +11,7 @@ from holdfast import kinds
 from holdfast.kinds.virtrigaud.clones import ClonePhase
 from holdfast.kinds.virtrigaud.images import ImagePhase
 from holdfast.kinds.virtrigaud.machines import VirtualMachinePhase
+from holdfast.kinds.virtrigaud.migrations import MigrationPhase
 from holdfast.kinds.virtrigaud.providers import ProviderRuntimePhase
 from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.operators.virtualmachine import OPERATOR
@@ -36,6 +37,7 @@ def test_every_phase_is_described() -> None:
     assert rows("snapshots", "Phase") == [phase.value for phase in SnapshotPhase]
     assert rows("clones", "Phase") == [phase.value for phase in ClonePhase]
     assert rows("images", "Phase") == [phase.value for phase in ImagePhase]
+    assert rows("migrations", "Phase") == [phase.value for phase in MigrationPhase]
     assert rows("providers", "`status.runtime.phase`") == [phase.value for phase in ProviderRuntimePhase]
 
 

@@ -137,7 +137,8 @@ class Stage(_Value, frozen=True):
     """What a task that does several things one after the other does now.
 
     The stages of an image are `downloading`, `importing`, `converting` and `optimizing`, where there are such; those
-    of a clone are the disks that are copied, by name.
+    of a clone are the disks that are copied, by name.  An export has the stages `exporting` and `transferring` (to the
+    storage), and an import `transferring` (from there), `converting` and `importing`.
     """
 
     name: str
@@ -345,10 +346,17 @@ class Hypervisor(Protocol):
 
     async def prepare_image(self, image: Image, name: str, storage_hint: str = "") -> Prepared: ...
     async def export_disk(self, transfer: Transfer) -> Transferred: ...
-    async def delete_export(self, transfer: Transfer) -> None: ...
+    async def delete_export(self, transfer: Transfer) -> None:
+        """Delete what an export has put into the storage; one that is under way is cancelled."""
+        ...
+
     async def import_disk(self, transfer: Transfer) -> Transferred: ...
     async def disk(self, id: str, disk: str = "", snapshot: str = "") -> DiskInfo: ...
-    async def delete_disk(self, id: str) -> None: ...
+
+    async def delete_disk(self, id: str) -> None:
+        """Delete a disk that no machine has, by its id or the name that it was imported by; an import is cancelled."""
+        ...
+
     async def close(self) -> None: ...
 
 

@@ -16,6 +16,7 @@ from holdfast.operators.virtualmachine.resources import (
     CLONES,
     IMAGES,
     MACHINES,
+    MIGRATIONS,
     NETWORKS,
     PROVIDERS,
     SETS,
@@ -29,13 +30,13 @@ from holdfast.testing.clusters import Cluster, play
 T = TypeVar("T")
 Wire = dict[str, Any]
 
-_READ = (MACHINES, PROVIDERS, CLASSES, IMAGES, NETWORKS, SNAPSHOTS, SETS, CLONES)
+_READ = (MACHINES, PROVIDERS, CLASSES, IMAGES, NETWORKS, SNAPSHOTS, SETS, CLONES, MIGRATIONS)
 KINDS = tuple(kind for kind in virtrigaud.KINDS if kind.plural in {each.plural for each in _READ})
 """The kinds that the controllers read."""
 
 __all__ = [
-    "CLASSES", "CLONES", "IMAGES", "INSTANT", "KINDS", "MACHINES", "NETWORKS", "PROVIDERS", "SETS", "SNAPSHOTS",
-    "Fault", "Latencies",
+    "CLASSES", "CLONES", "IMAGES", "INSTANT", "KINDS", "MACHINES", "MIGRATIONS", "NETWORKS", "PROVIDERS", "SETS",
+    "SNAPSHOTS", "Fault", "Latencies",
 ]  # fmt: skip
 
 

@@ -275,6 +275,9 @@ class VirtualMachineStatus(Status):
     rebooted_for: Annotated[str, api("The request, by annotation, that the machine was last rebooted for.")] | None = (
         None
     )
+    held_for: (
+        Annotated[str, api("The migration, by annotation, for which the machine was stopped and is kept off.")] | None
+    ) = None
 
 
 class VirtualMachine(Resource):

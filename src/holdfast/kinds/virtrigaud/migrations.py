@@ -23,7 +23,13 @@ from holdfast.kinds.model import (
     immutable,
 )
 from holdfast.kinds.virtrigaud.devices import Disks, Networks
-from holdfast.kinds.virtrigaud.operations import OperationMetadata, OperationStatus, Progress, RetryPolicy
+from holdfast.kinds.virtrigaud.operations import (
+    FailedAttempts,
+    OperationMetadata,
+    OperationStatus,
+    Progress,
+    RetryPolicy,
+)
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
     LocalObjectReference,
@@ -243,6 +249,7 @@ class MigrationProgress(Progress):
     transferred_bytes: Annotated[Total, api("Bytes transferred so far.")] | None = None
     transfer_rate: Annotated[Total, api("Bytes transferred in a second.")] | None = None
     phase_start_time: Annotated[Time, api("When the phase began.")] | None = None
+    update_time: Annotated[Time, api("When this was recorded.")] | None = None
 
 
 class MigrationDiskInfo(Model):
@@ -283,6 +290,14 @@ class ValidationResults(Model):
     validation_errors: Annotated[tuple[str, ...], api("What was found to be wrong.")] = ()
 
 
+class Artifact(StrEnum):
+    """What a migration makes on providers, besides the machine."""
+
+    SNAPSHOT = "Snapshot"
+    EXPORT = "Export"
+    DISK = "Disk"
+
+
 class VMMigrationStatus(OperationStatus):
     """Observed state of the migration."""
 
@@ -310,6 +325,14 @@ class VMMigrationStatus(OperationStatus):
         name="storagePVCName", default=None
     )
     validation_results: Annotated[ValidationResults, api("What was verified, and how that went.")] | None = None
+    source_vm_uid: Annotated[str, api("The UID of the VirtualMachine that moves.")] | None = msgspec.field(
+        name="sourceVMUID", default=None
+    )
+    source_hold: Annotated[str, api("The value of the annotation by which the source is kept off.")] | None = None
+    artifacts: Annotated[
+        tuple[Artifact, ...], api("What exists, or may exist, on providers until the migration is cleaned up.")
+    ] = ()
+    failed: Annotated[FailedAttempts, api("What failed, and when it is tried again.")] | None = None
 
 
 class VMMigration(Resource):

@@ -58,6 +58,7 @@ class FailedAttempts(Model):
     reason: Annotated[str, api("Why it last failed, in one word.")]
     message: Annotated[str, api("Why it last failed, in a sentence.")]
     next_time: Annotated[Time, api("When it is tried again; unset if it is not.")] | None = None
+    generation: Annotated[int, api("The generation of the spec that failed.")] | None = None
 
 
 class OnProvider(Model):

@@ -299,6 +299,13 @@ class ProviderStatus(Status):
     resource_usage: Annotated[ProviderResourceUsage, api("How full it is.")] | None = None
     adoption: Annotated[ProviderAdoptionStatus, api("Adoption of machines that were found on it.")] | None = None
     probes: Annotated[ProviderProbes, api("Health checks in a row that do not count yet.")] | None = None
+    mounted_claims: (
+        Annotated[
+            tuple[str, ...],
+            api("The claims that its process has mounted for migrations; unset where the process is not ours."),
+        ]
+        | None
+    ) = None
 
 
 class Provider(Resource):

@@ -12,6 +12,8 @@ from holdfast.operators.virtualmachine.clones import validate as clones
 from holdfast.operators.virtualmachine.controller import CONTROLLERS, IMAGES_FOLDER, PROCESSES, RUNTIME, configure
 from holdfast.operators.virtualmachine.images import validate as images
 from holdfast.operators.virtualmachine.machines import validate as machines
+from holdfast.operators.virtualmachine.migrations import validate as migrations
+from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
 from holdfast.operators.virtualmachine.networks import validate as networks
 from holdfast.operators.virtualmachine.offers import offered
 from holdfast.operators.virtualmachine.providers import validate as providers
@@ -45,6 +47,7 @@ OPERATOR: Final = Operator(
         NetworkReason,
         SnapshotReason,
         CloneReason,
+        MigrationReason,
         SetReason,
         FloorReason,
     ),
@@ -57,6 +60,7 @@ OPERATOR: Final = Operator(
         virtrigaud.classes.KIND: classes.problems,
         virtrigaud.images.KIND: images.problems,
         virtrigaud.networks.KIND: networks.problems,
+        virtrigaud.migrations.KIND: migrations.problems,
     },
     settings=(RUNTIME, IMAGES_FOLDER),
     configure=configure,

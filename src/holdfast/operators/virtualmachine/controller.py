@@ -30,6 +30,9 @@ from holdfast.operators.virtualmachine.machines import observe as worlds
 from holdfast.operators.virtualmachine.machines.calls import Fetch
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES, SNAPSHOTS_OF, key_of
 from holdfast.operators.virtualmachine.machines.status import INVALID
+from holdfast.operators.virtualmachine.migrations import calls as migrations
+from holdfast.operators.virtualmachine.migrations import observe as migration_worlds
+from holdfast.operators.virtualmachine.migrations import status as migration_status
 from holdfast.operators.virtualmachine.networks import decide as networks
 from holdfast.operators.virtualmachine.networks import observe as network_worlds
 from holdfast.operators.virtualmachine.providers import decide as providers
@@ -40,6 +43,7 @@ from holdfast.operators.virtualmachine.resources import (
     CLONES,
     IMAGES,
     MACHINES,
+    MIGRATIONS,
     NETWORKS,
     PROVIDERS,
     SETS,
@@ -222,6 +226,34 @@ def controllers(
             act=partial(clones.act, connections=connections),
             explain=clones.explain,
             invalid=clones.INVALID,
+            backoff=Backoff(),
+        ),
+        Controller(
+            name="vmmigration",
+            resource=MIGRATIONS,
+            watches=(
+                *migration_worlds.MIGRATIONS_OF.watches(MACHINES, matters=migration_worlds.machine_matters),
+                *migration_worlds.MIGRATIONS_OF.watches(SNAPSHOTS, matters=worlds.snapshot_matters),
+                *migration_worlds.MIGRATIONS_OF.watches(CLASSES, matters=worlds.class_matters),
+                *migration_worlds.MIGRATIONS_OF.watches(NETWORKS, matters=worlds.network_matters),
+                *migration_worlds.MIGRATIONS_OF.watches(SECRETS, CLAIMS),
+                Watch(
+                    resource=PROVIDERS,
+                    keys=migration_worlds.of_provider,
+                    matters=migration_worlds.provider_matters,
+                ),
+            ),
+            reads=(IMAGES,),
+            writes=(MACHINES, CLAIMS),
+            indexes=(REFERENCES.index, SNAPSHOTS_OF.index, migration_worlds.MIGRATIONS_OF.index),
+            observe=migration_worlds.observe,
+            survey=partial(migration_worlds.survey, connections=connections),
+            decide=migrations.decide,
+            cleanup=migrations.cleanup,
+            finalizer=names.MIGRATION_FINALIZER,
+            act=partial(migrations.act, connections=connections),
+            explain=migration_status.explain,
+            invalid=migration_status.INVALID,
             backoff=Backoff(),
         ),
         Controller(

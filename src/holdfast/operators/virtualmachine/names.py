@@ -45,11 +45,42 @@ CLONE: Final = "virtrigaud.io/clone"
 CLONE_UID: Final = "virtrigaud.io/clone-uid"
 """The annotation of the same with the UID of the VMClone, which alone proves that it was made by that."""
 
+MIGRATION_HOLD: Final = "virtrigaud.io/migration-hold"
+"""The annotation of a VirtualMachine that a VMMigration keeps off: the name and the UID of the VMMigration."""
+
+MIGRATED_FROM: Final = "virtrigaud.io/migrated-from"
+"""The annotation of a VirtualMachine that a VMMigration made: the VirtualMachine that it was."""
+
+MIGRATION: Final = "virtrigaud.io/migration"
+"""The annotation of the same with the name of the VMMigration."""
+
+MIGRATION_UID: Final = "virtrigaud.io/migration-uid"
+"""The annotation of the same with the UID of the VMMigration, which alone proves that it was made by that."""
+
+DISK_CHECKSUM: Final = "virtrigaud.io/disk-checksum"
+"""The annotation of the same with the SHA-256 of the disk as it was transferred."""
+
+MIGRATED_IMAGE: Final = "virtrigaud.io/image"
+"""The annotation of the same with the VMImage that the VMMigration names for it."""
+
+MIGRATED_AT: Final = "virtrigaud.io/migration-completed-at"
+"""The annotation of the same with the time at which the migration was complete."""
+
+STORAGE: Final = "virtrigaud.io/component"
+"""The label of a claim that providers mount for migrations; its value is `STORAGE_VALUE`."""
+
+STORAGE_VALUE: Final = "migration-storage"
+
+SHARED_STORAGE: Final = "virtrigaud-migration-storage"
+"""The claim that all Providers of a namespace mount for migrations, where they run as processes."""
+
 FINALIZER: Final = "virtualmachine.infra.virtrigaud.io/finalizer"
 
 SNAPSHOT_FINALIZER: Final = "snapshot.infra.virtrigaud.io/finalizer"
 
 CLONE_FINALIZER: Final = "clone.infra.virtrigaud.io/finalizer"
+
+MIGRATION_FINALIZER: Final = "vmmigration.infra.virtrigaud.io/finalizer"
 
 _NAME_MAX: Final = 63
 _UID_PART: Final = 8

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.client.resources import Resource
-from holdfast.kinds.virtrigaud import classes, clones, images, machines, networks, providers, sets, snapshots
+from holdfast.kinds.virtrigaud import (
+    classes,
+    clones,
+    images,
+    machines,
+    migrations,
+    networks,
+    providers,
+    sets,
+    snapshots,
+)
 
 MACHINES: Final = Resource.of(machines.KIND)
 PROVIDERS: Final = Resource.of(providers.KIND)
@@ -15,3 +25,4 @@ NETWORKS: Final = Resource.of(networks.KIND)
 SNAPSHOTS: Final = Resource.of(snapshots.KIND)
 SETS: Final = Resource.of(sets.KIND)
 CLONES: Final = Resource.of(clones.KIND)
+MIGRATIONS: Final = Resource.of(migrations.KIND)

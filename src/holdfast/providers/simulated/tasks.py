@@ -334,8 +334,8 @@ def _stage(record: TaskRecord, share: float) -> tuple[Stage | None, float]:
     whole, before = sum(weight for _, weight in record.stages), 0
     for number, (name, weight) in enumerate(record.stages, 1):
         if share * whole < before + weight or number == len(record.stages):
-            total = weight if whole == record.total_bytes else None
-            done = None if total is None else min(weight, int(share * whole) - before)
+            total = weight if whole == record.total_bytes else record.total_bytes or None
+            done = None if total is None else min(total, int((share * whole - before) / max(weight, 1) * total))
             stage = Stage(name=name, number=number, count=len(record.stages), done_bytes=done, total_bytes=total)
             return stage, (before + weight) / whole
         before += weight

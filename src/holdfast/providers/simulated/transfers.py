@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import msgspec
 
@@ -38,6 +39,7 @@ class Transfers(Places):
 
     async def delete_disk(self, id: str) -> None:
         answer = await self._call("delete_disk", id)
+        id = next((one.id for one in self._disks.values() if one.label == id), id)
         for machine in self._machines.values():
             if any(disk.id == id for disk in machine.disks):
                 raise ProviderError(Code.CONFLICT, f"disk {id} belongs to machine {machine.name}")
@@ -85,20 +87,14 @@ class Transfers(Places):
             record.id,
             self.latencies.copying(size),
             total_bytes=size,
-            args={
-                "id": export,
-                "url": transfer.url,
-                "transfer": msgspec.to_builtins(msgspec.structs.replace(transfer, credentials={})),
-            },
+            stages=(("exporting", 6), ("transferring", 4)),
+            args={"id": export, "url": transfer.url, **_public(transfer)},
         )
         answer()
         return Transferred(id=export, task=task, size_bytes=size, checksum="" if task else self._sums.pop(export, ""))
 
     async def _do_export_disk(self, task: TaskRecord) -> dict[str, str]:
-        transfer = self._transfers.pop(task.args["id"], None)
-        if transfer is None:
-            # Credentials are not in the journal: an export that a restart interrupts is asked for again.
-            transfer = msgspec.convert(task.args["transfer"], Transfer)
+        transfer = self._transfer(task, task.args["id"])
         record = self._known(task.subject)
         disk = self._disk_of(record, transfer.disk, transfer.snapshot)
         exported = ExportedDisk(virtual_bytes=disk.virtual_bytes, format=transfer.format or "qcow2", files=disk.files)
@@ -107,8 +103,21 @@ class Transfers(Places):
         checksum = self._sums[task.args["id"]] = _sha256(data)
         return {"checksum": checksum, "size_bytes": str(disk.actual_bytes)}
 
+    def _transfer(self, task: TaskRecord, id: str) -> Transfer:
+        """The transfer of a task with its credentials, which are nowhere but in memory."""
+        transfer = self._transfers.pop(id, None)
+        if transfer is not None:
+            return transfer
+        if task.args.get("secret"):
+            raise ProviderError(Code.RETRYABLE, "the provider was restarted and has no credentials for this any more")
+        return msgspec.convert(task.args["transfer"], Transfer)
+
     async def delete_export(self, transfer: Transfer) -> None:
         answer = await self._call("delete_export", self._name(transfer.machine))
+        for task in [self._tasks[id] for ids in self._open.values() for id in ids]:
+            if task.call == "export_disk" and task.args["url"] == transfer.url:
+                task.error, task.code = "cancelled", Code.CONFLICT
+                self._close(task)
         await self.store.remove(transfer)
         answer()
 
@@ -147,13 +156,15 @@ class Transfers(Places):
         )
         self._save(disk)
         self._transfers[disk.id] = transfer
+        converted = (("converting", 2),) if exported.format != disk.format else ()
         task = await self._start(
             "import_disk",
             name,
             disk.id,
             self.latencies.copying(disk.actual_bytes),
             total_bytes=disk.actual_bytes,
-            args={"transfer": msgspec.to_builtins(msgspec.structs.replace(transfer, credentials={}))},
+            stages=(("transferring", 4), *converted, ("importing", 4)),
+            args=_public(transfer),
         )
         answer()
         return Transferred(
@@ -165,9 +176,7 @@ class Transfers(Places):
         )
 
     async def _do_import_disk(self, task: TaskRecord) -> dict[str, str]:
-        transfer = self._transfers.pop(task.subject, None)
-        if transfer is None:
-            transfer = msgspec.convert(task.args["transfer"], Transfer)
+        transfer = self._transfer(task, task.subject)
         disk = self._disks.get(task.subject)
         data = await self.store.read(transfer)
         if disk is None or data is None:
@@ -185,6 +194,12 @@ class Transfers(Places):
     async def _undo_import_disk(self, task: TaskRecord) -> None:
         self._disks.pop(task.subject, None)
         self._journal.remove("disk", task.subject)
+
+
+def _public(transfer: Transfer) -> dict[str, Any]:
+    """A transfer as the journal has it: without its credentials."""
+    public = msgspec.structs.replace(transfer, credentials={})
+    return {"transfer": msgspec.to_builtins(public), "secret": bool(transfer.credentials)}
 
 
 def _exported(data: bytes, url: str) -> ExportedDisk:

@@ -24,6 +24,7 @@ from holdfast.operators.virtualmachine.machines import hardware, render
 from holdfast.operators.virtualmachine.machines.facts import (
     CPU,
     DISK,
+    HOLD,
     LOOK,
     MEMORY,
     REQUEST,
@@ -284,6 +285,21 @@ def _image(facts: Facts) -> Step | None:
 # --- a machine that exists
 
 
+def _held(facts: Facts) -> Step | None:
+    """Keep a machine off that is being migrated, or was.
+
+    It is stopped once for each migration, also if it is off: a start may still be under way on the provider, where the
+    requests for one machine are carried out in their order.
+    """
+    hold = facts.hold
+    if not hold:
+        return None
+    if facts.held_for != hold or facts.power is not PowerState.OFF:
+        return _stopped(facts, graceful=True, details={HOLD: hold})
+    by = f"VMMigration {hold.partition('/')[0]} keeps it off; the annotation {names.MIGRATION_HOLD} says so"
+    return replace(_settled(facts), message=f"the machine is off: {by}")
+
+
 def _revert(facts: Facts) -> Step | None:
     world, spec = facts.world, facts.world.machine.spec.snapshot
     if spec is None or spec.revert_to_ref is None:
@@ -316,19 +332,21 @@ def _stop(facts: Facts) -> Step | None:
     return _stopped(facts)
 
 
-def _stopped(facts: Facts) -> Step:
+def _stopped(facts: Facts, *, graceful: bool = False, details: dict[str, str] | None = None) -> Step:
     """Stop a machine that runs: with its hook first, and gracefully where the spec says so."""
     spec = facts.world.machine.spec
     lifecycle = spec.lifecycle
-    if lifecycle is not None and lifecycle.pre_stop is not None and not _is_done(facts, OperationType.PRE_STOP):
-        return _calls(facts, Call(type=OperationType.PRE_STOP, handler=lifecycle.pre_stop))
-    graceful = spec.power_state is PowerState.OFF_GRACEFUL
+    hook = lifecycle.pre_stop if lifecycle and facts.power is not PowerState.OFF else None
+    if hook is not None and not _is_done(facts, OperationType.PRE_STOP):
+        return _calls(facts, Call(type=OperationType.PRE_STOP, handler=hook))
+    graceful = graceful or spec.power_state is PowerState.OFF_GRACEFUL
     seconds = graceful_seconds(facts.world)
     return _calls(
         facts,
         Call(
             type=OperationType.SHUTDOWN if graceful else OperationType.POWER_OFF,
             graceful_seconds=seconds,
+            details=details or {},
         ),
     )
 
@@ -557,6 +575,7 @@ _LADDER: Final[tuple[Rung, ...]] = (
     _running,
     _failing,
     _absent,
+    _held,
     _revert,
     _report_drift,
     _stop,

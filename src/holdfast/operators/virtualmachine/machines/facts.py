@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.kinds.virtrigaud.machines import Operation, OperationType, PowerState, VirtualMachinePhase
 from holdfast.meta import times
+from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.machines import render
 from holdfast.operators.virtualmachine.machines.observe import World, is_true
 from holdfast.operators.virtualmachine.machines.render import Size
@@ -26,6 +27,7 @@ MEMORY: Final = "memoryMiB"
 DISK: Final = "disk/"
 SNAPSHOT: Final = "snapshot"
 REQUEST: Final = "request"
+HOLD: Final = "hold"
 
 LOOK: Final = timedelta(seconds=5)
 """When to look again where a provider does not say when, and how often a progress is recorded at most."""
@@ -67,7 +69,9 @@ class Facts:
 
     @property
     def wanted_power(self) -> PowerState:
-        """On or Off: OffGraceful is Off once it is reached."""
+        """On or Off: OffGraceful is Off once it is reached.  A machine that is being migrated is off."""
+        if self.hold:
+            return PowerState.OFF
         asked = self.world.machine.spec.power_state or PowerState.ON
         return PowerState.ON if asked is PowerState.ON else PowerState.OFF
 
@@ -112,6 +116,16 @@ class Facts:
     def rebooted_for(self) -> str | None:
         return self._latest(REQUEST, self.world.before.rebooted_for)
 
+    @property
+    def hold(self) -> str:
+        """The migration that keeps the machine off; empty where none does."""
+        return self.world.object.meta.annotations.get(names.MIGRATION_HOLD, "")
+
+    @property
+    def held_for(self) -> str | None:
+        """The hold for which the machine was stopped, while it lasts."""
+        return self._latest(HOLD, self.world.before.held_for) if self.hold else None
+
     def _latest(self, detail: str, before: str | None) -> str | None:
         return next((each.details[detail] for each in reversed(self.done) if detail in each.details), before)
 
@@ -131,6 +145,9 @@ class Facts:
         if not self.is_observed or before.operation is not None or self.done or self.description is None:
             return ""
         if not (is_true(self.world.object, "Ready") or reported):
+            return ""
+        if (before.held_for or "") != self.hold:
+            # A migration has just begun to keep the machine off, or has let it go.
             return ""
         if not self.exists:
             return "the machine no longer exists on its provider"

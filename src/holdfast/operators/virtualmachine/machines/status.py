@@ -73,6 +73,7 @@ def _fields(facts: Facts, step: Step) -> dict[str, Any]:
         "pendingChanges": list(step.pending) or None,
         "revertedTo": facts.reverted_to,
         "rebootedFor": facts.rebooted_for,
+        "heldFor": facts.held_for,
     }
 
 

@@ -1,0 +1,80 @@
+"""The status of a VMMigration: the fields of a step, and conditions that follow from its phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.kernel.conditions import Verdict
+from holdfast.kernel.outcomes import Failure, Retry
+from holdfast.kinds.virtrigaud.migrations import MigrationPhase
+from holdfast.operators.virtualmachine.migrations.observe import World
+from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason, said
+from holdfast.operators.virtualmachine.migrations.steps import Step
+from holdfast.runtime import status
+from holdfast.runtime.decisions import Notice
+from holdfast.runtime.status import Announced, Invalid, wire
+
+INVALID: Final = Invalid(conditions={"Ready": False, "Failed": True}, fields={"phase": MigrationPhase.FAILED.value})
+
+_UNANSWERED: Final = Invalid(conditions={"Ready": False})
+_CLEANING: Final = Invalid(conditions={})
+
+ANNOUNCED: Final[Announced] = {
+    ("Ready", "True"): "Normal",
+    ("Snapshotting", "True"): "Normal",
+    ("Exporting", "True"): "Normal",
+    ("Importing", "True"): "Normal",
+    ("Failed", "True"): "Warning",
+}
+
+_Phase = MigrationPhase
+
+_CONDITIONS: Final[Mapping[str, tuple[frozenset[MigrationPhase], MigrationReason]]] = {
+    "Validating": (frozenset({_Phase.VALIDATING, _Phase.VALIDATING_TARGET}), MigrationReason.VALIDATED),
+    "Snapshotting": (frozenset({_Phase.SNAPSHOTTING}), MigrationReason.SNAPSHOTTED),
+    "Exporting": (frozenset({_Phase.EXPORTING}), MigrationReason.EXPORTED),
+    "Transferring": (frozenset({_Phase.TRANSFERRING, _Phase.CONVERTING}), MigrationReason.TRANSFERRED),
+    "Importing": (frozenset({_Phase.IMPORTING}), MigrationReason.IMPORTED),
+}
+"""The conditions that are true in some phases, and why they are false after those."""
+
+_ORDER: Final = tuple(MigrationPhase)
+
+
+def report(world: World, step: Step, now: datetime) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+    """The whole status, and the Events that its changed conditions are worth."""
+    message = said(step.reason, step.message)
+    shown = msgspec.structs.replace(step.status, message=message)
+    fields = {name: value for name, value in wire(shown).items() if name not in ("conditions", "observedGeneration")}
+    return status.report(world.object, _verdicts(step, message), now=now, fields=fields, announced=ANNOUNCED)
+
+
+def _verdicts(step: Step, message: str) -> dict[str, Verdict]:
+    phase = step.status.phase or _Phase.PENDING
+    ready = Verdict.true(MigrationReason.COMPLETED, message) if phase is _Phase.READY else None
+    found = {"Ready": ready or Verdict.false(step.reason, message)}
+    for type, (phases, ended) in _CONDITIONS.items():
+        if phase in phases:
+            found[type] = Verdict.true(step.reason, message)
+        elif phase is not _Phase.FAILED and _ORDER.index(phase) > min(map(_ORDER.index, phases)):
+            found[type] = Verdict.false(ended, ended.meaning.rstrip("."))
+        else:
+            found[type] = Verdict.false(MigrationReason.NOT_BEGUN, "the migration has not come so far, or begins anew")
+    if phase is _Phase.FAILED:
+        found["Failed"] = Verdict.true(step.reason, message)
+    elif step.status.failed is not None and phase is _Phase.PENDING:
+        found["Failed"] = Verdict.false(MigrationReason.RETRYING, message)
+    else:
+        found["Failed"] = Verdict.false(MigrationReason.NOT_FAILED, "nothing has failed")
+    return found
+
+
+def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any] | None:
+    """A pass that failed says why; it is tried again.  A migration that is complete stays so."""
+    shown = Retry(failure.reason, said(failure.reason, failure.message))
+    invalid = _UNANSWERED if world.before.completion_time is None else _CLEANING
+    return {**invalid.status(world.object, shown, now), "message": shown.message}

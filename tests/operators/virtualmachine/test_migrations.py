@@ -1,0 +1,610 @@
+"""Migrations on simulated hypervisors: phases, progress, roll-back, retries, clean-up, and whose machine it is."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+import pytest
+from tests.operators.virtualmachine.migration_stories import (
+    Diary,
+    Pair,
+    furnished,
+    in_phase,
+    left,
+    migration,
+    nothing_but,
+)
+from tests.operators.virtualmachine.snapshot_stories import taken
+from tests.operators.virtualmachine.stories import (
+    MACHINES,
+    MIGRATIONS,
+    PROVIDERS,
+    Fault,
+    Latencies,
+    Wire,
+    answer,
+    created,
+    is_ready,
+    machine,
+    provider,
+    reaches,
+    status_of,
+    told,
+)
+
+from holdfast.client.resources import CLAIMS, EVENTS, SECRETS
+from holdfast.providers.contract import Code
+from holdfast.providers.simulated import CAPABILITIES
+from holdfast.providers.simulated.world import World
+from holdfast.testing.clusters import Cluster
+
+PHASES = [
+    "Pending", "Validating", "Snapshotting", "Exporting", "Transferring", "Converting", "Importing", "Creating",
+    "Validating-Target", "Ready",
+]  # fmt: skip
+CONDITIONS = ("Ready", "Validating", "Snapshotting", "Exporting", "Transferring", "Importing", "Failed")
+SLOW = Latencies(bytes_per_second=16 << 20)
+RUNS = {"powerOn": True}
+OFF = {"powerOffBeforeMigration": True}
+
+
+async def begun(cluster: Cluster, **spec: Any) -> None:
+    """A machine that runs, and a migration of it."""
+    await furnished(cluster)
+    await created(cluster)
+    await cluster.create(MIGRATIONS, migration(**spec))
+
+
+async def gone(cluster: Cluster, resource: Any, name: str) -> None:
+    async def holds() -> bool:
+        return await cluster.find(resource, name) is None
+
+    await cluster.until(holds, within=300, step=0.5)
+
+
+async def events(cluster: Cluster) -> set[str]:
+    return {each["reason"] for each in await cluster.list(EVENTS)}
+
+
+# --- the way there
+
+
+def test_a_machine_moves_through_all_phases_with_its_files() -> None:
+    pair = Pair(latencies=SLOW)
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await created(cluster)
+        pair.source.write_file((await status_of(cluster))["id"], "/etc/motd", "hello")
+        diary = Diary(cluster)
+        target = {"powerOn": True, "labels": {"app": "web"}, "annotations": {"note": "kept"}}
+        options = {"diskFormat": "vmdk", "validationChecks": {"checkBoot": True, "checkConnectivity": True}}
+        await cluster.create(MIGRATIONS, migration(target=target, options=options))
+        status = await in_phase(cluster, "Ready")
+        await cluster.advance(10)
+        diary.close()
+        assert diary.phases == PHASES
+        shares = diary.progress("percentage")
+        assert shares == sorted(shares)
+        assert {0, 5, 15, 45, 60, 90, 95, 100} <= set(shares)
+        assert any(20 < share < 45 for share in shares)
+        assert any(65 < share < 85 for share in shares)
+        assert any(16 << 20 <= rate <= 64 << 20 for rate in diary.progress("transferRate"))
+        assert any(each.endswith("s") for each in diary.progress("eta"))
+        assert any(0 < done < 256 << 20 for done in diary.progress("transferredBytes"))
+        for type in CONDITIONS[1:-1]:
+            assert "True" in {answer(each, type)[0] for each in diary.versions}, type
+        assert all(each.get("taskRef") for each in diary.versions if each.get("phase") == "Converting")
+
+        made = await cluster.get(MACHINES, "moved")
+        assert made["status"]["phase"] == "Running"
+        assert made["metadata"]["labels"] == {"app": "web"}
+        assert made["metadata"]["annotations"]["note"] == "kept"
+        assert made["metadata"]["annotations"]["virtrigaud.io/migrated-from"] == "web"
+        assert made["metadata"]["annotations"]["virtrigaud.io/migration-completed-at"] == status["completionTime"]
+        assert made["metadata"]["annotations"]["virtrigaud.io/disk-checksum"] == status["diskInfo"]["checksum"]
+        assert pair.target.read_file(made["status"]["id"], "/etc/motd") == "hello"
+        source = await reaches(cluster, "Stopped")
+        assert source["powerState"] == "Off"
+        assert "VMMigration move keeps it off" in source["message"]
+
+        status = await status_of(cluster, "move", MIGRATIONS)
+        assert [answer(status, type)[0] for type in CONDITIONS] == ["True", *["False"] * 6]
+        assert status["targetVMRef"] == {"name": "moved"}
+        assert status["targetVMID"] == made["status"]["id"]
+        assert status["completionTime"] > status["startTime"]
+        assert status["validationResults"] == {
+            "diskSizeMatch": True, "checksumMatch": True, "bootSuccess": True, "connectivitySuccess": True,
+        }  # fmt: skip
+        info, stored = status["diskInfo"], status["storageInfo"]
+        assert info["sourceChecksum"] == info["targetChecksum"] == info["checksum"]
+        assert (info["sourceFormat"], info["targetFormat"]) == ("qcow2", "qcow2")
+        assert info["sourceSize"] == info["targetSize"]
+        assert {"sourceDiskID", "targetDiskID", "targetPath"} <= set(info)
+        assert stored["url"] == "pvc://move-storage/vmmigrations/default/move/export.vmdk"
+        assert (stored["cleanedUp"], stored["size"]) == (True, str(256 << 20))
+        assert {"exportID", "importID", "snapshotRef", "storagePVCName", "progress"} <= set(status)
+        assert await cluster.find(CLAIMS, "move-storage") is None
+        assert left(pair) == nothing_but(1, 1)
+        reasons = {"MigrationComplete", "Exporting", "Importing", "SourcePowerOff", "WritesNotMoved"}
+        assert reasons <= await events(cluster)
+
+    told(story, pair)
+
+
+def test_a_machine_that_is_stopped_first_moves_with_all_that_it_wrote() -> None:
+    pair = Pair(latencies=SLOW)
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source={**OFF, "createSnapshot": False}, target=RUNS)
+        diary = Diary(cluster)
+        await in_phase(cluster, "Exporting")
+        assert (await status_of(cluster))["powerState"] == "Off"
+        pair.source.write_file((await status_of(cluster))["id"], "/last", "words")
+        status = await in_phase(cluster, "Ready")
+        diary.close()
+        assert "Snapshotting" not in diary.phases
+        assert pair.target.read_file(status["targetVMID"], "/last") == "words"
+        assert "WritesNotMoved" not in await events(cluster)
+
+    told(story, pair)
+
+
+def test_a_machine_that_is_not_to_run_is_made_off_and_the_source_runs_on() -> None:
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster)
+        await in_phase(cluster, "Ready")
+        assert (await reaches(cluster, "Stopped", "moved"))["powerState"] == "Off"
+        assert (await status_of(cluster))["powerState"] == "On"
+
+    told(story, Pair())
+
+
+def test_the_source_is_deleted_at_the_end_if_the_spec_says_so() -> None:
+    pair = Pair()
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source={**OFF, "deleteAfterMigration": True}, target=RUNS)
+        await in_phase(cluster, "Ready")
+        await gone(cluster, MACHINES, "web")
+        await reaches(cluster, "Running", "moved")
+        await cluster.advance(30)
+        assert left(pair) == nothing_but(0, 1)
+        assert (await status_of(cluster, "move", MIGRATIONS))["phase"] == "Ready"
+
+    told(story, pair)
+
+
+def test_a_snapshot_that_the_spec_names_is_moved_and_kept() -> None:
+    pair = Pair()
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await created(cluster)
+        id = (await status_of(cluster))["id"]
+        await cluster.create(MIGRATIONS, migration(source={"snapshotRef": {"name": "before"}}))
+        status = await in_phase(cluster, "Pending")
+        assert "VMSnapshot before does not exist" in status["message"]
+        pair.source.write_file(id, "/state", "old")
+        await taken(cluster)
+        pair.source.write_file(id, "/state", "new")
+        status = await in_phase(cluster, "Ready")
+        assert status["snapshotRef"] == "before"
+        assert pair.target.read_file(status["targetVMID"], "/state") == "old"
+        assert len(left(pair)["source"]["snapshots"]) == 1
+
+    told(story, pair)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_nfs_is_reached_directly_where_both_providers_can(direct: bool) -> None:
+    modes = ("relay", "direct") if direct else ("relay",)
+    pair = Pair(capabilities=msgspec.structs.replace(CAPABILITIES, transfer_modes=modes))
+    nfs = {"server": "files.example.com", "export": "/srv/vms", "path": "stage", "uid": 7}
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, storage={"type": "nfs", "nfs": nfs})
+        status = await in_phase(cluster, "Ready")
+        where = "nfs://files.example.com/srv/vms/stage/vmmigrations-default-move-export.qcow2"
+        assert status["storageInfo"]["url"] == where
+        assert {each.mode for each in pair.store.seen} == {"direct" if direct else "relay"}
+        assert pair.store.seen[0].options_json == (
+            '{"server":"files.example.com","export":"/srv/vms","path":"stage","uid":7}'
+        )
+        await cluster.create(
+            MIGRATIONS,
+            migration("again", target={"name": "twice"}, storage={"type": "nfs", "nfs": nfs, "transferMode": "direct"}),
+        )
+        status = await in_phase(cluster, "Ready" if direct else "Failed", "again")
+        assert direct or "spec.storage.transferMode" in status["message"]
+
+    told(story, pair)
+
+
+def secret(**data: str) -> Wire:
+    encoded = {name: base64.b64encode(value.encode()).decode() for name, value in data.items()}
+    return {"metadata": {"name": "bucket"}, "data": encoded}
+
+
+S3 = {
+    "bucket": "moves", "endpoint": "https://s3.example.com", "prefix": "/team/", "usePathStyle": True,
+    "credentialsSecretRef": {"name": "bucket"},
+}  # fmt: skip
+
+
+def test_s3_needs_credentials_which_no_status_shows() -> None:
+    pair = Pair()
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, storage={"type": "s3", "s3": S3})
+        status = await in_phase(cluster, "Pending")
+        assert "Secret bucket does not exist" in status["message"]
+        await cluster.create(SECRETS, secret(accessKeyID="me"))
+        status = await in_phase(cluster, "Failed")
+        assert "Secret bucket has no secretAccessKey" in status["message"]
+        await cluster.patch(SECRETS, "bucket", secret(accessKeyID="me", secretAccessKey="hush-hush"))
+        status = await in_phase(cluster, "Ready")
+        assert status["storageInfo"]["url"] == "s3://moves/team/vmmigrations/default/move/export.qcow2"
+        assert "storagePVCName" not in status
+        assert pair.store.seen[0].credentials == {"accessKeyID": "me", "secretAccessKey": "hush-hush"}
+        assert "hush-hush" not in str(await cluster.get(MIGRATIONS, "move"))
+
+    told(story, pair)
+
+
+# --- what goes wrong
+
+
+def test_what_the_migration_needs_is_waited_for() -> None:
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await cluster.delete(PROVIDERS, "far")
+        await cluster.create(MIGRATIONS, migration())
+        status = await in_phase(cluster, "Pending")
+        assert answer(status, "Ready") == ("False", "SourceVMNotReady")
+        await created(cluster)
+        await cluster.advance(5)
+        status = await status_of(cluster, "move", MIGRATIONS)
+        assert answer(status, "Ready") == ("False", "TargetProviderNotReady")
+        await cluster.create(PROVIDERS, provider("far"))
+        await in_phase(cluster, "Ready")
+
+    told(story, Pair())
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "retried"),
+    [
+        ("snapshot", Code.INTERNAL, True),
+        ("export_disk", Code.INTERNAL, True),
+        ("import_disk", Code.QUOTA, True),
+        ("import_disk", Code.INVALID, True),
+        ("export_disk", Code.UNSUPPORTED, False),
+    ],
+)
+def test_an_attempt_that_fails_is_repeated_as_the_policy_says_and_rolled_back_in_the_end(
+    call: str, code: Code, retried: bool
+) -> None:
+    policy = {"maxRetries": 2, "retryDelay": "10s", "backoffMultiplier": 3}
+    for times, phase in ((2, "Ready"), (3, "Failed")):
+        pair = Pair(faults=(Fault(call=call, times=times, code=code, when="task"),))
+
+        async def story(cluster: Cluster, phase: str = phase, pair: Pair = pair) -> None:
+            await begun(cluster, source=OFF, target=RUNS, options={"retryPolicy": policy})
+            if retried:
+                status = await in_phase(cluster, "Pending", within=60)
+                while "failed" not in status:
+                    await cluster.advance(0.5)
+                    status = await status_of(cluster, "move", MIGRATIONS)
+                began = cluster.now()
+                assert answer(status, "Failed") == ("False", "Retrying")
+                while (await status_of(cluster, "move", MIGRATIONS)).get("retryCount") != 1:
+                    await cluster.advance(0.5)
+                assert (cluster.now() - began).total_seconds() >= 9, "the first retry waits, too"
+                status = await in_phase(cluster, phase)
+                assert status["retryCount"] == 2
+                assert "lastRetryTime" in status
+            else:
+                status = await in_phase(cluster, "Failed")
+            await cluster.advance(60)
+            if phase == "Ready" and retried:
+                await reaches(cluster, "Running", "moved")
+                assert left(pair) == nothing_but(1, 1)
+                return
+            status = await status_of(cluster, "move", MIGRATIONS)
+            assert answer(status, "Failed")[0] == "True"
+            assert "the source, VirtualMachine web on provider sim, is Running" in status["message"]
+            assert "nothing is left of the target" in status["message"]
+            await reaches(cluster, "Running")
+            assert await cluster.find(MACHINES, "moved") is None
+            found = left(pair)
+            # By the default policy the disk in the storage is kept when the migration fails.
+            assert {**found, "files": []} == nothing_but(1, 0)
+            await cluster.delete(MIGRATIONS, "move")
+            await gone(cluster, MIGRATIONS, "move")
+            assert left(pair) == nothing_but(1, 0)
+
+        told(story, pair)
+
+
+def test_a_migration_that_takes_too_long_is_cancelled_and_rolled_back() -> None:
+    pair = Pair(latencies=Latencies(bytes_per_second=1 << 20))
+
+    async def story(cluster: Cluster) -> None:
+        options = {"timeout": "30s", "cleanupPolicy": "Always", "retryPolicy": {"maxRetries": 5}}
+        await begun(cluster, source=OFF, target=RUNS, options=options)
+        status = await in_phase(cluster, "Failed", within=120)
+        assert answer(status, "Failed") == ("True", "MigrationTimedOut")
+        await reaches(cluster, "Running", within=60)
+        await cluster.advance(30)
+        assert left(pair) == nothing_but(1, 0)
+        assert "taskRef" not in await status_of(cluster, "move", MIGRATIONS)
+
+        await cluster.patch(MIGRATIONS, "move", {"spec": {"options": {"timeout": "1h"}}})
+        await in_phase(cluster, "Ready", within=3600)
+        await cluster.advance(10)
+        assert (await status_of(cluster, "moved"))["phase"] == "Running"
+        assert left(pair) == nothing_but(1, 1)
+
+    told(story, pair)
+
+
+def test_a_target_that_does_not_boot_is_removed_and_the_source_runs_again() -> None:
+    pair = Pair(world=msgspec.structs.replace(World.of(), no_agent=("moved-*",)))
+
+    async def story(cluster: Cluster) -> None:
+        options = {"validationChecks": {"checkConnectivity": True}}
+        await begun(cluster, source=OFF, target=RUNS, options=options)
+        status = await in_phase(cluster, "Validating-Target")
+        assert "its guest reports no address" in status["message"]
+        status = await in_phase(cluster, "Failed", within=3600)
+        assert answer(status, "Failed") == ("True", "ValidationFailed")
+        assert status["validationResults"]["connectivitySuccess"] is False
+        assert status["validationResults"]["validationErrors"] == ["its guest reports no address"]
+        await reaches(cluster, "Running")
+        assert await cluster.find(MACHINES, "moved") is None
+
+    told(story, pair)
+
+
+def test_a_disk_that_changed_on_the_way_is_exported_anew() -> None:
+    pair = Pair(latencies=SLOW)
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, options={"retryPolicy": {"maxRetries": 1, "retryDelay": "5s"}})
+        while not pair.store.files:
+            await cluster.advance(0.25)
+        (url,) = pair.store.files
+        pair.store.files[url] = pair.store.files[url].replace(b"virtual", b"virtual", 1) + b" "
+        status = await in_phase(cluster, "Pending")
+        assert status["failed"]["reason"] == "ChecksumMismatch"
+        status = await in_phase(cluster, "Ready")
+        await cluster.advance(10)
+        assert status["validationResults"]["checksumMatch"] is True
+        assert sum(call == "export_disk" for call, _ in pair.source.calls) >= 2
+        assert left(pair) == nothing_but(1, 1)
+
+    told(story, pair)
+
+
+def test_a_machine_of_the_name_that_the_migration_has_not_made_is_never_touched() -> None:
+    pair = Pair()
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await created(cluster)
+        await created(cluster, "moved")
+        own = await status_of(cluster, "moved")
+        await cluster.create(MIGRATIONS, migration())
+        status = await in_phase(cluster, "Failed")
+        assert answer(status, "Failed") == ("True", "TargetExists")
+        assert (await status_of(cluster, "moved"))["id"] == own["id"]
+        await cluster.delete(MACHINES, "moved")
+        await in_phase(cluster, "Ready")
+
+    told(story, pair)
+
+
+def test_a_machine_that_takes_the_name_meanwhile_keeps_it() -> None:
+    pair = Pair(latencies=SLOW)
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source=OFF, target=RUNS)
+        await in_phase(cluster, "Exporting")
+        await cluster.create(MACHINES, machine("moved"))
+        status = await in_phase(cluster, "Failed")
+        assert answer(status, "Failed") == ("True", "TargetExists")
+        await reaches(cluster, "Running", "moved")
+        await reaches(cluster, "Running")
+        await cluster.advance(60)
+        assert left(pair) == nothing_but(2, 0)
+
+    told(story, pair)
+
+
+@pytest.mark.parametrize("phase", ["Snapshotting", "Exporting", "Transferring", "Importing", "Creating"])
+def test_a_migration_that_is_deleted_on_the_way_leaves_the_source_running_and_nothing_else(phase: str) -> None:
+    pair = Pair(latencies=SLOW)
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source=OFF, target=RUNS)
+        await in_phase(cluster, phase)
+        await cluster.delete(MIGRATIONS, "move")
+        await gone(cluster, MIGRATIONS, "move")
+        await reaches(cluster, "Running")
+        await cluster.advance(60)
+        assert await cluster.find(MACHINES, "moved") is None
+        assert await cluster.find(CLAIMS, "move-storage") is None
+        assert left(pair) == nothing_but(1, 0)
+
+    told(story, pair)
+
+
+def test_a_migration_that_is_deleted_when_it_is_complete_leaves_its_target() -> None:
+    pair = Pair()
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source=OFF, target=RUNS)
+        await in_phase(cluster, "Ready")
+        await cluster.delete(MIGRATIONS, "move")
+        await gone(cluster, MIGRATIONS, "move")
+        await cluster.advance(60)
+        assert (await status_of(cluster, "moved"))["phase"] == "Running"
+        assert (await reaches(cluster, "Stopped"))["powerState"] == "Off", "the two never run at the same time"
+        assert left(pair) == nothing_but(1, 1)
+
+    told(story, pair)
+
+
+@pytest.mark.parametrize("policy", ["Always", "OnSuccess", "Never"])
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_what_is_staged_is_removed_as_the_policy_says(policy: str, succeeds: bool) -> None:
+    fault = Fault(call="import_disk", code=Code.QUOTA, when="task")
+    pair = Pair(faults=() if succeeds else (fault,))
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, options={"cleanupPolicy": policy})
+        await in_phase(cluster, "Ready" if succeeds else "Failed")
+        await cluster.advance(60)
+        status = await status_of(cluster, "move", MIGRATIONS)
+        removed = policy == "Always" or (policy == "OnSuccess" and succeeds)
+        assert bool(pair.store.files) is not removed
+        assert status["storageInfo"].get("cleanedUp", False) is removed
+        assert bool(left(pair)["source"]["snapshots"]) is (policy == "Never")
+        assert ("is kept at" in status["message"]) is (not succeeds and not removed)
+        assert (await cluster.find(CLAIMS, "move-storage") is None) is removed
+
+    told(story, pair)
+
+
+def test_two_migrations_of_one_machine_do_not_both_stop_it() -> None:
+    pair = Pair(latencies=SLOW)
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source=OFF, target=RUNS)
+        await in_phase(cluster, "Exporting")
+        await cluster.create(MIGRATIONS, migration("second", source=OFF, target={"name": "other", **RUNS}))
+        status = await in_phase(cluster, "Pending", "second")
+        assert answer(status, "Ready") == ("False", "SourceHeld")
+        assert "VMMigration move" in status["message"]
+        await in_phase(cluster, "Ready")
+        assert (await status_of(cluster, "second", MIGRATIONS))["phase"] == "Pending"
+
+    told(story, pair)
+
+
+def test_the_target_that_a_user_deletes_ends_the_migration_and_the_source_runs_again() -> None:
+    pair = Pair(latencies=Latencies(create=60))
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source=OFF, target=RUNS)
+        await in_phase(cluster, "Creating")
+        await cluster.advance(5)
+        await cluster.delete(MACHINES, "moved")
+        status = await in_phase(cluster, "Failed")
+        assert answer(status, "Failed") == ("True", "TargetDeleted")
+        await reaches(cluster, "Running")
+
+    told(story, pair)
+
+
+def test_the_disk_in_the_storage_is_kept_when_the_source_is_gone() -> None:
+    pair = Pair(latencies=SLOW)
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, options={"cleanupPolicy": "Always"})
+        await in_phase(cluster, "Importing")
+        await cluster.delete(MACHINES, "web")
+        status = await in_phase(cluster, "Failed")
+        assert answer(status, "Failed") == ("True", "SourceDeleted")
+        await cluster.advance(60)
+        assert len(pair.store.files) == 1, "it is the only copy"
+        status = await status_of(cluster, "move", MIGRATIONS)
+        assert "VirtualMachine web of the source no longer exists" in status["message"]
+
+    told(story, pair)
+
+
+@pytest.mark.parametrize(
+    ("ability", "spec", "said"),
+    [
+        ({"disk_export": False}, {}, "provider sim cannot export disks"),
+        ({"disk_import": False}, {}, "provider far cannot import disks"),
+        ({"import_backends": ("s3",)}, {}, "spec.storage.type: provider far has s3, and not pvc"),
+        ({"export_formats": ("raw",)}, {"options": {"diskFormat": "vmdk"}}, "spec.options.diskFormat"),
+        ({"export_compression": False}, {"options": {"compress": True}}, "spec.options.compress"),
+        ({"snapshots": False}, {}, "spec.source.createSnapshot"),
+    ],
+)
+def test_what_a_provider_cannot_do_is_refused_before_anything_is_done(ability: Wire, spec: Wire, said: str) -> None:
+    pair = Pair(capabilities=msgspec.structs.replace(CAPABILITIES, **ability))
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, **spec)
+        status = await in_phase(cluster, "Failed")
+        assert said in status["message"]
+        assert left(pair) == nothing_but(1, 0)
+
+    told(story, pair)
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"target": {"namespace": "other"}}, "spec.target.namespace"),
+        ({"target": {"name": "web"}}, "spec.target.name"),
+        ({"target": {"providerRef": {"name": "sim"}}}, "spec.target.providerRef"),
+        ({"source": {"providerRef": {"name": "far"}}}, "spec.target.providerRef"),
+        ({"options": {"validationChecks": {"checkBoot": True}}}, "spec.options.validationChecks.checkBoot"),
+        (
+            {"options": {"verifyChecksums": False, "validationChecks": {"checkChecksum": True}}},
+            "spec.options.validationChecks.checkChecksum",
+        ),
+        (
+            {"storage": {"type": "nfs", "nfs": {"server": "a", "export": "/b", "readOnly": True}}},
+            "spec.storage.nfs.readOnly",
+        ),
+        ({"storage": {"type": "nfs", "nfs": {"server": "a", "export": "/b/../c"}}}, "spec.storage.nfs.export"),
+        ({"storage": {"pvc": {"name": "a", "accessMode": "ReadOnlyMany"}}}, "spec.storage.pvc.accessMode"),
+        (
+            {"storage": {"type": "s3", "s3": {**S3, "endpoint": "http://169.254.169.254"}}},
+            "spec.storage.s3.endpoint",
+        ),
+    ],
+)
+def test_what_no_migration_can_do_is_refused_with_its_path(spec: Wire, path: str) -> None:
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, **spec)
+        status = await in_phase(cluster, "Failed", within=10)
+        assert answer(status, "Failed") == ("True", "InvalidSpec")
+        assert path in status["message"]
+
+    told(story, Pair())
+
+
+def test_a_machine_with_more_disks_moves_only_if_the_target_gets_its_own() -> None:
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await created(cluster, disks=[{"name": "data", "sizeGiB": 10}])
+        await cluster.create(MIGRATIONS, migration())
+        status = await in_phase(cluster, "Failed")
+        assert "has 1 disks beside its root disk" in status["message"]
+        await cluster.patch(MIGRATIONS, "move", {"spec": {"target": {"disks": [{"name": "data", "sizeGiB": 20}]}}})
+        await in_phase(cluster, "Ready")
+        assert (await status_of(cluster, "moved"))["currentDisks"] == [{"name": "data", "sizeGiB": 20}]
+
+    told(story, Pair())
+
+
+def test_a_provider_that_does_not_answer_is_waited_for() -> None:
+    pair = Pair(faults=(Fault(call="import_disk", times=5),))
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source=OFF, target=RUNS)
+        status = await in_phase(cluster, "Ready")
+        assert "failed" not in status
+        assert await is_ready(cluster, MACHINES, "moved")
+
+    told(story, pair)
