@@ -587,6 +587,30 @@ def test_a_watch_passes_over_changes_that_do_not_matter() -> None:
     play(story, controllers=[controller(decide=decide, watches=(watch,))])
 
 
+def test_a_controller_passes_over_changes_of_its_own_objects_that_do_not_matter() -> None:
+    passes: list[Key] = []
+
+    def decide(world: World, now: datetime) -> Decision:
+        passes.append(world.owner.key)
+        return NOTHING
+
+    def matters(old: Object, new: Object) -> bool:
+        return old.meta.labels != new.meta.labels
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="0"))
+        await cluster.settle()
+        before = len(passes)
+        await cluster.patch(CONFIG_MAPS, "a", {"metadata": {"annotations": {"of": "no interest"}}})
+        await cluster.settle()
+        assert len(passes) == before
+        await cluster.patch(CONFIG_MAPS, "a", {"metadata": {"labels": {"of": "interest"}}})
+        await cluster.settle()
+        assert len(passes) == before + 1
+
+    play(story, controllers=[controller(decide=decide, matters=matters)])
+
+
 def test_a_watch_may_let_many_changes_cost_one_pass() -> None:
     passes: list[Key] = []
 

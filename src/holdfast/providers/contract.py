@@ -210,8 +210,28 @@ class Listed(_Value, frozen=True):
     host: str = ""
 
 
+class Taint(_Value, frozen=True):
+    """What keeps machines off a host that do not tolerate it: NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+class Gpu(_Value, frozen=True):
+    """Graphics processors of one type that a host can pass through to machines."""
+
+    type: str = ""
+    count: int = 0
+    memory_mib: int = 0
+
+
 class Host(_Value, frozen=True):
-    """A host of a hypervisor, with what it has and what is taken."""
+    """A host of a hypervisor, with what it has and what is taken.
+
+    `cpu_overcommit` is how many virtual processors it gives for each of its own; 0: it has no limit.  `features` are
+    words such as ``secure-boot``, ``tpm`` and ``numa``; `isolation` and `trust` are levels of a VMPlacementPolicy.
+    """
 
     name: str
     cluster: str = ""
@@ -227,6 +247,12 @@ class Host(_Value, frozen=True):
     machines: tuple[str, ...] = ()
     maintenance: bool = False
     features: tuple[str, ...] = ()
+    taints: tuple[Taint, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    cpu_overcommit: float = 0.0
+    security_groups: tuple[str, ...] = ()
+    isolation: str = ""
+    trust: str = ""
 
 
 class Datastore(_Value, frozen=True):
@@ -234,6 +260,14 @@ class Datastore(_Value, frozen=True):
     total_bytes: int = 0
     free_bytes: int = 0
     hosts: tuple[str, ...] = ()
+    encrypted: bool = False
+
+
+class ResourcePool(_Value, frozen=True):
+    """A resource pool; without a cluster, hosts of every cluster draw from it."""
+
+    name: str
+    cluster: str = ""
 
 
 class Inventory(_Value, frozen=True):
@@ -241,6 +275,8 @@ class Inventory(_Value, frozen=True):
 
     hosts: tuple[Host, ...] = ()
     datastores: tuple[Datastore, ...] = ()
+    folders: tuple[str, ...] = ()
+    resource_pools: tuple[ResourcePool, ...] = ()
 
 
 class Capabilities(_Value, frozen=True):

@@ -135,6 +135,7 @@ class Controller(Generic[W]):
     """One controller.
 
     resource    what it reconciles, one key at a time
+    matters     (old, new) -> whether a change of its own object is worth a pass; without it, every change is
     owns        resources whose controller reference points at ours: their changes bring the owner's key, and
                 they are what `Decision.children` is compared with and pruned among
     watches     other resources, with whose keys they concern
@@ -161,6 +162,7 @@ class Controller(Generic[W]):
     resource: Resource
     observe: Callable[[View, Key], W | None]
     decide: Callable[[W, datetime], Decision]
+    matters: Callable[[Object, Object], bool] | None = None
     sight: Callable[[W, Sight], W] | None = None
     owns: tuple[Resource, ...] = ()
     watches: tuple[Watch, ...] = ()

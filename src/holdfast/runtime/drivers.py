@@ -102,7 +102,7 @@ class Driver(Generic[W]):
     def listen(self) -> None:
         """Begin to queue what changes; what there is already counts as changed."""
         controller = self.controller
-        sources: dict[Resource, list[_Source]] = {controller.resource: [_Source(_itself)]}
+        sources: dict[Resource, list[_Source]] = {controller.resource: [_Source(_itself, controller.matters)]}
         for owned in controller.owns:
             sources.setdefault(owned, []).append(_Source(partial(_owner, controller.resource)))
         for watch in controller.watches:

@@ -85,6 +85,29 @@ def test_what_cannot_be_served_is_refused_in_one_message(arguments: tuple[str, .
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hosts: [", "while parsing"),
+        ("hosts: 3", "Expected `array`, got `int` - at `$.hosts`"),
+        ("hosts: [{cpus: 4}]", "missing required field `name`"),
+        ("hosts: [{name: a, cpus: many}]", "at `$.hosts[0].cpus`"),
+        ("[]", "Expected `object`, got `array`"),
+    ],
+)
+def test_an_inventory_that_cannot_be_read_is_refused_with_where(text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "inventory.yaml"
+    file.write_text(text)
+    arguments = ["provider", "serve", "simulated", "--plaintext"]
+    for result in (
+        CliRunner().invoke(main, [*arguments, "--inventory", str(file)]),
+        CliRunner().invoke(main, arguments, env={"HOLDFAST_PROVIDER_INVENTORY": text}),
+    ):
+        assert result.exit_code == 2
+        assert words in result.output
+        assert "Traceback" not in result.output
+
+
 def test_an_address_that_cannot_be_served_at_is_one_message() -> None:
     command = [sys.executable, "-m", "holdfast", "provider", "serve", "simulated", "--plaintext"]
     command += ["--listen", "127.0.0.1:99999"]

@@ -18,6 +18,7 @@ from holdfast.operators.virtualmachine.resources import (
     MACHINES,
     MIGRATIONS,
     NETWORKS,
+    POLICIES,
     PROVIDERS,
     SETS,
     SNAPSHOTS,
@@ -30,13 +31,13 @@ from holdfast.testing.clusters import Cluster, play
 T = TypeVar("T")
 Wire = dict[str, Any]
 
-_READ = (MACHINES, PROVIDERS, CLASSES, IMAGES, NETWORKS, SNAPSHOTS, SETS, CLONES, MIGRATIONS)
+_READ = (MACHINES, PROVIDERS, CLASSES, IMAGES, NETWORKS, SNAPSHOTS, SETS, CLONES, MIGRATIONS, POLICIES)
 KINDS = tuple(kind for kind in virtrigaud.KINDS if kind.plural in {each.plural for each in _READ})
 """The kinds that the controllers read."""
 
 __all__ = [
-    "CLASSES", "CLONES", "IMAGES", "INSTANT", "KINDS", "MACHINES", "MIGRATIONS", "NETWORKS", "PROVIDERS", "SETS",
-    "SNAPSHOTS", "Fault", "Latencies",
+    "CLASSES", "CLONES", "IMAGES", "INSTANT", "KINDS", "MACHINES", "MIGRATIONS", "NETWORKS", "POLICIES", "PROVIDERS",
+    "SETS", "SNAPSHOTS", "Fault", "Latencies",
 ]  # fmt: skip
 
 
@@ -132,6 +133,10 @@ def machine(
         "metadata": metadata,
         "spec": {"providerRef": {"name": "sim"}, "classRef": {"name": "small"}, **root, **spec},
     }
+
+
+def policy(name: str = "spread", **spec: Any) -> Wire:
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 async def furnished(cluster: Cluster, **of_class: Any) -> None:

@@ -129,3 +129,21 @@ def test_the_example_of_a_set_runs_is_scaled_changed_in_place_and_undone(kubecon
     holdfast(kubeconfig, "rollout", "status", "vmset/web", "--timeout=60s")
     assert "classRef" in holdfast(kubeconfig, "rollout", "history", "vmset/web")
     assert re.search(r"^Machines:\n", holdfast(kubeconfig, "describe", "vmset", "web"), re.MULTILINE)
+
+
+def test_the_example_of_placement_spreads_its_machines_and_says_why_one_more_fits_nowhere(
+    kubeconfig: str, tmp_path: Path
+) -> None:
+    example, changed = EXAMPLE.with_name("placement.yaml"), tmp_path / "placement.yaml"
+    holdfast(kubeconfig, "apply", "-f", str(example))
+    assert "4 of 4 machines ready" in holdfast(kubeconfig, "rollout", "status", "vmset/store", "--timeout=60s")
+    hosts = holdfast(kubeconfig, "get", "vm", "-l", "app=store", "-o", "jsonpath={.items[*].status.placement.host}")
+    assert sorted(hosts.split()) == ["rack1-a", "rack1-b", "rack2-a", "rack2-b"]
+    changed.write_text(example.read_text().replace("replicas: 4", "replicas: 5"))
+    holdfast(kubeconfig, "apply", "-f", str(changed))
+    holdfast(kubeconfig, "wait", "vm/store-4", "--for=jsonpath={.status.placement.phase}=Unplaceable", "--timeout=30s")
+    said = holdfast(kubeconfig, "describe", "vm", "store-4")
+    assert re.search(r"^Placement:\n", said, re.MULTILINE)
+    assert "rack2-c" in said
+    assert "it is in maintenance" in said
+    holdfast(kubeconfig, "wait", "vmpp/spread", "--for=jsonpath={.status.placementStats.failedPlacements}=1")

@@ -21,19 +21,24 @@ from holdfast.apiserver.auth.certificates import Pair, new_authority, new_servin
 from holdfast.providers.contract import (
     Change,
     Code,
+    Datastore,
     Disk,
+    Gpu,
     GuestCommands,
+    Host,
     Hypervisor,
     Image,
     Inventory,
     Machine,
     ProviderError,
+    ResourcePool,
     Stage,
+    Taint,
     Task,
     TaskState,
     Transfer,
 )
-from holdfast.providers.simulated import CAPABILITIES, INSTANT, Fault, Latencies, Simulated
+from holdfast.providers.simulated import CAPABILITIES, INSTANT, Fault, Latencies, Simulated, World
 from holdfast.providers.wire import breaker, messages
 from holdfast.providers.wire.client import Remote, Settings
 from holdfast.providers.wire.errors import CODES, STATUS, redacted
@@ -131,6 +136,49 @@ def test_the_stage_of_a_task_arrives_as_it_was_sent() -> None:
     for stage in (None, Stage(name="converting"), Stage(name="root", number=1, count=2, done_bytes=0, total_bytes=9)):
         state = TaskState(percentage=3, stage=stage)
         assert messages.read_task_status(messages.task_response(state)) == state
+
+
+def test_an_inventory_arrives_with_every_field() -> None:
+    there = World(
+        hosts=(
+            Host(
+                name="a",
+                cluster="c",
+                zone="z",
+                region="r",
+                labels={"disk": "ssd"},
+                cpus=8,
+                cpus_used=1,
+                memory_mib=4096,
+                memory_mib_used=512,
+                datastores=("d",),
+                networks=("n",),
+                maintenance=True,
+                features=("tpm",),
+                taints=(Taint(key="k", value="v", effect="NoExecute"),),
+                gpus=(Gpu(type="t4", count=2, memory_mib=16384),),
+                cpu_overcommit=2.5,
+                security_groups=("web",),
+                isolation="strict",
+                trust="trusted",
+            ),
+        ),
+        datastores=(Datastore(name="d", total_bytes=2, free_bytes=1, hosts=("a",), encrypted=True),),
+        folders=("prod",),
+        resource_pools=(ResourcePool(name="gold", cluster="c"),),
+    )
+    host, store = there.hosts[0], there.datastores[0]
+    for value in (host, host.taints[0], host.gpus[0], store, there.resource_pools[0]):
+        unset = [name for name in value.__struct_fields__ if not getattr(value, name)]
+        assert unset in ([], ["machines"])
+
+    async def story() -> None:
+        async with served(Simulated(there)) as remote:
+            found = await remote.inventory()
+        assert (found.hosts, found.datastores) == (there.hosts, there.datastores)
+        assert (found.folders, found.resource_pools) == (there.folders, there.resource_pools)
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize("code", list(Code))

@@ -23,6 +23,12 @@ from holdfast.runtime.health import Health
 
 if TYPE_CHECKING:
     from holdfast.providers.contract import Hypervisor
+    from holdfast.providers.simulated import World
+
+INVENTORY: Final = "HOLDFAST_PROVIDER_INVENTORY"
+"""The environment variable with the inventory of a simulated hypervisor, in YAML."""
+
+_PAGE: Final = "docs/virtualmachines/placementpolicies.md"
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
@@ -109,6 +115,11 @@ def serve() -> None:
 @click.option("--data", type=FOLDER, help="Folder of the journal.  [default: in memory only]")
 @click.option("--hosts", type=click.IntRange(1, 10_000), default=3, show_default=True, help="Number of hosts.")
 @click.option(
+    "--inventory",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"YAML file with hosts, datastores, folders, resource pools.  [default: the text of {INVENTORY}, or --hosts]",
+)
+@click.option(
     "--storage",
     type=FOLDER,
     envvar="HOLDFAST_PROVIDER_STORAGE",
@@ -125,19 +136,23 @@ def simulated(
     *,
     data: Path | None,
     hosts: int,
+    inventory: Path | None,
     storage: Path | None,
     seed: int,
     failure_rate: float,
     any_place: bool,
 ) -> None:
     """Serve machines that exist in memory."""
+    from holdfast.providers.simulated import Fault, Simulated, World
+
+    text = os.environ.get(INVENTORY) if inventory is None else inventory.read_text(errors="replace")
+    world = _described(text, str(inventory or INVENTORY)) if text else World.of(hosts=hosts)
 
     async def make() -> Hypervisor:
-        from holdfast.providers.simulated import Fault, Simulated, World
         from holdfast.providers.staging import Staging
 
         return Simulated(
-            msgspec.structs.replace(World.of(hosts=hosts), any_place=any_place),
+            msgspec.structs.replace(world, any_place=any_place),
             seed=seed,
             faults=[Fault(rate=failure_rate)] if failure_rate else (),
             journal=data / "journal" if data else None,
@@ -145,6 +160,19 @@ def simulated(
         )
 
     _serve(listening, make)
+
+
+def _described(text: str, where: str) -> World:
+    """The world that an inventory describes."""
+    import yaml
+
+    from holdfast.providers.simulated import World
+
+    try:
+        return msgspec.convert(yaml.safe_load(text), World)
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        said = " ".join(str(error).split())
+        raise InputError(Complaint(message=said, path=where, hint=f"see {_PAGE}")) from error
 
 
 @serve.command("qemu")

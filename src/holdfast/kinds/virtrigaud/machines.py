@@ -200,14 +200,42 @@ class BoundProviderRef(Model):
     ) = None
 
 
+class RefusedPlace(Model):
+    """A host that was not chosen, and why."""
+
+    host: Annotated[str, api("Name of the host.")]
+    reason: Annotated[str, api("Why the machine cannot be placed there.")]
+
+
 class PlacementStatus(Model):
     """Where the machine was put, and why there."""
 
     cluster: Annotated[str, api("Cluster that was chosen.")] | None = None
     host: Annotated[str, api("Host that was chosen.")] | None = None
     datastore: Annotated[str, api("Datastore that was chosen.")] | None = None
+    folder: Annotated[str, api("Folder that was chosen.")] | None = None
+    resource_pool: Annotated[str, api("Resource pool that was chosen.")] | None = None
+    zone: Annotated[str, api("Zone of the host that was chosen.")] | None = None
     last_scheduled_time: Annotated[Time, api("When the choice was made.")] | None = None
     reason: Annotated[str, api("What decided the choice.")] | None = None
+    phase: (
+        Annotated[
+            Literal["Placed", "Unplaceable"],
+            api("Whether the VMPlacementPolicy has a place for the machine; unset where no policy places it."),
+        ]
+        | None
+    ) = None
+    policy: Annotated[str, api("The VMPlacementPolicy that chose.")] | None = None
+    policy_generation: Annotated[Total, api("Generation of the policy that the choice was made by.")] | None = None
+    machine_generation: Annotated[Total, api("Generation of the machine that the choice was made for.")] | None = None
+    score: Annotated[Percentage, api("Score of the chosen host, of 100.")] | None = None
+    candidates: Annotated[Count, api("Hosts that were possible.")] | None = None
+    refused: Annotated[tuple[RefusedPlace, ...], api("Hosts that were not possible, and why.", max_length=200)] = ()
+    unmet: Annotated[tuple[str, ...], api("Preferences that the chosen host does not meet.", max_length=50)] = ()
+    failures: Annotated[Count, api("Failed creations that the choice takes into account.")] | None = None
+    failed_hosts: Annotated[
+        tuple[str, ...], api("Hosts on which the provider could not create the machine.", max_length=200)
+    ] = ()
 
 
 class OperationType(StrEnum):

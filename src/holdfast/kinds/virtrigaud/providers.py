@@ -234,6 +234,24 @@ class ReportedCapabilities(Model):
     supported_export_backends: Annotated[tuple[str, ...], api("Staging stores to export to; pvc when empty.")] = ()
     supported_import_backends: Annotated[tuple[str, ...], api("Staging stores to import from; pvc when empty.")] = ()
     supported_transfer_modes: Annotated[tuple[str, ...], api("Ways that bytes travel; relay when empty.")] = ()
+    supports_inventory: Annotated[bool, api("Whether it reports its hosts and datastores, for placement.")] | None = (
+        None
+    )
+
+
+class ProviderInventory(Model):
+    """Names of the places that the hypervisor has, which VMPlacementPolicies choose from."""
+
+    hosts: Annotated[tuple[str, ...], api("Names of its hosts.", max_length=1000)] = ()
+    clusters: Annotated[tuple[str, ...], api("Names of its clusters.", max_length=1000)] = ()
+    datastores: Annotated[tuple[str, ...], api("Names of its datastores.", max_length=1000)] = ()
+    zones: Annotated[tuple[str, ...], api("Zones that hosts are in.", max_length=1000)] = ()
+    regions: Annotated[tuple[str, ...], api("Regions that hosts are in.", max_length=1000)] = ()
+    folders: Annotated[tuple[str, ...], api("Names of its folders.", max_length=1000)] = ()
+    resource_pools: Annotated[tuple[str, ...], api("Names of its resource pools.", max_length=1000)] = ()
+    networks: Annotated[tuple[str, ...], api("Networks that hosts reach.", max_length=1000)] = ()
+    features: Annotated[tuple[str, ...], api("Features that some host has.", max_length=1000)] = ()
+    unavailable: Annotated[tuple[str, ...], api("Hosts that are in maintenance.", max_length=1000)] = ()
 
 
 class ResourceUsageStats(Model):
@@ -297,6 +315,7 @@ class ProviderStatus(Status):
         name="connectedVMs", default=None
     )
     resource_usage: Annotated[ProviderResourceUsage, api("How full it is.")] | None = None
+    inventory: Annotated[ProviderInventory, api("The places that it has.")] | None = None
     adoption: Annotated[ProviderAdoptionStatus, api("Adoption of machines that were found on it.")] | None = None
     probes: Annotated[ProviderProbes, api("Health checks in a row that do not count yet.")] | None = None
     mounted_claims: (

@@ -16,6 +16,7 @@ from holdfast.operators.virtualmachine.migrations import validate as migrations
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
 from holdfast.operators.virtualmachine.networks import validate as networks
 from holdfast.operators.virtualmachine.offers import offered
+from holdfast.operators.virtualmachine.placement import validate as placement
 from holdfast.operators.virtualmachine.providers import validate as providers
 from holdfast.operators.virtualmachine.reasons import (
     ClassReason,
@@ -23,6 +24,7 @@ from holdfast.operators.virtualmachine.reasons import (
     ImageReason,
     MachineReason,
     NetworkReason,
+    PolicyReason,
     ProviderReason,
     SnapshotReason,
 )
@@ -48,6 +50,7 @@ OPERATOR: Final = Operator(
         SnapshotReason,
         CloneReason,
         MigrationReason,
+        PolicyReason,
         SetReason,
         FloorReason,
     ),
@@ -61,6 +64,7 @@ OPERATOR: Final = Operator(
         virtrigaud.images.KIND: images.problems,
         virtrigaud.networks.KIND: networks.problems,
         virtrigaud.migrations.KIND: migrations.problems,
+        virtrigaud.placement.KIND: placement.problems,
     },
     settings=(RUNTIME, IMAGES_FOLDER),
     configure=configure,

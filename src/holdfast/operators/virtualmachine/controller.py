@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from holdfast.client.objects import Object
-from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, DEPLOYMENTS, PODS, SECRETS, SERVICES
+from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS, SERVICES
 from holdfast.kernel.backoff import Backoff
 from holdfast.kinds.virtrigaud.machines import VirtualMachine
 from holdfast.meta.objects import Key
@@ -35,6 +35,10 @@ from holdfast.operators.virtualmachine.migrations import observe as migration_wo
 from holdfast.operators.virtualmachine.migrations import status as migration_status
 from holdfast.operators.virtualmachine.networks import decide as networks
 from holdfast.operators.virtualmachine.networks import observe as network_worlds
+from holdfast.operators.virtualmachine.placement import decide as placing
+from holdfast.operators.virtualmachine.placement import observe as placing_worlds
+from holdfast.operators.virtualmachine.policies import decide as policies
+from holdfast.operators.virtualmachine.policies import observe as policy_worlds
 from holdfast.operators.virtualmachine.providers import decide as providers
 from holdfast.operators.virtualmachine.providers import observe as provider_worlds
 from holdfast.operators.virtualmachine.providers import status as provider_status
@@ -45,6 +49,7 @@ from holdfast.operators.virtualmachine.resources import (
     MACHINES,
     MIGRATIONS,
     NETWORKS,
+    POLICIES,
     PROVIDERS,
     SETS,
     SNAPSHOTS,
@@ -169,6 +174,7 @@ def controllers(
                 *REFERENCES.watches(CLASSES, matters=worlds.class_matters),
                 *REFERENCES.watches(IMAGES, matters=worlds.image_matters),
                 *REFERENCES.watches(NETWORKS, matters=worlds.network_matters),
+                *REFERENCES.watches(POLICIES, matters=worlds.policy_matters),
                 *REFERENCES.watches(SECRETS),
                 Watch(resource=SNAPSHOTS, keys=worlds.of_snapshot, matters=worlds.snapshot_matters),
             ),
@@ -182,6 +188,24 @@ def controllers(
             act=partial(calls.act, connections=connections, fetch=fetch),
             explain=calls.explain,
             invalid=INVALID,
+            backoff=Backoff(),
+        ),
+        Controller(
+            name="vmplacement",
+            resource=PROVIDERS,
+            matters=worlds.provider_matters,
+            watches=(
+                Watch(resource=MACHINES, keys=placing_worlds.of_machine, matters=placing_worlds.machine_matters),
+                Watch(resource=POLICIES, keys=placing_worlds.of_reference, matters=placing_worlds.spec_matters),
+                Watch(resource=CLASSES, keys=placing_worlds.of_reference, matters=placing_worlds.spec_matters),
+            ),
+            reads=(SECRETS, NAMESPACES),
+            writes=(MACHINES,),
+            indexes=(REFERENCES.index, placing_worlds.UNPLACED),
+            observe=placing_worlds.observe,
+            survey=partial(placing_worlds.survey, connections=connections),
+            decide=placing.decide,
+            invalid=provider_status.INVALID,
             backoff=Backoff(),
         ),
         Controller(
@@ -285,6 +309,29 @@ def controllers(
             observe=network_worlds.observe,
             decide=networks.decide,
             invalid=Invalid(conditions={"Ready": False, "Validated": False}, fields={"phase": "Failed"}),
+        ),
+        Controller(
+            name="vmplacementpolicy",
+            resource=POLICIES,
+            watches=(
+                Watch(
+                    resource=MACHINES,
+                    keys=policy_worlds.of_machine,
+                    matters=policy_worlds.machine_matters,
+                    within=_LATER,
+                ),
+                Watch(
+                    resource=PROVIDERS,
+                    keys=_mentioned_by(policy_worlds.of_machine),
+                    matters=policy_worlds.provider_matters,
+                ),
+                Watch(resource=POLICIES, keys=policy_worlds.siblings_of, matters=worlds.policy_matters, within=_SOON),
+            ),
+            reads=(NAMESPACES,),
+            indexes=(REFERENCES.index,),
+            observe=policy_worlds.observe,
+            decide=policies.decide,
+            invalid=Invalid(conditions={"Ready": False, "Validated": False}),
         ),
         SET_CONTROLLER,
     )

@@ -40,6 +40,8 @@ class MachineReason(Reason):
     IMAGE_MISSING = "MissingOnProvider", "The image is not on the provider, and the image says not to import it."
     WAITING_FOR_IMAGE = "WaitingForImage", "The image is not on the provider yet."
     WAITING_FOR_SNAPSHOT = "WaitingForSnapshot", "The snapshot to revert to does not exist or is not ready."
+    WAITING_FOR_PLACE = "WaitingForPlacement", "The VMPlacementPolicy has not chosen a host for the machine yet."
+    UNPLACEABLE = "Unplaceable", "No host meets the VMPlacementPolicy of the machine and has room for it."
     RESTART_REQUIRED = "RestartRequired", "A change needs a restart that the spec does not allow at this time."
     DRIFTED = "Drifted", "The machine was changed by other means than its spec."
     HEALING = "Healing", "The machine is being changed back to what its spec asks for."
@@ -60,6 +62,7 @@ class MachineReason(Reason):
     FAILED = "ProviderError", "The provider failed with an internal error; it is asked again."
 
     # Events.
+    PLACED = "Placed", "The VMPlacementPolicy chose a host for the machine."
     FORCED = "DeletionForced", "The object was let go although the provider has not confirmed the deletion."
     HOOK_FAILED = "HookFailed", "A lifecycle hook failed; the machine goes on without it."
     HOOK_DONE = "HookSucceeded", "A lifecycle hook succeeded."
@@ -129,6 +132,17 @@ class NetworkReason(Reason):
     CONFLICT = "AddressConflict", "Two machines have the same address on the network."
     VALID = "NetworkValid", "The description is complete, and no addresses collide."
     NOT_CONFIGURING = "NotConfiguring", "Nothing is being configured."
+
+
+class PolicyReason(Reason):
+    """Reasons of a VMPlacementPolicy."""
+
+    VALID = "PolicyValid", "The policy can be followed on every provider whose machines refer to it."
+    INVALID = "PolicyInvalid", "Rules of the policy contradict each other."
+    IMPOSSIBLE = "PolicyImpossible", "A provider has none of the places that the policy requires."
+    UNSUPPORTED = "PolicyUnsupported", "A provider reports no hosts, so only the hard constraints are passed on to it."
+    CONFLICTS = "PolicyConflicts", "Another policy contradicts the policy."
+    NO_CONFLICTS = "NoConflicts", "No other policy contradicts the policy."
 
 
 class SnapshotReason(Reason):
@@ -201,6 +215,9 @@ NEXT: Final[Mapping[str, str]] = {
         "import the image on the provider, or set spec.prepare.onMissing of the VMImage to Import"
     ),
     MachineReason.WAITING_FOR_IMAGE: "nothing to do: the machine is created once the image is there",
+    MachineReason.UNPLACEABLE: (
+        "free capacity, add hosts, or relax the VMPlacementPolicy; it is tried again when something changes"
+    ),
     MachineReason.RESTART_REQUIRED: (
         "power the machine off, or allow a restart with spec.reconfigure.restart Always or InWindow"
     ),
@@ -232,6 +249,10 @@ NEXT: Final[Mapping[str, str]] = {
     ClassReason.INVALID: "correct the class",
     NetworkReason.NO_CONFIGURATION: "describe the network for this kind of provider in spec.network",
     NetworkReason.CONFLICT: "give one of the machines another address",
+    PolicyReason.INVALID: "correct the policy",
+    PolicyReason.IMPOSSIBLE: "correct the names in the policy, or add these places on the hypervisor",
+    PolicyReason.UNSUPPORTED: "use a provider that reports its hosts, or hard constraints alone",
+    PolicyReason.CONFLICTS: "change one of the policies, or give one of them a higher spec.priority",
     CloneReason.TARGET_EXISTS: "choose another spec.target.name, or delete that VirtualMachine",
     CloneReason.TARGET_DELETED: "create the VMClone anew",
     CloneReason.LINKED_UNSUPPORTED: "set spec.options.type to FullClone, or use a provider that supports it",

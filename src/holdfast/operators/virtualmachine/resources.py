@@ -12,6 +12,7 @@ from holdfast.kinds.virtrigaud import (
     machines,
     migrations,
     networks,
+    placement,
     providers,
     sets,
     snapshots,
@@ -26,3 +27,4 @@ SNAPSHOTS: Final = Resource.of(snapshots.KIND)
 SETS: Final = Resource.of(sets.KIND)
 CLONES: Final = Resource.of(clones.KIND)
 MIGRATIONS: Final = Resource.of(migrations.KIND)
+POLICIES: Final = Resource.of(placement.KIND)

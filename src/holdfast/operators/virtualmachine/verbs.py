@@ -52,7 +52,10 @@ ROLLOUT: Final = RolloutKind(
     standing=view.standing,
     tree=view.tree,
     headline=view.headline,
-    tables=(StatusTable(title="Operation", field="operation", rows=view.operations),),
+    tables=(
+        StatusTable(title="Operation", field="operation", rows=view.operations),
+        StatusTable(title="Placement", field="placement", rows=view.placement),
+    ),
     verbs={"pause": pause, "resume": resume, "restart": restart},
     unsupported=dict.fromkeys(("promote", "abort", "retry", "undo", "history", "plan"), _IN_PLACE),
 )

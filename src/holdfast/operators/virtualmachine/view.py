@@ -140,3 +140,17 @@ def operations(wire: Wire, age: Age) -> list[list[str]]:
             str(operation.get("message", "-")),
         ],
     ]
+
+
+def placement(wire: Wire, age: Age) -> list[list[str]]:
+    """Where a machine is and why there, and why it is not elsewhere, as a table."""
+    found = status_of(wire).get("placement")
+    if not found:
+        return [["chosen when the machine is created"]]
+    chosen = " ".join(str(found[name]) for name in ("host", "cluster", "datastore", "zone") if found.get(name))
+    rows = [["PLACE", "SCORE", "AGE", "REASON"]]
+    score = "-" if found.get("score") is None else str(found["score"])
+    rows.append([chosen or "none", score, age(found.get("lastScheduledTime")), str(found.get("reason", "-"))])
+    rows += [["", "", "", f"not met: {each}"] for each in found.get("unmet", ())]
+    rows += [[str(each["host"]), "refused", "", str(each["reason"])] for each in found.get("refused", ())]
+    return rows

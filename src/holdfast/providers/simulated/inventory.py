@@ -23,7 +23,12 @@ class Places(Tasks):
     async def inventory(self) -> Inventory:
         answer = await self._call("inventory", "")
         answer()
-        return Inventory(hosts=tuple(self._hosts().values()), datastores=tuple(self._datastores().values()))
+        return Inventory(
+            hosts=tuple(self._hosts().values()),
+            datastores=tuple(self._datastores().values()),
+            folders=self.world.folders,
+            resource_pools=self.world.resource_pools,
+        )
 
     def _hosts(self) -> dict[str, Host]:
         on: dict[str, list[MachineRecord]] = {}
@@ -35,6 +40,7 @@ class Places(Tasks):
                 cpus_used=host.cpus_used + sum(one.cpus for one in on.get(host.name, ())),
                 memory_mib_used=host.memory_mib_used + sum(one.memory_mib for one in on.get(host.name, ())),
                 machines=tuple(one.id for one in on.get(host.name, ())),
+                cpu_overcommit=host.cpu_overcommit or self.world.cpu_overcommit,
             )
             for host in self.world.hosts
         }

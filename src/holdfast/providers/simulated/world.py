@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from holdfast.providers.contract import Code, Datastore, Host
+from holdfast.providers.contract import Code, Datastore, Host, ResourcePool
 
 GIB: Final = 1 << 30
 
@@ -19,6 +19,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
 
     hosts: tuple[Host, ...] = ()
     datastores: tuple[Datastore, ...] = ()
+    folders: tuple[str, ...] = ()
+    resource_pools: tuple[ResourcePool, ...] = ()
     templates: tuple[str, ...] = ()
     """The templates that exist besides prepared images; if empty, every template exists."""
     any_place: bool = False

@@ -13,13 +13,16 @@ from holdfast.providers.contract import (
     Datastore,
     Description,
     DiskInfo,
+    Gpu,
     Host,
     Image,
     Inventory,
     Listed,
     Machine,
     PowerOp,
+    ResourcePool,
     Stage,
+    Taint,
     Task,
     TaskState,
     Transfer,
@@ -428,13 +431,27 @@ def inventory_response(found: Inventory) -> pb.InventoryResponse:
                 machines=host.machines,
                 maintenance=host.maintenance,
                 features=host.features,
+                taints=[pb.Taint(key=one.key, value=one.value, effect=one.effect) for one in host.taints],
+                gpus=[pb.Gpu(type=one.type, count=one.count, memory_mib=one.memory_mib) for one in host.gpus],
+                cpu_overcommit=host.cpu_overcommit,
+                security_groups=host.security_groups,
+                isolation=host.isolation,
+                trust=host.trust,
             )
             for host in found.hosts
         ],
         datastores=[
-            pb.Datastore(name=one.name, total_bytes=one.total_bytes, free_bytes=one.free_bytes, hosts=one.hosts)
+            pb.Datastore(
+                name=one.name,
+                total_bytes=one.total_bytes,
+                free_bytes=one.free_bytes,
+                hosts=one.hosts,
+                encrypted=one.encrypted,
+            )
             for one in found.datastores
         ],
+        folders=found.folders,
+        resource_pools=[pb.ResourcePool(name=one.name, cluster=one.cluster) for one in found.resource_pools],
     )
 
 
@@ -456,11 +473,25 @@ def read_inventory(message: pb.InventoryResponse) -> Inventory:
                 machines=tuple(host.machines),
                 maintenance=host.maintenance,
                 features=tuple(host.features),
+                taints=tuple(Taint(key=one.key, value=one.value, effect=one.effect) for one in host.taints),
+                gpus=tuple(Gpu(type=one.type, count=one.count, memory_mib=one.memory_mib) for one in host.gpus),
+                cpu_overcommit=host.cpu_overcommit,
+                security_groups=tuple(host.security_groups),
+                isolation=host.isolation,
+                trust=host.trust,
             )
             for host in message.hosts
         ),
         datastores=tuple(
-            Datastore(name=one.name, total_bytes=one.total_bytes, free_bytes=one.free_bytes, hosts=tuple(one.hosts))
+            Datastore(
+                name=one.name,
+                total_bytes=one.total_bytes,
+                free_bytes=one.free_bytes,
+                hosts=tuple(one.hosts),
+                encrypted=one.encrypted,
+            )
             for one in message.datastores
         ),
+        folders=tuple(message.folders),
+        resource_pools=tuple(ResourcePool(name=one.name, cluster=one.cluster) for one in message.resource_pools),
     )

@@ -36,6 +36,9 @@ from holdfast.operators.virtualmachine.machines.guest_data import MissingKey
 from holdfast.operators.virtualmachine.machines.observe import World, is_true
 from holdfast.operators.virtualmachine.machines.validate import problems
 from holdfast.operators.virtualmachine.machines.windows import may_restart, next_opening
+from holdfast.operators.virtualmachine.placement import demand
+from holdfast.operators.virtualmachine.placement.schedule import Refusal, grouped
+from holdfast.operators.virtualmachine.placement.validate import problems as placement_problems
 from holdfast.operators.virtualmachine.reasons import CORRECTED_BY_USER, OF_CODE, MachineReason
 from holdfast.providers.contract import Change, Machine
 from holdfast.runtime.decisions import Decision, Notice
@@ -133,6 +136,8 @@ def _references(facts: Facts) -> Step | None:
         for card in spec.networks
         if card.network_ref is not None and card.name not in world.networks
     ]
+    if spec.placement_ref is not None and world.policy is None and not facts.exists:
+        missing.append(f"VMPlacementPolicy {spec.placement_ref.name}")
     for source in _secret_sources(world):
         if source not in world.secrets:
             missing.append(f"Secret {source}")
@@ -202,6 +207,8 @@ def _failing(facts: Facts) -> Step | None:
     by_user, failures = failed.reason in CORRECTED_BY_USER, failed.failures or 1
     last = times.read(failed.last_failure_time) or facts.now
     due = last + BACKOFF.cap if by_user else _due(facts, failed)
+    if demand.needs_place(facts.world.object, facts.world.machine) or demand.is_elsewhere(facts.world.machine, failed):
+        return None
     if due <= facts.now or (failed.type in _IN_THEIR_TURN and facts.exists):
         return None
     message = f"{_WORDS[failed.type]} failed {failures} times: {failed.message}"
@@ -242,7 +249,7 @@ def _absent(facts: Facts) -> Step | None:
     drift = facts.drift
     if drift and world.machine.spec.drift_policy == "Report":
         return _fails(facts, MachineReason.DRIFTED, drift)
-    waiting = _image(facts)
+    waiting = _image(facts) or _place(facts)
     if waiting is not None:
         return waiting
     try:
@@ -280,6 +287,23 @@ def _image(facts: Facts) -> Step | None:
     if missing == "Fail":
         return _fails(facts, MachineReason.IMAGE_MISSING, message)
     return _waits(facts, MachineReason.WAITING_FOR_IMAGE, message)
+
+
+def _place(facts: Facts) -> Step | None:
+    """What a machine waits for until its VMPlacementPolicy has chosen a host."""
+    world = facts.world
+    if world.policy is None or not demand.needs_place(world.object, world.machine):
+        return None
+    name = world.policy[0].key.name
+    wrong = "; ".join(f"{each.path}: {each.message}" for each in placement_problems(world.policy[1]))
+    if wrong:
+        return _waits(facts, MachineReason.WAITING, f"VMPlacementPolicy {name} is not valid: {wrong}")
+    before = world.before.placement
+    if before is None or before.phase != demand.UNPLACEABLE:
+        return _waits(facts, MachineReason.WAITING_FOR_PLACE, f"VMPlacementPolicy {name} has not chosen a host yet")
+    why = grouped(tuple(Refusal(each.host, each.reason) for each in before.refused))
+    said = before.reason or f"VMPlacementPolicy {name}: no host is possible"
+    return _waits(facts, MachineReason.UNPLACEABLE, f"{said}: {why}" if why else said)
 
 
 # --- a machine that exists

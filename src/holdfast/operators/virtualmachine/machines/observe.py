@@ -12,7 +12,15 @@ from typing import Final, TypeVar
 from holdfast.client.objects import Object
 from holdfast.client.resources import SECRETS, Resource
 from holdfast.kernel.conditions import Status, find
-from holdfast.kinds.virtrigaud import Provider, VirtualMachine, VMClass, VMImage, VMNetworkAttachment, VMSnapshot
+from holdfast.kinds.virtrigaud import (
+    Provider,
+    VirtualMachine,
+    VMClass,
+    VMImage,
+    VMNetworkAttachment,
+    VMPlacementPolicy,
+    VMSnapshot,
+)
 from holdfast.kinds.virtrigaud.images import ProviderImageStatus
 from holdfast.kinds.virtrigaud.machines import Operation, VirtualMachineStatus, VMSnapshotInfo
 from holdfast.kinds.virtrigaud.providers import ReportedCapabilities
@@ -21,7 +29,15 @@ from holdfast.meta.objects import Key
 from holdfast.meta.quantities import Quantity
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.connections import Connections, Target, address_of, target_of
-from holdfast.operators.virtualmachine.resources import CLASSES, IMAGES, MACHINES, NETWORKS, PROVIDERS, SNAPSHOTS
+from holdfast.operators.virtualmachine.resources import (
+    CLASSES,
+    IMAGES,
+    MACHINES,
+    NETWORKS,
+    POLICIES,
+    PROVIDERS,
+    SNAPSHOTS,
+)
 from holdfast.operators.virtualmachine.secrets import Sealed, read
 from holdfast.providers.contract import Code, Description, ProviderError, Task, TaskState
 from holdfast.runtime.controllers import View
@@ -58,6 +74,7 @@ class World:
     image       its VMImage, with its object
     networks    the VMNetworkAttachments of its cards, by card; those that do not exist are missing
     secrets     the Secrets that it refers to, by name; those that do not exist are missing
+    policy      its VMPlacementPolicy, with its object
     snapshot    the VMSnapshot to revert to, with its object
     snapshots   the snapshots of the machine, by its VMSnapshots
     found       what the provider reports, if it was asked
@@ -71,6 +88,7 @@ class World:
     image: tuple[Object, VMImage] | None = None
     networks: Mapping[str, VMNetworkAttachment] = field(default_factory=dict)
     secrets: Mapping[str, Sealed] = field(default_factory=dict)
+    policy: tuple[Object, VMPlacementPolicy] | None = None
     snapshot: tuple[Object, VMSnapshot] | None = None
     snapshots: tuple[VMSnapshotInfo, ...] = ()
     found: Found = field(default_factory=Found)
@@ -130,6 +148,7 @@ def world_of(view: View, obj: Object) -> World:
     }
     secrets = {name: read(view, SECRETS, Key(key.namespace, name)) for name in _secret_names(machine)}
     revert = spec.snapshot.revert_to_ref if spec.snapshot else None
+    placement = None if spec.placement_ref is None else Key(key.namespace, spec.placement_ref.name)
     return World(
         object=obj,
         machine=machine,
@@ -139,6 +158,7 @@ def world_of(view: View, obj: Object) -> World:
         image=image,
         networks={card: each[1] for card, each in joined.items() if each is not None},
         secrets={name: each for name, each in secrets.items() if each is not None},
+        policy=None if placement is None else referred(view, POLICIES, placement, VMPlacementPolicy),
         snapshot=None if revert is None else referred(view, SNAPSHOTS, Key(key.namespace, revert.name), VMSnapshot),
         snapshots=tuple(_snapshots(view, obj)),
     )
@@ -222,6 +242,8 @@ def _mentions(obj: Object) -> Iterator[tuple[Resource, str | Key]]:
         yield IMAGES, key_of(spec.image_ref, key)
     yield from ((NETWORKS, key_of(card.network_ref, key)) for card in spec.networks if card.network_ref is not None)
     yield from ((SECRETS, name) for name in _secret_names(machine))
+    if spec.placement_ref is not None:
+        yield POLICIES, spec.placement_ref.name
     if spec.snapshot is not None and spec.snapshot.revert_to_ref is not None:
         yield SNAPSHOTS, spec.snapshot.revert_to_ref.name
 
@@ -286,6 +308,10 @@ def _image_facts(obj: Object) -> tuple[object, ...]:
 
 
 def network_matters(old: Object, new: Object) -> bool:
+    return old.meta.generation != new.meta.generation
+
+
+def policy_matters(old: Object, new: Object) -> bool:
     return old.meta.generation != new.meta.generation
 
 

@@ -17,6 +17,7 @@ from holdfast.kinds.virtrigaud.providers import Provider, ProviderType
 from holdfast.meta.quantities import Quantity
 from holdfast.operators.virtualmachine.machines.guest_data import meta_data, user_data
 from holdfast.operators.virtualmachine.machines.observe import World
+from holdfast.operators.virtualmachine.placement.demand import chosen
 from holdfast.providers.contract import Disk, Image, Machine, Nic, Placement
 
 ROOT: Final = "root"
@@ -73,7 +74,7 @@ def machine(world: World) -> Machine:
         nics=tuple(_nics(world)),
         user_data=user_data(world),
         meta_data=meta_data(world),
-        placement=_placement(spec.placement, world.provider[1]),
+        placement=_placement(_asked(world), world.provider[1]),
         tags=spec.tags,
         cpu_hot_add=bool(performance and performance.cpu_hot_add_enabled),
         memory_hot_add=bool(performance and performance.memory_hot_add_enabled),
@@ -94,6 +95,22 @@ def _root(vm_class: VMClassSpec) -> Iterator[Disk]:
         return
     size = gib(defaults.size) if defaults.size_gib is None and defaults.size is not None else defaults.size_gib
     yield Disk(name=ROOT, size_gib=size or 0, type=defaults.type.value if defaults.type else "")
+
+
+def _asked(world: World) -> Placed | None:
+    """Where the policy of the machine chose, or else where its spec says."""
+    found = chosen(world.machine)
+    if world.machine.spec.placement_ref is None or found is None:
+        return world.machine.spec.placement
+    own = world.machine.spec.placement or Placed()
+    return Placed(
+        cluster=found.cluster,
+        host=found.host,
+        datastore=found.datastore,
+        storage_pod=own.storage_pod,
+        folder=found.folder,
+        resource_pool=found.resource_pool,
+    )
 
 
 def _placement(own: Placed | None, provider: Provider) -> Placement:

@@ -103,6 +103,10 @@ def _bound(facts: Facts) -> dict[str, str] | None:
 
 def _placement(facts: Facts) -> dict[str, Any] | None:
     world, found, before = facts.world, facts.description, facts.world.before.placement
+    if before is not None and before.phase is not None and world.machine.spec.placement_ref is not None:
+        # The policy chose; only the host may be another one since.
+        moved = found is not None and found.host and found.host != before.host
+        return {**wire(before), "host": found.host} if found is not None and moved else wire(before)
     if not world.id:
         return None
     asked = world.machine.spec.placement

@@ -16,6 +16,9 @@ _TLS: Final = "/etc/virtrigaud/tls"
 _CREDENTIALS: Final = "/etc/virtrigaud/credentials"
 _DATA: Final = "/var/lib/holdfast"
 _HEALTH_PORT: Final = 8080
+INVENTORY: Final = "HOLDFAST_PROVIDER_INVENTORY"
+"""The environment variable with the hosts of a simulated hypervisor, in YAML."""
+
 _OWN: Final = frozenset({"simulated", "qemu"})
 """The types whose process is Holdfast itself."""
 
@@ -178,7 +181,7 @@ def _process(world: World, settings: Settings) -> dict[str, Any]:
                 "image": world.provider.spec.runtime.image,
                 "command": [*settings.command, *_serve(world, settings, "$(POD_IP)")],
                 # Variables of the spec are left out: the process runs as the user who started the cluster.
-                "env": [address, *_named(settings.env), *_common(world)],
+                "env": [address, *_named(settings.env), *_common(world), *_inventory(world)],
                 "readinessProbe": {"tcpSocket": {"port": world.port}, "periodSeconds": 2},
                 "volumeMounts": mounts,
             }
@@ -250,6 +253,13 @@ def _common(world: World) -> Iterator[dict[str, str]]:
         given = {name: getattr(spec.defaults, name) for name in places}
         variables |= {f"PROVIDER_DEFAULT_{name.upper()}": value for name, value in given.items() if value}
     yield from _named(variables)
+
+
+def _inventory(world: World) -> Iterator[dict[str, str]]:
+    """The variable of the spec that a process gets: the inventory of a simulated hypervisor, which is a text."""
+    for each in world.provider.spec.runtime.env:
+        if each.get("name") == INVENTORY and isinstance(each.get("value"), str):
+            yield {"name": INVENTORY, "value": each["value"]}
 
 
 def _named(variables: Mapping[str, str]) -> Iterator[dict[str, str]]:

@@ -234,7 +234,10 @@ def _capable(world: World, health: Health) -> Verdict:
 
 # --- what the hypervisor reports
 
-_REPORTED: Final = ("capabilities", "reportedCapabilities", "version", "connectedVMs", "resourceUsage")
+_PLACES: Final = 1000
+"""How many names of one kind of place are kept."""
+
+_REPORTED: Final = ("capabilities", "reportedCapabilities", "version", "connectedVMs", "resourceUsage", "inventory")
 
 
 def _reported(world: World) -> dict[str, Any]:
@@ -249,6 +252,7 @@ def _reported(world: World) -> dict[str, Any]:
         found["version"] = answers.capabilities.version or None
     if answers.inventory is not None:
         found["resourceUsage"] = usage(answers.inventory)
+        found["inventory"] = places(answers.inventory)
     return found
 
 
@@ -285,6 +289,7 @@ def reported(found: Capabilities) -> dict[str, Any]:
         "supportsDiskExport": found.disk_export,
         "supportsDiskImport": found.disk_import,
         "supportsExportCompression": found.export_compression,
+        "supportsInventory": found.inventory,
     }
     lists = {
         "supportedDiskTypes": found.disk_types,
@@ -311,6 +316,25 @@ def usage(found: Inventory) -> dict[str, Any]:
             "storage": _usage(total, total - sum(store.free_bytes for store in stores)),
         }
     )
+
+
+def places(found: Inventory) -> dict[str, list[str]]:
+    """The names of the places that there are."""
+    hosts = found.hosts
+    named = {
+        "hosts": (each.name for each in hosts),
+        "clusters": (each.cluster for each in hosts),
+        "datastores": (each.name for each in found.datastores),
+        "zones": (each.zone for each in hosts),
+        "regions": (each.region for each in hosts),
+        "folders": iter(found.folders),
+        "resourcePools": (each.name for each in found.resource_pools),
+        "networks": (name for each in hosts for name in each.networks),
+        "features": (name for each in hosts for name in each.features),
+        "unavailable": (each.name for each in hosts if each.maintenance),
+    }
+    kept = {field: sorted({name for name in names if name})[:_PLACES] for field, names in named.items()}
+    return {field: names for field, names in kept.items() if names}
 
 
 def _usage(total: int, used: int) -> dict[str, int] | None:

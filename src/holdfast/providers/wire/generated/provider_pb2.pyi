@@ -591,15 +591,47 @@ class InventoryRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class InventoryResponse(_message.Message):
-    __slots__ = ("hosts", "datastores")
+    __slots__ = ("hosts", "datastores", "folders", "resource_pools")
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     DATASTORES_FIELD_NUMBER: _ClassVar[int]
+    FOLDERS_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_POOLS_FIELD_NUMBER: _ClassVar[int]
     hosts: _containers.RepeatedCompositeFieldContainer[Host]
     datastores: _containers.RepeatedCompositeFieldContainer[Datastore]
-    def __init__(self, hosts: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., datastores: _Optional[_Iterable[_Union[Datastore, _Mapping]]] = ...) -> None: ...
+    folders: _containers.RepeatedScalarFieldContainer[str]
+    resource_pools: _containers.RepeatedCompositeFieldContainer[ResourcePool]
+    def __init__(self, hosts: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., datastores: _Optional[_Iterable[_Union[Datastore, _Mapping]]] = ..., folders: _Optional[_Iterable[str]] = ..., resource_pools: _Optional[_Iterable[_Union[ResourcePool, _Mapping]]] = ...) -> None: ...
+
+class ResourcePool(_message.Message):
+    __slots__ = ("name", "cluster")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    cluster: str
+    def __init__(self, name: _Optional[str] = ..., cluster: _Optional[str] = ...) -> None: ...
+
+class Taint(_message.Message):
+    __slots__ = ("key", "value", "effect")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: str
+    effect: str
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ..., effect: _Optional[str] = ...) -> None: ...
+
+class Gpu(_message.Message):
+    __slots__ = ("type", "count", "memory_mib")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    type: str
+    count: int
+    memory_mib: int
+    def __init__(self, type: _Optional[str] = ..., count: _Optional[int] = ..., memory_mib: _Optional[int] = ...) -> None: ...
 
 class Host(_message.Message):
-    __slots__ = ("name", "cluster", "zone", "region", "labels", "cpus", "cpus_used", "memory_mib", "memory_mib_used", "datastores", "networks", "machines", "maintenance", "features")
+    __slots__ = ("name", "cluster", "zone", "region", "labels", "cpus", "cpus_used", "memory_mib", "memory_mib_used", "datastores", "networks", "machines", "maintenance", "features", "taints", "gpus", "cpu_overcommit", "security_groups", "isolation", "trust")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -621,6 +653,12 @@ class Host(_message.Message):
     MACHINES_FIELD_NUMBER: _ClassVar[int]
     MAINTENANCE_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
+    TAINTS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    CPU_OVERCOMMIT_FIELD_NUMBER: _ClassVar[int]
+    SECURITY_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    ISOLATION_FIELD_NUMBER: _ClassVar[int]
+    TRUST_FIELD_NUMBER: _ClassVar[int]
     name: str
     cluster: str
     zone: str
@@ -635,16 +673,24 @@ class Host(_message.Message):
     machines: _containers.RepeatedScalarFieldContainer[str]
     maintenance: bool
     features: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., cluster: _Optional[str] = ..., zone: _Optional[str] = ..., region: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., cpus: _Optional[int] = ..., cpus_used: _Optional[int] = ..., memory_mib: _Optional[int] = ..., memory_mib_used: _Optional[int] = ..., datastores: _Optional[_Iterable[str]] = ..., networks: _Optional[_Iterable[str]] = ..., machines: _Optional[_Iterable[str]] = ..., maintenance: _Optional[bool] = ..., features: _Optional[_Iterable[str]] = ...) -> None: ...
+    taints: _containers.RepeatedCompositeFieldContainer[Taint]
+    gpus: _containers.RepeatedCompositeFieldContainer[Gpu]
+    cpu_overcommit: float
+    security_groups: _containers.RepeatedScalarFieldContainer[str]
+    isolation: str
+    trust: str
+    def __init__(self, name: _Optional[str] = ..., cluster: _Optional[str] = ..., zone: _Optional[str] = ..., region: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., cpus: _Optional[int] = ..., cpus_used: _Optional[int] = ..., memory_mib: _Optional[int] = ..., memory_mib_used: _Optional[int] = ..., datastores: _Optional[_Iterable[str]] = ..., networks: _Optional[_Iterable[str]] = ..., machines: _Optional[_Iterable[str]] = ..., maintenance: _Optional[bool] = ..., features: _Optional[_Iterable[str]] = ..., taints: _Optional[_Iterable[_Union[Taint, _Mapping]]] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cpu_overcommit: _Optional[float] = ..., security_groups: _Optional[_Iterable[str]] = ..., isolation: _Optional[str] = ..., trust: _Optional[str] = ...) -> None: ...
 
 class Datastore(_message.Message):
-    __slots__ = ("name", "total_bytes", "free_bytes", "hosts")
+    __slots__ = ("name", "total_bytes", "free_bytes", "hosts", "encrypted")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_FIELD_NUMBER: _ClassVar[int]
     name: str
     total_bytes: int
     free_bytes: int
     hosts: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., total_bytes: _Optional[int] = ..., free_bytes: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ...) -> None: ...
+    encrypted: bool
+    def __init__(self, name: _Optional[str] = ..., total_bytes: _Optional[int] = ..., free_bytes: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., encrypted: _Optional[bool] = ...) -> None: ...

@@ -1,0 +1,1 @@
+"""VMPlacementPolicies: where machines are placed, and what becomes of each policy."""

@@ -1,0 +1,1 @@
+"""VMPlacementPolicies: which machines use each, where those are, and what contradicts it."""
