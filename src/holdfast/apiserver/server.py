@@ -15,6 +15,7 @@ from ipaddress import IPv4Network
 from itertools import islice
 from pathlib import Path
 from random import Random, SystemRandom
+from types import MappingProxyType
 from typing import Final
 
 from holdfast.apiserver.admission import certificates, checks, runtime_classes, service_addresses
@@ -44,7 +45,7 @@ from holdfast.apiserver.storage import backups
 from holdfast.apiserver.storage.store import Entry, Store
 from holdfast.apiserver.verbs import subresources
 from holdfast.apiserver.verbs.handlers import Handlers
-from holdfast.apiserver.verbs.subresources import LogSource
+from holdfast.apiserver.verbs.subresources import Connectors, LogSource
 from holdfast.apiserver.verbs.versions import shown
 from holdfast.apiserver.verbs.writes import Writing
 from holdfast.meta.errors import AlreadyExists, NotFound
@@ -95,6 +96,7 @@ class Server:
         random: Random = SYSTEM_RANDOM,
         bounds: Bounds | None = None,
         log_source: LogSource | None = None,
+        connectors: Connectors = MappingProxyType({}),
         event_seconds: float = DEFAULT_SECONDS,
         service_network: IPv4Network = service_addresses.NETWORK,
         conversions: OwnConversions = no_conversion,
@@ -130,7 +132,7 @@ class Server:
             admit=admit,
             judge=self._judge,
             authorize=self.authorizer.check,
-            subresources={**subresources.table(log_source), ("create", "token"): self._token},
+            subresources={**subresources.table(log_source, connectors), ("create", "token"): self._token},
         )
         self.definitions = Definitions(self.handlers, self.webhooks.calls, conversions)
         self.own_service = OwnService(self.handlers)
@@ -154,6 +156,7 @@ class Server:
         random: Random = SYSTEM_RANDOM,
         bounds: Bounds | None = None,
         log_source: LogSource | None = None,
+        connectors: Connectors = MappingProxyType({}),
         event_seconds: float = DEFAULT_SECONDS,
         service_network: IPv4Network = service_addresses.NETWORK,
         conversions: OwnConversions = no_conversion,
@@ -177,6 +180,7 @@ class Server:
             random=random,
             bounds=bounds,
             log_source=log_source,
+            connectors=connectors,
             event_seconds=event_seconds,
             service_network=service_network,
             conversions=conversions,

@@ -63,6 +63,7 @@ COMMANDS: Final = {
         "holdfast.cli.rollout.commands:command", "Watch, pause, promote, abort, undo or restart rollouts."
     ),
     "logs": Entry("holdfast.cli.objects.logs:command", "Show what pods have written."),
+    "exec": Entry("holdfast.cli.objects.exec:command", "Run a command in a container."),
     "events": Entry("holdfast.cli.objects.events:command", "Show the Events of an object and of everything it owns."),
     "diff": Entry("holdfast.cli.objects.diff:command", "Show what apply would change."),
     "scale": Entry("holdfast.cli.objects.scale:command", "Set the number of replicas of an object."),

@@ -18,7 +18,7 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -32,12 +32,18 @@ from yarl import URL
 
 from holdfast.client.credentials import Credentials, Fixed, KeyPair, Proof
 from holdfast.client.protocols import Unreachable, Unsent, Untrusted
-from holdfast.meta.exchange import JSON, Request, Response
+from holdfast.meta.exchange import JSON, WEBSOCKET, Request, Response
 
 USER_AGENT: Final = "holdfast"
 
 _KEPT_SECONDS: Final = 60.0
 """How long an unused connection is kept; less than servers do, so that they seldom close one as we use it."""
+
+_HEARTBEAT: Final = 30.0
+"""Seconds between the pings on a WebSocket, by which a server that is gone is noticed."""
+
+_ASKS: Final = ("upgrade", "connection", "sec-websocket-protocol")
+"""The headers that ask for a WebSocket, which aiohttp writes itself."""
 
 _WARNING: Final = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 
@@ -107,6 +113,8 @@ class Http:
             await self._session.close()
 
     async def _carried(self, request: Request, proof: Proof) -> Response:
+        if request.headers.get("upgrade") == WEBSOCKET:
+            return await self._connected(request, proof)
         endless = request.flag("watch") or request.flag("follow")
         try:
             answer = await self._opened().request(
@@ -126,6 +134,27 @@ class Http:
                 return _response(answer, body=await answer.read())
         except FAILURES as error:
             raise translated(error, self._endpoint.url) from error
+
+    async def _connected(self, request: Request, proof: Proof) -> Response:
+        """A connection with messages in both directions; where it is refused, the answer that says why."""
+        protocols = request.headers.get("sec-websocket-protocol", "")
+        plain = replace(request, headers={name: request.headers[name] for name in request.headers if name not in _ASKS})
+        try:
+            socket = await self._opened().ws_connect(
+                _url(self._endpoint.url, request),
+                protocols=[each.strip() for each in protocols.split(",")],
+                headers=self._headers(plain, proof),
+                ssl=self._context(proof.pair),
+                server_hostname=self._endpoint.server_name or None,
+                proxy=self._endpoint.proxy or None,
+                heartbeat=_HEARTBEAT,
+                max_msg_size=0,
+            )
+        except aiohttp.WSServerHandshakeError:
+            return await self._carried(plain, proof)  # only the answer to a plain request has a body
+        except FAILURES as error:
+            raise translated(error, self._endpoint.url) from error
+        return Response(101, duplex=_Socket(socket, self._endpoint.url))
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -152,6 +181,35 @@ class Http:
             except ValueError as error:
                 raise Untrusted(str(error)) from None
         return self._tls[1]
+
+
+class _Socket:
+    """A WebSocket as a `Duplex`."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, url: str) -> None:
+        self._socket = socket
+        self._url = url
+
+    @property
+    def protocol(self) -> str:
+        return self._socket.protocol or ""
+
+    async def receive(self) -> bytes | None:
+        message = await self._socket.receive()
+        if message.type is aiohttp.WSMsgType.ERROR:
+            raise Unreachable(f"the connection to {self._url} broke: {message.data}")
+        if message.type is aiohttp.WSMsgType.BINARY:
+            return bytes(message.data)
+        return str(message.data).encode() if message.type is aiohttp.WSMsgType.TEXT else None
+
+    async def send(self, message: bytes) -> None:
+        try:
+            await self._socket.send_bytes(message)
+        except FAILURES as error:
+            raise translated(error, self._url) from error
+
+    async def close(self) -> None:
+        await self._socket.close()
 
 
 class _Stream(AsyncIterator[bytes]):

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 JSON: Final = "application/json"
+
+WEBSOCKET: Final = "websocket"
+"""The value of the header ``upgrade`` by which a client asks for a connection."""
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
@@ -61,9 +64,38 @@ class Request:
         return name in self.query and self.param(name).lower() not in ("0", "false")
 
 
+class Duplex(Protocol):
+    """A connection with messages in both directions, such as a WebSocket."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol of the messages, which both sides agreed on."""
+        ...
+
+    async def receive(self) -> bytes | None:
+        """The next message; None once the other side has closed the connection."""
+        ...
+
+    async def send(self, message: bytes) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """A response that takes the connection over: the protocols that it speaks, and what it does until the end."""
+
+    protocols: tuple[str, ...]
+    run: Callable[[Duplex], Awaitable[None]]
+
+
 @dataclass(slots=True)
 class Response:
-    """One response: a body, or a stream of chunks that ends when the iterator does."""
+    """One response: a body, a stream of chunks that ends when the iterator does, or a connection.
+
+    upgrade  what a server does with the connection
+    duplex   the connection, on the side of a client that asked for one
+    """
 
     status: int
     body: bytes = b""
@@ -71,6 +103,8 @@ class Response:
     content_type: str = JSON
     warnings: tuple[str, ...] = ()
     headers: dict[str, str] = field(default_factory=dict)
+    upgrade: Upgrade | None = None
+    duplex: Duplex | None = None
 
     @classmethod
     def of(cls, value: Any, status: int = 200, *, warnings: tuple[str, ...] = ()) -> Response:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote
 
-from aiohttp import web
+from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestPayloadError
 from multidict import CIMultiDict
@@ -27,7 +27,7 @@ from holdfast.apiserver.auth.authentication import certificate_user
 from holdfast.apiserver.http.gate import PEER, Handle, close
 from holdfast.apiserver.http.refusals import refusal
 from holdfast.meta.errors import BadRequest, InternalError, RequestEntityTooLarge, StatusError, Timeout
-from holdfast.meta.exchange import ANONYMOUS, Request, Response
+from holdfast.meta.exchange import ANONYMOUS, Request, Response, Upgrade
 
 _log: Final = logging.getLogger("holdfast.apiserver.http.listener")
 
@@ -42,6 +42,9 @@ _UNREAD: Final = 16 * 1024
 """About how many bytes of a body are taken from the socket before the body is read."""
 
 _SERVER: Final = "holdfast"
+
+_HEARTBEAT: Final = 30.0
+"""Seconds between the pings on a WebSocket, by which a client that is gone is noticed."""
 
 _CLOSE_SECONDS: Final = 0.1
 """Seconds to wait for the TLS close of a client; many never send one, and their sockets would stay open."""
@@ -200,6 +203,8 @@ class Listener:
         for warning in _shortened(response.warnings):
             headers.add("Warning", _warning(warning))
         answer: web.StreamResponse
+        if response.upgrade is not None:
+            return await self._upgraded(incoming, response.upgrade)
         if response.stream is not None:
             answer = web.StreamResponse(status=response.status, headers=headers)
             answer.enable_chunked_encoding()
@@ -224,6 +229,39 @@ class Listener:
         with contextlib.suppress(ConnectionError), self._patience(incoming):
             await answer.prepare(incoming)
             await answer.write_eof()
+        return answer
+
+    async def _upgraded(self, incoming: web.BaseRequest, upgrade: Upgrade) -> web.StreamResponse:
+        """Serve a WebSocket until one of the sides closes it, or the server stops."""
+        spoken = _protocols(incoming)
+        answer = web.WebSocketResponse(
+            protocols=upgrade.protocols,
+            heartbeat=_HEARTBEAT,
+            compress=False,
+            max_msg_size=self._bounds.body,
+            timeout=_CLOSE_SECONDS,
+        )
+        if not answer.can_prepare(cast("web.Request", incoming)) or not spoken & {*upgrade.protocols}:
+            known = ", ".join(upgrade.protocols)
+            why = f"Upgrade request required: this subresource needs a WebSocket that speaks one of {known}"
+            return await self._written(incoming, refusal(BadRequest(why)))
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            await answer.prepare(cast("web.Request", incoming))
+            await upgrade.run(_Socket(answer))
+        except asyncio.CancelledError:
+            if not self.draining or task.uncancel():
+                raise
+        except ConnectionError:
+            pass  # the client disconnected
+        except Exception:
+            _log.exception("connection failed")
+        finally:
+            self._streams.discard(task)
+        with contextlib.suppress(ConnectionError):
+            await answer.close()
         return answer
 
     async def _sliced(self, incoming: web.BaseRequest, answer: web.StreamResponse, body: bytes) -> None:
@@ -346,6 +384,35 @@ class _Connection(web.RequestHandler):
             return BadRequest("the request is not valid HTTP/1.1")
         _log.error("response failed", exc_info=exc)
         return InternalError.of("an unexpected error")
+
+
+class _Socket:
+    """A WebSocket as a `Duplex`."""
+
+    def __init__(self, socket: web.WebSocketResponse) -> None:
+        self._socket = socket
+
+    @property
+    def protocol(self) -> str:
+        return self._socket.ws_protocol or ""
+
+    async def receive(self) -> bytes | None:
+        message = await self._socket.receive()
+        if message.type is WSMsgType.BINARY:
+            return bytes(message.data)
+        return str(message.data).encode() if message.type is WSMsgType.TEXT else None
+
+    async def send(self, message: bytes) -> None:
+        await self._socket.send_bytes(message)
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+
+def _protocols(incoming: web.BaseRequest) -> set[str]:
+    """The protocols that a client offers for a WebSocket."""
+    offered = incoming.headers.getall("Sec-WebSocket-Protocol", [])
+    return {each.strip() for line in offered for each in line.split(",")}
 
 
 def _abort(incoming: web.BaseRequest) -> None:

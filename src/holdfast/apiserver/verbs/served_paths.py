@@ -59,6 +59,8 @@ def _takes(info: RequestInfo, kind: ResourceType, handled: Container[tuple[str, 
     exists = info.path.endswith(f"/{name}")
     if name == "status" and kind.status and exists:
         return info.verb in STATUS_VERBS
+    if exists and name in CONNECTIONS and not kind.custom and (info.verb, name) in handled:
+        return True
     if exists and (name in kind.subresources or (name == "scale" and kind.scale is not None)):
         return (info.verb, name) in handled
     if name in CONNECTIONS and not kind.custom:

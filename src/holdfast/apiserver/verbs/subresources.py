@@ -6,9 +6,10 @@ Each is a function of the handlers and the request; the table at the end maps ve
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.apiserver.http import bodies
@@ -21,7 +22,7 @@ from holdfast.apiserver.verbs.versions import prepared, shown
 from holdfast.apiserver.verbs.writes import Change
 from holdfast.apiserver.workers import compute
 from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, FieldError, Invalid, NotFound, TooManyRequests
-from holdfast.meta.exchange import Request, Response
+from holdfast.meta.exchange import Request, Response, Upgrade
 from holdfast.meta.selectors import LabelSelector
 
 SCALE: Final = ResourceType(
@@ -41,6 +42,12 @@ TOKEN_REQUEST: Final = replace(
 
 LogSource = Callable[[Object, Request], AsyncIterator[bytes] | None]
 """The source of logs: returns the chunks for a pod and a request; None if no node has the pod."""
+
+Connector = Callable[[Object, Request], Upgrade]
+"""Connects a client with a pod, to run a command in it or to reach a port; raises `StatusError`."""
+
+Connectors = Mapping[str, Connector]
+"""The connectors of the subresources that a server serves: ``exec``, ``portforward``."""
 
 
 # Scale.
@@ -316,6 +323,18 @@ def logs_from(source: LogSource | None) -> Subresource:
     return log
 
 
+def connected_by(connector: Connector) -> Subresource:
+    """A subresource that connects clients with pods."""
+
+    async def connect(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
+        # A WebSocket begins with a GET, and users who may only read must not run commands.
+        handlers.authorize(request.user, replace(info, verb="create"))
+        pod = shown(handlers.entry(info, kind), kind)
+        return Response(101, upgrade=connector(pod, request))
+
+    return connect
+
+
 # Namespaces.
 
 
@@ -369,9 +388,13 @@ async def _approval_update(request: Request, info: RequestInfo, kind: ResourceTy
     return lambda old: sent
 
 
-def table(log_source: LogSource | None = None) -> dict[tuple[str, str], Subresource]:
+def table(
+    log_source: LogSource | None = None, connectors: Connectors = MappingProxyType({})
+) -> dict[tuple[str, str], Subresource]:
     """The handlers by verb and subresource."""
+    connections = {(verb, name): connected_by(each) for name, each in connectors.items() for verb in ("get", "create")}
     return {
+        **connections,
         ("get", "scale"): get_scale,
         ("update", "scale"): write_scale,
         ("patch", "scale"): write_scale,

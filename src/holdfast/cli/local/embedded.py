@@ -16,7 +16,7 @@ from holdfast import kinds
 from holdfast.apiserver.admission.service_addresses import NETWORK
 from holdfast.apiserver.auth.tokens import LONGEST, Reference
 from holdfast.apiserver.server import Server
-from holdfast.apiserver.verbs.subresources import LogSource
+from holdfast.apiserver.verbs.subresources import Connector, LogSource
 from holdfast.cli.local import running, serving
 from holdfast.cli.local.serving import Serving, Settings
 from holdfast.cli.operator import installing, selection
@@ -31,8 +31,8 @@ from holdfast.cluster.process import services
 from holdfast.cluster.process.machine import OWN_ADDRESSES
 from holdfast.cluster.process.node import ProcessNode
 from holdfast.cluster.simulation.nodes import Fleet
-from holdfast.meta.errors import AlreadyExists
-from holdfast.meta.exchange import Request
+from holdfast.meta.errors import AlreadyExists, BadRequest
+from holdfast.meta.exchange import Request, Upgrade
 from holdfast.operators.admission import Admission
 from holdfast.operators.metrics import RolloutMetrics
 from holdfast.operators.operator import Operator
@@ -93,7 +93,11 @@ async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
     log_source = _log_source(processes)
     admission = Admission(options.operators)
     async with serving.serving(
-        options.settings, log_source=log_source, service_network=network, admission=admission
+        options.settings,
+        log_source=log_source,
+        connectors={"exec": _connector(processes)},
+        service_network=network,
+        admission=admission,
     ) as served:
         with running.announced(options.settings.data_dir) if options.settings.data_dir else contextlib.nullcontext():
             async with _managed(served, options, processes) as cluster:
@@ -180,6 +184,22 @@ def _log_source(processes: ProcessNode | None) -> LogSource:
         return written
 
     return logs_of
+
+
+def _connector(processes: ProcessNode | None) -> Connector:
+    """Runs commands in pods that are processes; in simulated pods nothing runs."""
+
+    def connect(pod: Mapping[str, Any], request: Request) -> Upgrade:
+        found = None if processes is None else processes.execute(pod, request)
+        if found is None:
+            name = pod["metadata"]["name"]
+            message = (
+                f"pod {name} is simulated, so no command can run in it; pods with runtimeClassName: process are real"
+            )
+            raise BadRequest(message)
+        return found
+
+    return connect
 
 
 async def _simulated() -> AsyncIterator[bytes]:

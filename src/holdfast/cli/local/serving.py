@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
@@ -28,7 +29,7 @@ from holdfast.apiserver.expiry import DEFAULT_SECONDS
 from holdfast.apiserver.http.listener import Listener, listen
 from holdfast.apiserver.server import Server
 from holdfast.apiserver.storage.store import CannotOpen, InUse
-from holdfast.apiserver.verbs.subresources import LogSource
+from holdfast.apiserver.verbs.subresources import Connectors, LogSource
 from holdfast.cli import logs
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local import kubeconfigs, ports
@@ -104,11 +105,12 @@ async def serving(
     settings: Settings,
     *,
     log_source: LogSource | None = None,
+    connectors: Connectors = MappingProxyType({}),
     service_network: IPv4Network = NETWORK,
     admission: OwnAdmission | None = None,
 ) -> AsyncIterator[Serving]:
     """Serve until the end of the block; then finish the requests in progress."""
-    async with _opened(settings, log_source, service_network, admission) as server:
+    async with _opened(settings, log_source, connectors, service_network, admission) as server:
         tls = server.identity.tls()
         listener = await _listening(server, settings, tls)
         url = _url(listener)
@@ -127,13 +129,18 @@ async def serving(
 
 @contextlib.asynccontextmanager
 async def _opened(
-    settings: Settings, log_source: LogSource | None, service_network: IPv4Network, admission: OwnAdmission | None
+    settings: Settings,
+    log_source: LogSource | None,
+    connectors: Connectors,
+    service_network: IPv4Network,
+    admission: OwnAdmission | None,
 ) -> AsyncIterator[Server]:
     try:
         server = await Server.open(
             settings.data_dir,
             bind=settings.bind,
             log_source=log_source,
+            connectors=connectors,
             event_seconds=settings.event_seconds,
             service_network=service_network,
             conversions=kinds.conversion,

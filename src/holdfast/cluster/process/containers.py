@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,9 @@ LOG_BYTES: Final = 10 * 2**20
 """How large a log file may get; one more of that size is kept beside it."""
 
 _LONGEST_MESSAGE: Final = 2**20
+_AGAIN: Final = 0.01
+"""Seconds until a connection that is full is tried again."""
+
 _LOST: Final = "its supervisor was lost"
 
 
@@ -57,9 +60,13 @@ class ContainerRun:
     """A process that runs, until `ended` says how it ended."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        process: subprocess.Popen[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        channel: socket.socket,
     ) -> None:
-        self._process, self._reader, self._writer = process, reader, writer
+        self._process, self._reader, self._writer, self._channel = process, reader, writer, channel
         self._ids = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Executed]] = {}
         self._exit: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
@@ -98,8 +105,9 @@ class ContainerRun:
                 cwd="/",
                 start_new_session=True,
             )
+        channel = ours.dup()  # by which descriptors are passed
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_MESSAGE)
-        run = cls(process, reader, writer)
+        run = cls(process, reader, writer, channel)
         spec = {"argv": list(argv), "env": dict(env), "directory": str(directory), "log": str(log)}
         paths = {"means": means, "hidden": _real(hidden), "shown": _real(shown)}
         try:
@@ -133,6 +141,51 @@ class ContainerRun:
             return await answer
         finally:
             del self._asked[id]
+
+    async def attach(
+        self,
+        argv: Sequence[str],
+        descriptors: Sequence[int],
+        *,
+        tty: bool,
+        variables: Mapping[str, str],
+        begun: Callable[[], None],
+    ) -> Executed:
+        """Run another command where this one runs, with these descriptors as its input, output and errors.
+
+        With `tty` they are a terminal, which it controls.  `begun` is called once the supervisor has the descriptors.
+        If this is cancelled, the command is killed.
+        """
+        id = next(self._ids)
+        answer: asyncio.Future[Executed] = asyncio.get_running_loop().create_future()
+        if self._exit.done():
+            return Executed(failure="the container has ended")
+        self._asked[id] = answer
+        try:
+            await self._pass(descriptors, {"attach": id, "argv": list(argv), "tty": tty, "env": dict(variables)})
+            begun()
+            return await answer
+        finally:
+            del self._asked[id]
+            if not answer.done() or answer.cancelled():
+                self._say({"detach": id})
+
+    async def _pass(self, descriptors: Sequence[int], said: Mapping[str, Any]) -> None:
+        """Say something that comes with descriptors; they belong to its first byte, so nothing may be queued before."""
+        transport = self._writer.transport
+        data = json.dumps(said).encode() + b"\n"
+        while transport.get_write_buffer_size():
+            await asyncio.sleep(_AGAIN)
+        while True:
+            try:
+                sent = socket.send_fds(self._channel, [data], descriptors)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(_AGAIN)
+            except OSError:
+                return  # the supervisor is gone, which `_listen` notices
+        if sent < len(data):
+            self._writer.write(data[sent:])
 
     async def ended(self) -> Exit:
         """How it ended, when it has; its log is complete then."""
@@ -188,6 +241,7 @@ class ContainerRun:
         """Close the connection to the supervisor, which ends whatever still runs, and wait for that."""
         self._say({"stop": True})
         self._writer.close()
+        self._channel.close()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()
         await asyncio.to_thread(self._process.wait)

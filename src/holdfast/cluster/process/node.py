@@ -53,11 +53,12 @@ from holdfast.cluster.process.machine import (
     node_status,
 )
 from holdfast.cluster.process.pods import Pod, Referred
+from holdfast.cluster.process.sessions import EXEC_PROTOCOLS, ExecOptions, execute
 from holdfast.cluster.process.state import is_final
 from holdfast.cluster.process.status import waiting
 from holdfast.cluster.process.workers import Site, Worker
 from holdfast.meta.errors import AlreadyExists, BadRequest, NotFound, StatusError
-from holdfast.meta.exchange import Request
+from holdfast.meta.exchange import Request, Upgrade
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Environment
 from holdfast.runtime.events import Events
@@ -285,6 +286,24 @@ class ProcessNode:
             return current.restarts == number and current.alive
 
         return read(path, options, growing=growing)
+
+    # --- commands of clients
+
+    def execute(self, pod: Mapping[str, Any], request: Request) -> Upgrade | None:
+        """A command in a container, as the ``exec`` subresource asks for it; None: the pod is not of this node."""
+        if (pod.get("spec") or {}).get("nodeName") != self.name:
+            return None
+        options = ExecOptions.of(request)
+        name = options.container or _default_container(pod)
+        if name not in [each["name"] for each in pod["spec"]["containers"]]:
+            raise BadRequest(f"container {name} is not valid for pod {_name(pod)}")
+        worker = self._workers.get(pod["metadata"]["uid"])
+        running = None if worker is None else worker.running(name)
+        if running is None:
+            raise BadRequest(f'container "{name}" in pod "{_name(pod)}" does not run, so no command can run in it')
+        run, launch = running
+        argv = launch.command(options.command)
+        return Upgrade(EXEC_PROTOCOLS, lambda duplex: execute(duplex, run, argv, options))
 
 
 def _waits(pod: Pod, name: str, container: Container) -> bool:

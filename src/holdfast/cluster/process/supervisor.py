@@ -26,6 +26,9 @@ The conversation is lines of JSON.  To the supervisor:
      "means": "...", "hidden": [...], "shown": [...], "spares": false}                 first, and once
     {"signal": 15}                                                                     send it to the command
     {"execute": id, "argv": [...], "timeout": seconds}                                 run another beside it
+    {"attach": id, "argv": [...], "tty": false, "env": {...}}                          run another beside it, with the
+                                                                                       three descriptors that come along
+    {"detach": id}                                                                     kill it
     {"stop": true}                                                                     end everything
 
 From it:
@@ -43,6 +46,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import selectors
@@ -51,6 +55,7 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -63,6 +68,7 @@ LONGEST_OUTPUT = 10 * 1024
 """What is kept of the output of a command that is run beside."""
 
 _CHUNK = 64 * 1024
+_MOST_DESCRIPTORS = 16
 _SET_DEATH_SIGNAL, _DROP_CAPABILITY, _SET_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 24, 36, 38
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
@@ -257,6 +263,13 @@ class Beside:
         self.output = (self.output + data)[:LONGEST_OUTPUT]
 
 
+class Attached:
+    """A command that a client runs beside the container's own."""
+
+    def __init__(self, id: int, process: subprocess.Popen[bytes]) -> None:
+        self.id, self.process = id, process
+
+
 class Supervisor:
     """One command, and everything that comes of it."""
 
@@ -269,6 +282,8 @@ class Supervisor:
         self._spec: dict[str, Any] = {}
         self._spares = False
         self._beside: dict[int, Beside] = {}
+        self._attached: dict[int, Attached] = {}
+        self._descriptors: list[int] = []
         self._open_outputs = 0
         self._over = False
         self._waking, waking = os.pipe()
@@ -308,7 +323,8 @@ class Supervisor:
     # --- the conversation
 
     def _hear(self) -> None:
-        data = self._channel.recv(_CHUNK)
+        data, descriptors, _, _ = socket.recv_fds(self._channel, _CHUNK, _MOST_DESCRIPTORS)
+        self._descriptors += descriptors
         if not data:
             self._end()
             return
@@ -326,6 +342,12 @@ class Supervisor:
             self._end()
         elif "execute" in said:
             self._execute(said["execute"], said["argv"], timeout=said["timeout"])
+        elif "attach" in said:
+            self._attach(said["attach"], said["argv"], tty=said["tty"], env=said["env"])
+        elif "detach" in said:
+            for each in self._attached.values():
+                if each.id == said["detach"]:
+                    _send(os.killpg, each.process.pid)
         else:
             self._start(said)
 
@@ -431,6 +453,36 @@ class Supervisor:
         stdout.close()
         self._say({"executed": each.id, "output": each.output.decode(errors="replace"), **said})
 
+    # --- commands of clients
+
+    def _attach(self, id: int, argv: list[str], *, tty: bool, env: dict[str, str]) -> None:
+        descriptors, self._descriptors = self._descriptors[:3], self._descriptors[3:]
+
+        def begin() -> None:
+            if tty:
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            if self._libc is not None:
+                self._begin_child()
+
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=descriptors[0],
+                stdout=descriptors[1],
+                stderr=descriptors[2],
+                env={**self._spec["env"], **env},
+                cwd=self._spec["directory"],
+                start_new_session=True,
+                preexec_fn=begin,
+            )
+        except (*_START_ERRORS, IndexError) as error:
+            self._say({"executed": id, "failed": _why(error, {**self._spec, "argv": argv})})
+        else:
+            self._attached[process.pid] = Attached(id, process)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
     # --- ends
 
     def _reap(self) -> None:
@@ -456,6 +508,10 @@ class Supervisor:
             while self._overhear(each):
                 pass
             self._forget(each, {"code": code if code >= 0 else 128 - code})
+        elif pid in self._attached:
+            attached = self._attached.pop(pid)
+            attached.process.returncode = code
+            self._say({"executed": attached.id, "code": code if code >= 0 else 128 - code})
 
     def _finish(self, code: int) -> None:
         """The command has ended, and with it ends all that it started; then its log is complete."""
@@ -471,6 +527,7 @@ class Supervisor:
     def _kill_all(self) -> None:
         """Kill what is left.  Orphans are adopted as their parents go, so nothing is left when no child is."""
         groups = [each.process.pid for each in self._beside.values()]
+        groups += [each.process.pid for each in self._attached.values()]
         if self._main is not None:
             groups.append(self._main.pid)
         for group in groups:

@@ -134,6 +134,11 @@ class Worker:
     def ip(self) -> str:
         return self._around.ip
 
+    def running(self, name: str) -> tuple[ContainerRun, Launch] | None:
+        """The run of a container, and what was started; None while it does not run."""
+        process = self._processes.get(name)
+        return None if process is None else (process.run, process.launch)
+
     # --- the loop
 
     async def run(self) -> None:
