@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "backup": Entry("holdfast.cli.local.backups:backup", "Write all objects and keys of a cluster to one file."),
     "restore": Entry("holdfast.cli.local.backups:restore", "Make the data directory of a cluster from a backup."),
     "check": Entry("holdfast.cli.local.check:command", "Check the data of a cluster for damage."),
+    "dashboard": Entry("holdfast.cli.local.dashboard:command", "Serve a web page of all objects and their rollouts."),
     "demo": Entry(
         "holdfast.cli.local.demo:command", "Show rollouts that keep their floors, on a cluster of their own."
     ),

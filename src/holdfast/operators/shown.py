@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from holdfast.client.objects import Object, OwnerReference, Undecodable
-from holdfast.client.resources import CONTROLLER_REVISIONS, Resource
+from holdfast.client.resources import CONTROLLER_REVISIONS, PODS, Resource
 from holdfast.meta import times
 from holdfast.meta.ages import age
 from holdfast.operators.rollouts import (
@@ -112,7 +112,7 @@ def _glance(kind: ShownKind, wire: Wire) -> Glance:
     if kind.rollout is None or seen.phase == overview.DELETING:
         return seen
     line = kind.rollout.headline(wire)
-    health = overview.health_of(wire, at_rest=line.at_rest, floors=seen.floors)
+    health = overview.health_of(wire, at_rest=line.at_rest, floors=seen.floors, phase=line.phase)
     return msgspec.structs.replace(seen, phase=line.phase, because=line.because, health=health)
 
 
@@ -228,7 +228,9 @@ def page(kind: ShownKind, observed: Observed, around: Surroundings, now: datetim
     tree = None if rolls is None else _or(None, lambda: rolls.tree(observed, now))
     standing = None if tree is None else tree.standing
     records = () if rolls is None or rolls.history is None else _records(observed)
-    head = pages.head(row if standing is None else overview.with_rollout(row, standing), wire, tree)
+    parts = () if rolls is None else rolls.parts
+    leaf = str(PODS if PODS in parts else parts[0]) if parts else ""
+    head = pages.head(row if standing is None else overview.with_rollout(row, standing), wire, tree, leaf=leaf)
     return Page(
         head=head,
         tree=() if tree is None else pages.branches(tree),

@@ -172,7 +172,7 @@ def with_rollout(row: Row, standing: Standing) -> Row:
     return msgspec.structs.replace(
         row,
         phase=row.phase if row.phase == DELETING else standing.phase,
-        health=health_of_rollout(standing.state, floors),
+        health=row.health if row.health is Health.TROUBLE else health_of_rollout(standing.state, floors),
         because=standing.because.message,
         code=standing.because.code,
         verb=standing.verb,
@@ -253,9 +253,13 @@ def counted(wire: Wire) -> Counted:
     return ready, _number(spec, "replicas"), _number(status, "updatedReplicas")
 
 
-def health_of(wire: Wire, *, at_rest: bool, floors: Iterable[FloorBar] = ()) -> Health:
-    """How an object is, where its kind says only whether it is at rest."""
-    if any(each.broken for each in floors) or _phase(wire) in _BAD_PHASES or _bad(wire) is not None:
+def health_of(wire: Wire, *, at_rest: bool, floors: Iterable[FloorBar] = (), phase: str = "") -> Health:
+    """How an object is, where its kind says only its phase, and whether it is at rest."""
+    if (
+        any(each.broken for each in floors)
+        or (phase or _phase(wire)).capitalize() in _BAD_PHASES
+        or _bad(wire) is not None
+    ):
         return Health.TROUBLE
     return Health.GOOD if at_rest else Health.PROGRESSING
 

@@ -171,8 +171,8 @@ _NEGATIVE: Final = (
 )
 """Words at the end of a condition's type that mean trouble where it is True."""
 
-_NEUTRAL: Final = ("Progressing", "Reconciling", "Scaling", "Updating", "InProgress", "Reconfiguring")
-"""The same, for conditions that say what is done and not whether it is good."""
+_POSITIVE: Final = ("Ready", "Available", "Healthy", "Satisfied", "Succeeded", "Valid", "Validated", "Held", "Synced")
+"""The same, where it is False; other conditions say what is done, and not whether it is good."""
 
 
 def conditions(wire: Wire) -> tuple[ConditionView, ...]:
@@ -184,7 +184,7 @@ def conditions(wire: Wire) -> tuple[ConditionView, ...]:
 
 def _condition(stated: Wire) -> ConditionView:
     type, status = str(stated["type"]), str(stated.get("status", "Unknown"))
-    bad = status == "True" if type.endswith(_NEGATIVE) else status == "False" and not type.endswith(_NEUTRAL)
+    bad = (status == "True" and type.endswith(_NEGATIVE)) or (status == "False" and type.endswith(_POSITIVE))
     return ConditionView(
         type=type,
         status=status,
@@ -415,6 +415,7 @@ class Head(Value, frozen=True, kw_only=True):
 
     summary  the state in one line
     remedy   what to change, where it is blocked
+    leaf     the resource of the leaves of its tree, where they have pages
     """
 
     row: Row
@@ -430,6 +431,7 @@ class Head(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     floors: tuple[FloorBar, ...] = ()
     images: tuple[str, ...] = ()
+    leaf: str = ""
 
 
 class Page(Value, frozen=True, kw_only=True):
@@ -449,8 +451,8 @@ class Page(Value, frozen=True, kw_only=True):
     yaml: str = ""
 
 
-def head(row: Row, wire: Wire, tree: Tree | None) -> Head:
-    """The top of the page; `tree` where the kind rolls out."""
+def head(row: Row, wire: Wire, tree: Tree | None, *, leaf: str = "") -> Head:
+    """The top of the page; `tree` where the kind rolls out, and `leaf` the resource of its leaves."""
     meta = wire.get("metadata") or {}
     uid, generation = str(meta.get("uid", "")), int(meta.get("generation") or 0)
     if tree is None:
@@ -472,6 +474,7 @@ def head(row: Row, wire: Wire, tree: Tree | None) -> Head:
         warnings=standing.warnings,
         floors=tuple(map(FloorBar.of, standing.floors)),
         images=tree.images,
+        leaf=leaf,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -74,6 +74,7 @@ class Embedded:
     url         its address
     kubeconfig  the kubeconfig of its admin
     ended       the task that ends when the manager fails
+    client_of   another client, for the user of a token; without one, for the admin
     """
 
     url: str
@@ -81,6 +82,7 @@ class Embedded:
     client: ApiClient
     manager: Manager
     ended: asyncio.Task[None]
+    client_of: Callable[[str], ApiClient]
 
 
 @contextlib.asynccontextmanager
@@ -151,12 +153,16 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
     begun = asyncio.create_task(manager.working.wait())
     try:
         await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
-        yield Embedded(served.url, served.kubeconfig, client, manager, ended)
+        yield Embedded(served.url, served.kubeconfig, client, manager, ended, partial(_client_of, served.server))
     finally:
         begun.cancel()
         manager.stop()
         await ended
         await client.close()
+
+
+def _client_of(server: Server, token: str) -> ApiClient:
+    return ApiClient(InProcess(server.handle, token or server.identity.admin_token))
 
 
 def _defaults(options: ClusterOptions) -> Iterator[tuple[Resource, Mapping[str, Any]]]:

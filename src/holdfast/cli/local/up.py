@@ -18,7 +18,7 @@ from holdfast.apiserver.http import listener
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs, progress
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.local import kubeconfigs, running, serving
+from holdfast.cli.local import dashboard, kubeconfigs, running, serving
 from holdfast.cli.local.binding import checked_bind
 from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
 from holdfast.cli.local.fleets import parsed_fleets
@@ -28,6 +28,7 @@ from holdfast.cli.local.summary import watch_summary
 from holdfast.cli.operator import health, selection
 from holdfast.cli.operator import settings as operator_settings
 from holdfast.client.settings import KubeconfigError
+from holdfast.dashboard.server import Settings as DashboardSettings
 from holdfast.meta import durations
 from holdfast.operators.shown import ShownKind
 from holdfast.runtime.health import LOOPBACK
@@ -99,6 +100,12 @@ def _range(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[t
     metavar="NAME,...|none",
     help="The operators to run, such as workload,tenant; none leaves the cluster to other operators.  [default: all]",
 )
+@click.option("--no-dashboard", is_flag=True, help="Do not serve the dashboard.")
+@click.option(
+    "--dashboard-port",
+    type=click.IntRange(0, 65535),
+    help=f"The port of the dashboard on the loopback; 0 is any free one.  [default: {dashboard.PORT}, or any free one]",
+)
 @operator_settings.OPTION
 @serving.options
 def command(
@@ -111,6 +118,8 @@ def command(
     merge: bool,
     health_port: int | None,
     names: str | None,
+    no_dashboard: bool,
+    dashboard_port: int | None,
     given: tuple[str, ...],
     bind: str,
     port: int,
@@ -164,10 +173,12 @@ def command(
             home=home,
         )
         with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
-            runner.run(until_signalled(_run(options, health_port, merge=merge)))
+            runner.run(
+                until_signalled(_run(options, health_port, merge=merge, shows=not no_dashboard, port=dashboard_port))
+            )
 
 
-async def _run(options: ClusterOptions, health_port: int | None, *, merge: bool) -> None:
+async def _run(options: ClusterOptions, health_port: int | None, *, merge: bool, shows: bool, port: int | None) -> None:
     async with contextlib.AsyncExitStack() as stack:
         async with progress.waiting(lambda: f"starting a cluster with {options.nodes} nodes"):
             cluster = await stack.enter_async_context(embedded(options))
@@ -177,6 +188,13 @@ async def _run(options: ClusterOptions, health_port: int | None, *, merge: bool)
         if health_port is not None:
             address = await stack.enter_async_context(health.served(cluster.manager, LOOPBACK, port=health_port))
             lines.append(f"health: {address}/readyz  metrics: {address}/metrics")
+        if shows:
+            shown = dashboard.worlds_of(options.operators, cluster.client_of)
+            settings = DashboardSettings(server=cluster.url, changes=True)
+            link = await stack.enter_async_context(
+                dashboard.served(shown, settings, bind=LOOPBACK, port=port, watches=True)
+            )
+            lines.append(f"dashboard: {link}")
         click.echo("\n".join(lines))
         sys.stdout.flush()
         summary = asyncio.create_task(watch_summary(cluster.manager.caches, _shown(options)))

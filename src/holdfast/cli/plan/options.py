@@ -9,7 +9,7 @@ kind.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -22,6 +22,7 @@ from holdfast.cli.manifests.documents import Document
 from holdfast.cli.operator.selection import rollout_kinds
 from holdfast.kernel.planning import UnsupportedStrategy, parse_strategy
 from holdfast.meta.suggestions import nearest
+from holdfast.operators import offline
 from holdfast.operators.rollouts import OfflinePlanner, OfflineRollout, RolloutKind
 
 FLAGS: Final = {
@@ -180,13 +181,8 @@ class _Manifest:
     def rollout(self, settings: Mapping[str, Any]) -> OfflineRollout:
         """The rollout that it describes with these settings in place of its own; raises `InputError`."""
         value = self.planner.minimal if self.document is None else self.document.value
-        fields = {self.kind.settings[each]: setting for each, setting in settings.items()}
-        changed = _with_fields(value, fields)
-        if "strategy" in settings:
-            other = (path for path, owner in self.planner.only_with.items() if owner != settings["strategy"])
-            changed = _without_fields(changed, other)
         flags = {self.kind.settings[each]: FLAGS[each] for each in settings}
-        return _checked(lambda: self.planner.rollout(changed), self.document, flags)
+        return _checked(lambda: offline.rollout(self.kind, value, settings), self.document, flags)
 
 
 def _planned_kinds() -> list[tuple[RolloutKind, OfflinePlanner]]:
@@ -219,36 +215,6 @@ def _probably_ours(api_version: str, name: str) -> bool:
 
 
 # --- the options over it -----------------------------------------------------
-
-
-def _with_fields(value: Any, fields: Mapping[str, Any]) -> Any:
-    """``value`` with fields set by JSON path; a parent that is no object is left for the schema to refuse."""
-    for path, setting in fields.items():
-        value = _set(value, path.split("."), setting)
-    return value
-
-
-def _set(value: Any, path: list[str], setting: Any) -> Any:
-    if not path:
-        return setting
-    if value is None:
-        value = {}
-    return {**value, path[0]: _set(value.get(path[0]), path[1:], setting)} if isinstance(value, dict) else value
-
-
-def _without_fields(value: Any, paths: Iterable[str]) -> Any:
-    for path in paths:
-        value = _removed(value, path.split("."))
-    return value
-
-
-def _removed(value: Any, path: list[str]) -> Any:
-    first, *rest = path
-    if not isinstance(value, dict) or first not in value:
-        return value
-    if rest:
-        return {**value, first: _removed(value[first], rest)}
-    return {field: held for field, held in value.items() if field != first}
 
 
 Checked = TypeVar("Checked")

@@ -23,7 +23,7 @@ import click
 from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
 from holdfast.cli.plan.options import RolloutOptions, described, rollout_options
 from holdfast.meta import durations
-from holdfast.simulator import logs
+from holdfast.simulator import exports, logs
 from holdfast.simulator.frames import Actor, Ending, Frame, InvariantBroken, Run
 from holdfast.simulator.replicas import Behaviour
 from holdfast.simulator.scenarios import Scenario
@@ -160,7 +160,7 @@ def command(
     scenario = _scenario(asked, behaviour=behaviour, script=script, promote_after=promote_after)
     run = _run(scenario, seed)
     if output == "json":
-        click.echo(json.dumps(to_json(run), indent=2))
+        click.echo(json.dumps(exports.to_json(run), indent=2))
     elif no_live or not sys.stdout.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
         click.echo(printable("\n".join(logs.log(run, title=", ".join(_title(scenario))))))
     else:
@@ -216,67 +216,6 @@ def _title(scenario: Scenario) -> tuple[str, ...]:
     same = scenario.target == scenario.before or scenario.current == 0
     change = scenario.target if same else f"{scenario.before} → {scenario.target}"
     return scenario.spec.name or "fleet", scenario.spec.rollout.strategy, change
-
-
-# --- for programs ------------------------------------------------------------
-
-
-def to_json(run: Run) -> dict[str, Any]:
-    """The outcome, and every frame with its counts; times are seconds since the beginning."""
-    outcome = run.outcome
-    return {
-        "seed": outcome.seed,
-        "ending": str(outcome.ending),
-        "because": _because(outcome.because),
-        "remedy": outcome.remedy or None,
-        "revision": outcome.revision,
-        "rejected": list(outcome.rejected),
-        "seconds": _seconds(outcome.duration),
-        "replicas": outcome.replicas,
-        "floor": outcome.floor,
-        "floorGuaranteed": outcome.guaranteed,
-        "maxLive": outcome.ceiling,
-        "lowestReady": outcome.lowest_ready,
-        "mostLive": outcome.most_live,
-        "finalReady": outcome.final_ready,
-        "started": outcome.starts,
-        "stopped": outcome.stops,
-        "crashes": outcome.crashes,
-        "deaths": outcome.deaths,
-        "belowFloorByOthers": {"times": outcome.dips, "seconds": _seconds(outcome.below)},
-        "waits": [
-            {"code": waited.code.value, "times": waited.times, "seconds": _seconds(waited.time)}
-            for waited in outcome.waits
-        ],
-        "warnings": [_because(warning) for warning in outcome.warnings],
-        "frames": [_frame_json(frame) for frame in run.frames],
-    }
-
-
-def _frame_json(frame: Frame) -> dict[str, Any]:
-    return {
-        "seconds": _seconds(frame.at),
-        "actor": str(frame.actor),
-        "what": frame.what,
-        "phase": frame.phase.value,
-        "because": _because(frame.decision.because),
-        "ready": frame.fleet.ready,
-        "live": frame.fleet.live,
-        "floor": frame.shape.floor,
-        "maxLive": frame.shape.ceiling,
-        "revisions": {
-            row.revision: {str(state): number for state, number in row.counts} for row in logs.picture(frame).rows
-        },
-    }
-
-
-def _because(because: Any) -> dict[str, str]:
-    return {"code": because.code.value, "message": because.message}
-
-
-def _seconds(time: timedelta) -> int | float:
-    seconds = time.total_seconds()
-    return int(seconds) if seconds.is_integer() else seconds
 
 
 # --- on a terminal -----------------------------------------------------------

@@ -1,0 +1,215 @@
+"""``holdfast dashboard``: serve the dashboard of a cluster, and the same for ``holdfast up``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import ssl
+import sys
+from collections.abc import AsyncIterator, Callable
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import click
+
+from holdfast.cli import connecting, logs
+from holdfast.cli.connecting import Where
+from holdfast.cli.errors import Complaint, InputError
+from holdfast.cli.local.binding import CannotStart, checked_bind
+from holdfast.cli.local.signals import until_signalled
+from holdfast.cli.operator import selection
+from holdfast.client.kubeconfig import Connection, connect, with_token
+from holdfast.client.protocols import Client
+from holdfast.client.settings import KubeconfigError
+from holdfast.dashboard.server import Dashboard, Settings, kinds_of
+from holdfast.dashboard.worlds import Worlds
+from holdfast.operators.operator import Operator
+
+PORT: Final = 6480
+"""The port of the dashboard, where it is free."""
+
+
+@click.command("dashboard")
+@connecting.options
+@click.option("--bind", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help=f"The port to listen on; 0 is any free one.  [default: {PORT}, or any free one]",
+)
+@click.option(
+    "--host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="A name by which browsers reach it, beside localhost and addresses; may be repeated.",
+)
+@click.option("--allow-non-loopback", is_flag=True, help="Let other machines reach it; needed for such a --bind.")
+@click.option(
+    "--allow-changes/--read-only",
+    "changes",
+    default=None,
+    help="Whether verbs can be carried out.  [default: only where the API server is on this machine]",
+)
+@click.option(
+    "--login",
+    type=click.Choice(["link", "token"]),
+    default="link",
+    show_default=True,
+    help="How viewers sign in: with the link that is printed, as the user of the kubeconfig, or with bearer tokens.",
+)
+@click.option(
+    "--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Serve HTTPS with this certificate, in PEM."
+)
+@click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="The key of the certificate, in PEM.")
+@click.option("--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True, help="How to log.")
+def command(
+    *,
+    where: Where,
+    bind: str,
+    port: int | None,
+    hosts: tuple[str, ...],
+    allow_non_loopback: bool,
+    changes: bool | None,
+    login: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    log_format: logs.Format,
+) -> None:
+    """Serve a web page of all objects and their rollouts.
+
+    Prints a link that signs one browser in as the user of the kubeconfig. Viewers see and change what their identity
+    may see and change. On a cluster of another machine nothing can be changed unless --allow-changes is given.
+
+    \b
+    This directory's cluster:  holdfast dashboard
+    Any cluster:               holdfast dashboard --kubeconfig ~/.kube/config --context prod
+    One namespace:             holdfast dashboard -n shop --read-only
+    """
+    bind = checked_bind(bind, allow_others=allow_non_loopback)
+    tls = _tls(tls_cert, tls_key)
+    logs.configure(log_format, level=logging.WARNING)
+    found = connecting.kubeconfig(where.kubeconfig, environment=os.environ, directory=Path.cwd())
+    try:
+        connection = connect(found, context=where.context)
+    except KubeconfigError as error:
+        raise InputError(Complaint(message=str(error), hint="--kubeconfig names the kubeconfig of a server")) from None
+    settings = Settings(
+        server=connection.server,
+        hosts=hosts,
+        changes=is_local(connection.server) if changes is None else changes,
+        links=login == "link",
+    )
+
+    async def run() -> None:
+        namespaces = (where.namespace,) if where.namespace else ()
+        worlds = Worlds(
+            _clients(found, where.context, connection), kinds_of(selection.operators()), namespaces=namespaces
+        )
+        try:
+            async with served(worlds, settings, bind=bind, port=port, tls=tls) as link:
+                may = (
+                    "changes are allowed"
+                    if settings.changes
+                    else "read-only; --allow-changes lets viewers change objects"
+                )
+                click.echo(f"dashboard: {link}\n  of {settings.server}, {may}")
+                sys.stdout.flush()
+                await asyncio.get_running_loop().create_future()
+        finally:
+            await connection.client.close()
+
+    asyncio.run(until_signalled(run()))
+
+
+def _clients(kubeconfig: Path | None, context: str, connection: Connection) -> Callable[[str], Client]:
+    """Clients by token; without one, as the user of the kubeconfig."""
+
+    def client(token: str) -> Client:
+        if token:
+            return with_token(connection.endpoint, token)
+        return connect(kubeconfig, context=context).client
+
+    return client
+
+
+def is_local(server: str) -> bool:
+    """Whether an API server is on this machine."""
+    host = urlsplit(server).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise click.UsageError("--tls-cert and --tls-key belong together; give both")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        message = f"{certificate} and {key} are no certificate with its key in PEM: {error}"
+        raise InputError(Complaint(message=message, path="--tls-cert")) from None
+    return context
+
+
+@contextlib.asynccontextmanager
+async def served(
+    worlds: Worlds,
+    settings: Settings,
+    *,
+    bind: str,
+    port: int | None,
+    tls: ssl.SSLContext | None = None,
+    watches: bool = False,
+) -> AsyncIterator[str]:
+    """Serve the dashboard until the block ends; gives its link.
+
+    watches  look on from the beginning, so that timelines begin before the first viewer comes
+    """
+    dashboard = Dashboard(worlds, settings, watches=watches)
+    try:
+        host, bound = await _listen(dashboard, bind, port, tls)
+        yield _link(dashboard, settings, host, bound, tls)
+    finally:
+        await dashboard.close()
+
+
+async def _listen(dashboard: Dashboard, bind: str, port: int | None, tls: ssl.SSLContext | None) -> tuple[str, int]:
+    try:
+        return await dashboard.serve(bind, PORT if port is None else port, tls=tls)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and port is None:
+            return await dashboard.serve(bind, 0, tls=tls)
+        if error.errno == errno.EADDRINUSE:
+            message = f"{port} is in use on {bind}; choose another, or leave it out for any free one"
+            raise CannotStart(Complaint(message=message, path="--port")) from error
+        if error.errno == errno.EACCES:
+            raise InputError(
+                Complaint(message=f"{port} is for the superuser alone; choose one above 1023", path="--port")
+            ) from error
+        message = f"{bind!r} is not an address of this machine; write one, such as 127.0.0.1"
+        raise InputError(Complaint(message=message, path="--bind")) from error
+
+
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def _link(dashboard: Dashboard, settings: Settings, host: str, port: int, tls: ssl.SSLContext | None) -> str:
+    host = _EVERYWHERE.get(host, host)
+    base = f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}/"
+    # Behind the #, a browser keeps the secret to itself: it is in no log and no referrer.
+    return f"{base}#link={dashboard.link()}" if settings.links else base
+
+
+def worlds_of(operators: tuple[Operator, ...], client: Callable[[str], Client]) -> Worlds:
+    """The worlds of a cluster in this process."""
+    return Worlds(client, kinds_of(operators))

@@ -1,0 +1,111 @@
+"""The gate: which requests are let in, and what every answer forbids the browser.
+
+A page of another site must reach nothing here: not by a name that it points at this
+machine (Host), not by a form or a script of its own (Origin, the token of the session), not in
+a frame.  Scripts and styles come from this server alone, as files.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+CSRF: Final = "X-Holdfast-Csrf"
+
+POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+    )
+)
+
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
+}
+
+_SAFE: Final = frozenset({"GET", "HEAD"})
+
+
+def is_known_host(host: str, names: Iterable[str]) -> bool:
+    """Whether a Host header names this server: by address, as localhost, or by a name that it was given.
+
+    An address is always right: a page of another site comes here only by a name of its own.
+    """
+    hostname = _hostname(host)
+    if hostname is None:
+        return False
+    if hostname == "localhost" or hostname in {each.lower() for each in names}:
+        return True
+    try:
+        ip_address(hostname)
+    except ValueError:
+        return False
+    return True
+
+
+def _hostname(host: str) -> str | None:
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port
+    except ValueError:
+        return None
+    if parts.path or parts.query or parts.fragment or "@" in host:
+        return None
+    return parts.hostname
+
+
+def is_own_origin(request: web.Request) -> bool:
+    """Whether a request comes from a page of this server."""
+    origin = request.headers.get("Origin", "")
+    parts = urlsplit(origin) if origin else None
+    return parts is not None and parts.scheme in ("http", "https") and parts.netloc.lower() == request.host.lower()
+
+
+def matches(given: str, expected: str) -> bool:
+    return secrets.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def gate(names: Iterable[str]) -> Middleware:
+    """The middleware: checks Host and Origin, and sets the headers of every answer."""
+    known = tuple(names)
+
+    @web.middleware
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not is_known_host(request.headers.get("Host", ""), known):
+            return web.json_response(
+                {"error": f"this server is not called {request.host!r}; start it with --host"}, status=421
+            )
+        if request.method not in _SAFE and not is_own_origin(request):
+            return web.json_response({"error": "changes come from pages of this server alone"}, status=403)
+        return await handler(request)
+
+    return checked
+
+
+async def forbid(request: web.Request, response: web.StreamResponse) -> None:
+    """Set the headers of every answer; a signal of the application, so that streams have them too."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers.setdefault("Cache-Control", "no-store")

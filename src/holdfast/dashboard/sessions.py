@@ -1,0 +1,90 @@
+"""Sessions: who a viewer is, and what shows it.
+
+A viewer proves who they are once, with a link that the command prints or with a token of
+their own, and gets a cookie that scripts cannot read.  Each session has a token against
+forged requests that every change must carry.  Pure but for randomness; this module must not
+know HTTP.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+LIFETIME: Final = 12 * 3600.0
+"""Seconds after its last use at which a session ends."""
+
+MOST: Final = 1_000
+"""How many sessions there are at once; the one that was used least lately ends for another."""
+
+
+@dataclass(slots=True)
+class Session:
+    """A viewer.
+
+    token  the bearer token that the viewer gave; empty for the user of the kubeconfig
+    csrf   the token against forged requests
+    """
+
+    id: str
+    token: str
+    user: str
+    csrf: str
+    used: float
+    streams: int = 0
+
+
+class Sessions:
+    """The sessions of one server, and the links that begin one."""
+
+    def __init__(self, *, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._links: OrderedDict[str, None] = OrderedDict()
+
+    def link(self) -> str:
+        """A secret that begins one session for the user of the kubeconfig."""
+        made = secrets.token_urlsafe(24)
+        self._links[made] = None
+        if len(self._links) > MOST:
+            self._links.popitem(last=False)
+        return made
+
+    def redeem(self, link: str) -> bool:
+        """Whether a link is valid; it is not, from then on."""
+        found = next((each for each in self._links if secrets.compare_digest(each.encode(), link.encode())), None)
+        if found is None:
+            return False
+        del self._links[found]
+        return True
+
+    def begin(self, *, token: str = "", user: str = "") -> Session:
+        made = Session(
+            id=secrets.token_urlsafe(32),
+            token=token,
+            user=user,
+            csrf=secrets.token_urlsafe(32),
+            used=self._clock(),
+        )
+        self._sessions[made.id] = made
+        if len(self._sessions) > MOST:
+            self._sessions.popitem(last=False)
+        return made
+
+    def find(self, id: str) -> Session | None:
+        """The session of a cookie, if it lasts."""
+        found = self._sessions.get(id)
+        if found is None:
+            return None
+        if self._clock() - found.used > LIFETIME and not found.streams:
+            del self._sessions[id]
+            return None
+        found.used = self._clock()
+        self._sessions.move_to_end(id)
+        return found
+
+    def end(self, session: Session) -> None:
+        self._sessions.pop(session.id, None)
