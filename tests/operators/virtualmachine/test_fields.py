@@ -1,4 +1,4 @@
-"""Every field, phase and condition of the statuses of sets, snapshots, clones, images, classes and networks is seen.
+"""Every field, phase and condition of the statuses of all kinds but machines and migrations is seen.
 
 The schema of a kind says which fields there are; `ELSEWHERE` lists those that this story does not reach, and why.
 """
@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from tests.operators.virtualmachine.snapshot_stories import in_phase, snapshot, taken
 from tests.operators.virtualmachine.stories import (
@@ -19,6 +20,7 @@ from tests.operators.virtualmachine.stories import (
     IMAGES,
     MACHINES,
     NETWORKS,
+    POLICIES,
     PROVIDERS,
     SETS,
     SNAPSHOTS,
@@ -29,6 +31,7 @@ from tests.operators.virtualmachine.stories import (
     image,
     is_ready,
     machine,
+    policy,
     provider,
     told,
     vm_class,
@@ -41,9 +44,10 @@ from holdfast.client.protocols import Bookmark
 from holdfast.client.resources import Resource
 from holdfast.kinds import crds, virtrigaud
 from holdfast.providers.contract import Code
+from holdfast.providers.simulated import CAPABILITIES
 from holdfast.testing.clusters import Cluster
 
-RESOURCES = (SETS, SNAPSHOTS, CLONES, IMAGES, CLASSES, NETWORKS)
+RESOURCES = (SETS, SNAPSHOTS, CLONES, IMAGES, CLASSES, NETWORKS, POLICIES)
 
 SEED: dict[str, tuple[str, str, str]] = {
     "VMSet": (
@@ -84,6 +88,16 @@ SEED: dict[str, tuple[str, str, str]] = {
         "ready phase message availableOn connectedVMs ipAllocations providerStatus observedGeneration",
         "Ready Failed",
         "Ready Validated",
+    ),
+    "VMPlacementPolicy": (
+        (
+            "usedByVMs validationResults placementStats.totalPlacements placementStats.successfulPlacements "
+            "placementStats.failedPlacements placementStats.averagePlacementTime placementStats.constraintViolations "
+            "placementStats.lastPlacementTime placementStats.placementDistribution conflictingPolicies "
+            "observedGeneration"
+        ),
+        "",
+        "Ready Validated Conflicts Supported",
     ),
 }
 """The fields, the phases and the conditions of each kind that its users know from VirtRigaud."""
@@ -178,15 +192,18 @@ def seen() -> dict[str, Seen]:
         Fault(call="prepare_image", name="broken-*", code=Code.INTERNAL),
     )
 
+    hypervisors = Hypervisors(faults=faults)
+
     async def story(cluster: Cluster) -> dict[str, Seen]:
+        hypervisors.at("blind:9443").answers = msgspec.structs.replace(CAPABILITIES, inventory=False)
         async with watched(cluster) as found:
             await _furnished(cluster)
-            for part in (_networks, _snapshots, _clones, _sets):
+            for part in (_networks, _snapshots, _clones, _sets, _policies):
                 await part(cluster)
             await cluster.settle()
             return found
 
-    return told(story, Hypervisors(faults=faults))
+    return told(story, hypervisors)
 
 
 async def _furnished(cluster: Cluster) -> None:
@@ -280,6 +297,23 @@ async def _sets(cluster: Cluster) -> None:
     await phase("few", "Completed")
     await cluster.create(SETS, vm_set("bad", replicas=2, progressDeadlineSeconds=60))
     await phase("bad", "Failed")
+
+
+async def _policies(cluster: Cluster) -> None:
+    near = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+    apart = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+    await cluster.create(PROVIDERS, provider("blind"))
+    await cluster.create(POLICIES, policy("db", antiAffinity={"vmAntiAffinity": {"requiredDuringScheduling": [apart]}}))
+    near_db = {"vmAffinity": {"requiredDuringScheduling": [near]}}
+    await cluster.create(POLICIES, policy("web", affinity=near_db, hard={"hosts": ["host-0", "host-77"]}))
+    await cluster.create(POLICIES, policy("lost", hard={"zones": ["zone-q"]}, soft={"zones": ["zone-a"]}))
+    for name in ("db", "web", "lost"):
+        await cluster.create(MACHINES, machine(f"{name}-1", labels={"app": name}, placementRef={"name": name}))
+    blind = {"providerRef": {"name": "blind"}, "placementRef": {"name": "db"}}
+    await cluster.create(MACHINES, machine("db-2", **blind))
+    await cluster.advance(60)
+    await cluster.patch(POLICIES, "db", {"spec": {"antiAffinity": None}})
+    await cluster.advance(60)
 
 
 @pytest.mark.parametrize("kind", SEED)

@@ -7,7 +7,15 @@ from typing import Final
 from holdfast.client.resources import Resource
 from holdfast.kinds.virtrigaud import migrations
 from holdfast.operators.shown import Reference, ShownKind
-from holdfast.operators.virtualmachine.resources import CLASSES, CLONES, IMAGES, MACHINES, PROVIDERS, SNAPSHOTS
+from holdfast.operators.virtualmachine.resources import (
+    CLASSES,
+    CLONES,
+    IMAGES,
+    MACHINES,
+    POLICIES,
+    PROVIDERS,
+    SNAPSHOTS,
+)
 
 _MIGRATIONS: Final = Resource.of(migrations.KIND)
 
@@ -18,6 +26,7 @@ SHOWN: Final = (
             Reference(path="spec.providerRef", resource=PROVIDERS, relation="provider", back="machine"),
             Reference(path="spec.classRef", resource=CLASSES, relation="class", back="machine"),
             Reference(path="spec.imageRef", resource=IMAGES, relation="image", back="machine"),
+            Reference(path="spec.placementRef", resource=POLICIES, relation="placement policy", back="machine"),
         ),
     ),
     ShownKind(
