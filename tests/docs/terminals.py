@@ -29,7 +29,12 @@ class Terminal:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-        self.environment |= {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT / "src")}
+        self.environment |= {
+            "COLUMNS": "100",
+            "NO_COLOR": "1",
+            "HOLDFAST_READY_AFTER": "0s..1s",
+            "PYTHONPATH": str(ROOT / "src"),
+        }
         programs = home / "bin"
         programs.mkdir()
         script = programs / "holdfast"

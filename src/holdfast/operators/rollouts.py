@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from holdfast.client.objects import Object
-from holdfast.client.resources import Resource
+from holdfast.client.resources import PODS, Resource
 from holdfast.kernel.planning import WorkloadSpec
 from holdfast.kernel.rollout import OnFailure
 from holdfast.meta.objects import Key
@@ -161,12 +161,14 @@ class Demo:
     floors     for each group, how many pods must stay ready and how many there are
     change     a patch that sets another version of the image
     recovered  whether a broken revision was rolled back; None: the kind does not roll back by itself
+    counted    what is counted, if not pods: objects with a condition Ready
     """
 
     group: Callable[[str, Mapping[str, str]], str | None]
     floors: Callable[[Wire, View], Mapping[str, tuple[int, int]]]
     change: Callable[[Wire, str], Wire]
     recovered: Callable[[Wire], bool] | None = None
+    counted: Resource = PODS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ _SOON: Final = timedelta(minutes=1)
 BARS: Final = 4
 """Floors that have a bar; those that do not hold before others."""
 
-_SIGNS: Final = {
+SIGNS: Final = {
     RolloutState.UNSEEN: ("?", Tone.CARE),
     RolloutState.UNDER_WAY: ("…", Tone.CARE),
     RolloutState.WAITING: ("‖", Tone.CARE),
@@ -34,7 +34,7 @@ _SIGNS: Final = {
     RolloutState.REJECTED: ("↩", Tone.BAD),
 }
 
-_MARKS: Final = {
+MARKS: Final = {
     Mark.FULL: Tone.GOOD,
     Mark.SPARE: Tone.GOOD,
     Mark.EMPTY: Tone.FAINT,
@@ -58,7 +58,7 @@ def screen(tree: Tree, *, width: int, height: int | None = None, called: str = "
 
 def _title(tree: Tree, width: int) -> Line:
     standing = tree.standing
-    sign, tone = _SIGNS[standing.state]
+    sign, tone = SIGNS[standing.state]
     left = (Span(f"{sign} ", tone), Span(standing.name, Tone.STRONG), Span(f"  {standing.strategy}", Tone.FAINT))
     images = joined_images(tree.images, width)
     right = (Span(standing.phase, tone), Span(_elapsed(tree), Tone.FAINT))
@@ -140,12 +140,12 @@ def _lowest_tone(floor: Floor) -> Tone:
 
 
 def _spans(pieces: Iterable[Piece]) -> tuple[Span, ...]:
-    return tuple(Span(piece.text, _MARKS[piece.mark]) for piece in pieces if piece.text)
+    return tuple(Span(piece.text, MARKS[piece.mark]) for piece in pieces if piece.text)
 
 
 def _why(tree: Tree, width: int, *, called: str) -> Iterator[Line]:
     standing = tree.standing
-    sign, tone = _SIGNS[standing.state]
+    sign, tone = SIGNS[standing.state]
     yield (Span(f"{sign} {standing.because.code}", tone), *_when(tree))
     yield from _paragraph(standing.because.message, width)
     if standing.remedy:

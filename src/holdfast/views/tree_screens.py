@@ -54,9 +54,9 @@ def branches(tree: Tree, width: int, room: int | None) -> Iterator[Line]:
                 yield (Span(cut(f"{'  ' * item.depth}  {text}", width), tone),)
 
 
-def _height(node: Branch | Leaf) -> int:
+def height_of(node: Branch | Leaf) -> int:
     """How many lines it takes in full."""
-    return 1 + (bool(node.why) + sum(map(_height, node.children)) if isinstance(node, Branch) else 0)
+    return 1 + (bool(node.why) + sum(map(height_of, node.children)) if isinstance(node, Branch) else 0)
 
 
 def _listed(
@@ -96,7 +96,7 @@ def _gifts(nodes: Sequence[Branch | Leaf], spare: int | None) -> list[int | None
         return [None] * len(nodes)
     gifts: list[int | None] = [0] * len(nodes)
     for place in sorted(range(len(nodes)), key=lambda place: not _is_urgent(nodes[place])):
-        gift = min(_height(nodes[place]) - 1, spare)
+        gift = min(height_of(nodes[place]) - 1, spare)
         gifts[place] = gift
         spare -= gift
     return gifts

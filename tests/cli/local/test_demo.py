@@ -6,23 +6,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.places import ROOT
-
 from holdfast.cli.errors import ExitCode
 
 
-def test_the_demo_ends_by_itself_and_no_floor_was_broken() -> None:
+def test_the_demo_ends_by_itself_and_no_floor_was_broken(tmp_path: Path) -> None:
     told = subprocess.run(
-        [sys.executable, "-m", "holdfast", "demo", str(ROOT / "examples" / "demo")],
-        capture_output=True,
-        text=True,
-        timeout=240,
+        [sys.executable, "-m", "holdfast", "demo"], cwd=tmp_path, capture_output=True, text=True, timeout=240
     )
     assert (told.returncode, told.stderr) == (ExitCode.OK, ""), told.stdout + told.stderr
-    for kept in ("workload shop", "clique llm-0-engine", "clique llm-1-frontend", "pool media/pool-0"):
+    assert told.stdout.startswith("starting a cluster")
+    systems = (
+        "workload shop",
+        "clique llm-0-engine",
+        "clique llm-1-frontend",
+        "pool media/pool-0",
+        "machines builders",
+    )
+    for kept in systems:
         assert f"floor kept: {kept}: " in told.stdout
-    assert "3 objects rolled out and one broken" in told.stdout
+    assert "4 objects rolled out and one broken" in told.stdout
     assert "BROKEN" not in told.stdout
+    assert "try next:" in told.stdout
     assert "KUBECONFIG=" not in told.stdout, "of a cluster that is gone there is nothing to export"
 
 

@@ -17,6 +17,7 @@ from holdfast.operators.rollouts import (
     Answer,
     Case,
     Change,
+    Demo,
     History,
     Observed,
     Planner,
@@ -31,7 +32,7 @@ from holdfast.operators.virtualmachine.resources import MACHINES, SETS
 from holdfast.operators.virtualmachine.sets import view
 from holdfast.operators.virtualmachine.sets.observe import Machine
 from holdfast.operators.virtualmachine.sets.plan import SETTINGS, outlook
-from holdfast.operators.virtualmachine.sets.render import RESTARTED_AT, REVISION, Template, labels
+from holdfast.operators.virtualmachine.sets.render import RESTARTED_AT, REVISION, SET, Template, labels
 from holdfast.views.descriptions import StatusTable
 from holdfast.views.rollouts import Record, Standing
 from holdfast.views.trees import Tree
@@ -166,4 +167,10 @@ ROLLOUT: Final = RolloutKind(
     history=History(label=REVISION, refused=lambda obj: "", why=lambda obj: ""),
     settings=SETTINGS,
     planner=Planner(controllers=(SET_CONTROLLER,), plan=outlook),
+    demo=Demo(
+        group=lambda name, its: f"machines {name}" if its.get(SET) == name else None,
+        floors=view.demo_floors,
+        change=lambda manifest, version: {"spec": {"template": {"metadata": {"labels": {"version": version}}}}},
+        counted=MACHINES,
+    ),
 )

@@ -22,6 +22,7 @@ from holdfast.operators.rollouts import (
 from holdfast.operators.virtualmachine.sets.observe import Machine
 from holdfast.operators.virtualmachine.sets.reasons import SetReason
 from holdfast.operators.virtualmachine.sets.render import REVISION
+from holdfast.runtime.controllers import View
 from holdfast.views.descriptions import Age
 from holdfast.views.rollouts import (
     UNSEEN,
@@ -187,3 +188,9 @@ def machine_rows(wire: Wire, age: Age) -> list[list[str]]:
         for each in machines
     ]
     return [["NAME", "PHASE", "READY", "REVISION", "AGE", "MESSAGE"], *rows] if rows else [["none"]]
+
+
+def demo_floors(wire: Wire, view: View) -> dict[str, tuple[int, int]]:
+    """The floor of a VMSet, and how many machines it has."""
+    floor = (status_of(wire).get("floor") or {}).get("required", 0)
+    return {f"machines {wire['metadata']['name']}": (floor, wire["spec"].get("replicas", 1))}
