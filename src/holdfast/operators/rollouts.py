@@ -105,6 +105,7 @@ class OfflineRollout:
     min_ready          how long a replica must be ready before it counts as available
     deadline           how long a rollout may make no progress
     count_terminating  whether replicas that are terminating count against the maximum
+    ordered            whether one replica is replaced after another
     """
 
     spec: WorkloadSpec
@@ -114,6 +115,7 @@ class OfflineRollout:
     deadline: timedelta | None = None
     on_failure: OnFailure = OnFailure.HOLD
     count_terminating: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,17 +129,21 @@ def plan_view(
     scaling_only: bool = False,
     paused: bool = False,
     start: Beginning | None = None,
+    ordered: bool = False,
+    count_terminating: bool = False,
 ) -> PlanView:
     """The plan from ``current`` ready replicas to ``spec``.
 
     ``scaling_only``: those replicas already are what ``spec`` asks for, but for their number.
     ``paused``: the rollout stands still; the plan is what follows when it is resumed.
     ``start``: what there really is, where it is more than so many ready replicas.
+    ``ordered``, ``count_terminating``: without that, how the engine is asked for the rollout.
     """
     strategy = parse_strategy(spec.rollout.strategy)
-    start = start or Beginning(rollout_of(spec), _fleet(strategy, current, scaling_only))
+    asked = msgspec.structs.replace(rollout_of(spec), ordered=ordered, count_terminating=count_terminating)
+    start = start or Beginning(asked, _fleet(strategy, current, scaling_only))
     made = part_view(spec.name, start, strategy=strategy, current=current, scaling_only=scaling_only, paused=paused)
-    if not made.blocked or start.rollout.limits != rollout_of(spec).limits:
+    if not made.blocked or start.rollout.limits != asked.limits:
         return made
     return replace(made, fixes=_fixes(spec, current))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.client.resources import CONTROLLER_REVISIONS
+from holdfast.kinds import DocumentError
 from holdfast.meta import times
 from holdfast.meta.objects import Key, owner_reference
 from holdfast.operators.rollouts import Already, Case, Change, Observed, Refusal
@@ -22,7 +23,7 @@ from holdfast.operators.virtualmachine.sets.render import RESTARTED_AT, REVISION
 from holdfast.operators.virtualmachine.sets.verbs import ROLLOUT
 from holdfast.runtime.decisions import Create, Decision, Delete, Patch
 from holdfast.testing.snapshots import Snapshot
-from holdfast.views.plans import PlanSummary, PlanView
+from holdfast.views.plans import PlanSummary, PlanView, plan_view
 from holdfast.views.rollouts import Record, RolloutState
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
@@ -364,6 +365,40 @@ def test_a_plan_shows_the_steps_of_a_replacement_and_says_what_is_changed_in_pla
     changed = outlook(snapshot(vm_set(LARGE, complete=OLD, **ONE), three(), (OLD, LARGE)), KEY, NOW)
     assert isinstance(changed, PlanSummary)
     assert "in place" in changed.notes[0]
+
+
+def test_the_plan_of_a_manifest_is_the_plan_of_the_cluster() -> None:
+    assert ROLLOUT.offline is not None
+    for policy in ("OrderedReady", "Parallel"):
+        strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1, "podManagementPolicy": policy}}
+        owner = vm_set(NEW, complete=OLD, minAvailable=2, updateStrategy=strategy)
+        live = outlook(snapshot(owner, three(), (OLD, NEW)), KEY, NOW)
+        asked = ROLLOUT.offline.rollout({each: owner[each] for each in owner if each != "status"})
+        planned = plan_view(asked.spec, current=3, ordered=asked.ordered, count_terminating=asked.count_terminating)
+        assert isinstance(live, PlanView)
+        assert [str(each.what) for each in planned.rows] == [str(each.what) for each in live.rows]
+        assert (planned.floor, planned.max_live, planned.lowest_ready) == (live.floor, live.max_live, live.lowest_ready)
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"replicas": "many"}, "spec.replicas"),
+        ({"selector": {"matchLabels": {"app": "db"}}}, "spec.selector"),
+        ({"updateStrategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}}, "rollingUpdate.maxSurge"),
+    ],
+)
+def test_a_manifest_that_cannot_be_planned_says_where(spec: Wire, path: str) -> None:
+    manifest = vm_set()
+    assert ROLLOUT.offline is not None
+    with pytest.raises(DocumentError, match=path):
+        ROLLOUT.offline.rollout({**manifest, "spec": {**manifest["spec"], **spec}})
+
+
+def test_the_smallest_manifest_of_a_set_can_be_planned() -> None:
+    assert ROLLOUT.offline is not None
+    asked = ROLLOUT.offline.rollout(ROLLOUT.offline.minimal)
+    assert (asked.spec.name, asked.spec.replicas, asked.ordered) == ("fleet", 1, True)
 
 
 def test_a_set_is_shown_with_its_floor_and_its_machines_by_revision() -> None:

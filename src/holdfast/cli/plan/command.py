@@ -93,7 +93,14 @@ def brief(plan: PlanView | PlanSummary) -> list[str]:
 def _view(asked: RolloutOptions) -> PlanView:
     rollout = asked.rollout
     try:
-        return plan_view(rollout.spec, current=asked.current, scaling_only=asked.scaling_only, paused=rollout.paused)
+        return plan_view(
+            rollout.spec,
+            current=asked.current,
+            scaling_only=asked.scaling_only,
+            paused=rollout.paused,
+            ordered=rollout.ordered,
+            count_terminating=rollout.count_terminating,
+        )
     except OverflowError:
         message = "the pauses add up to thousands of years"
         hint = "write a shorter pauseDuration, such as 30s, or a larger maxSurge or maxUnavailable"

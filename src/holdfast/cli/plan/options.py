@@ -180,6 +180,10 @@ class _Manifest:
 
     def rollout(self, settings: Mapping[str, Any]) -> OfflineRollout:
         """The rollout that it describes with these settings in place of its own; raises `InputError`."""
+        unknown = next((FLAGS[each][0] for each in settings if each not in self.kind.settings), None)
+        if unknown is not None:
+            message = f"a {self.kind.resource.kind} has no field for it"
+            raise InputError(Complaint(message=message, hint="leave it out", path=unknown))
         value = self.planner.minimal if self.document is None else self.document.value
         flags = {self.kind.settings[each]: FLAGS[each] for each in settings}
         return _checked(lambda: offline.rollout(self.kind, value, settings), self.document, flags)

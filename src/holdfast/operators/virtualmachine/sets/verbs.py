@@ -31,7 +31,7 @@ from holdfast.operators.virtualmachine.controller import SET_CONTROLLER
 from holdfast.operators.virtualmachine.resources import MACHINES, SETS
 from holdfast.operators.virtualmachine.sets import view
 from holdfast.operators.virtualmachine.sets.observe import Machine
-from holdfast.operators.virtualmachine.sets.plan import SETTINGS, outlook
+from holdfast.operators.virtualmachine.sets.plan import OFFLINE, SETTINGS, outlook
 from holdfast.operators.virtualmachine.sets.render import RESTARTED_AT, REVISION, SET, Template, labels
 from holdfast.views.descriptions import StatusTable
 from holdfast.views.rollouts import Record, Standing
@@ -167,6 +167,7 @@ ROLLOUT: Final = RolloutKind(
     history=History(label=REVISION, refused=lambda obj: "", why=lambda obj: ""),
     settings=SETTINGS,
     planner=Planner(controllers=(SET_CONTROLLER,), plan=outlook),
+    offline=OFFLINE,
     demo=Demo(
         group=lambda name, its: f"machines {name}" if its.get(SET) == name else None,
         floors=view.demo_floors,
