@@ -60,35 +60,35 @@ A, B = host("a", cluster="c1", zone="z1"), host("b", cluster="c2", zone="z2")
 OTHERS = ({"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "host"},)
 
 REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], Host, str]] = [
-    ("a host in maintenance", {}, {}, host("x", maintenance=True), "it is in maintenance"),
+    ("a host in maintenance", {}, {}, host("x", maintenance=True), "in maintenance"),
     (
         "too little memory",
         {},
         {"memory_mib": 2048},
         host("x", memory_mib_used=15000),
-        "1384 MiB of memory are free, and the machine needs 2048",
+        "1384 MiB of memory free, 2048 needed",
     ),
     (
         "too few processors",
         {},
         {"cpus": 4},
         host("x", cpu_overcommit=2, cpus_used=14),
-        "2 virtual CPUs are free, and the machine needs 4",
+        "2 virtual CPUs free, 4 needed",
     ),
     (
         "too few GPUs",
         {},
         {"gpus": 2, "gpu_type": "a100"},
         host("x", gpus=(Gpu(type="a100", count=1), Gpu(type="t4", count=4))),
-        "1 a100 GPUs are free, and the machine needs 2",
+        "1 a100 GPUs free, 2 needed",
     ),
-    ("hard hosts", {"hard": {"hosts": ["y"]}}, {}, host("x"), "host x is not among spec.hard.hosts (y)"),
+    ("hard hosts", {"hard": {"hosts": ["y"]}}, {}, host("x"), "not among spec.hard.hosts (y)"),
     (
         "hard clusters where there is none",
         {"hard": {"clusters": ["c"]}},
         {},
         host("x"),
-        "it has no cluster, and spec.hard.clusters is c",
+        "no cluster, and spec.hard.clusters is c",
     ),
     ("hard zones", {"hard": {"zones": ["y"]}}, {}, host("x", zone="z"), "zone z is not among spec.hard.zones (y)"),
     (
@@ -98,7 +98,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], Host, str]] = [
         host("x", region="r"),
         "region r is not among spec.hard.regions (y)",
     ),
-    ("excluded hosts", {"hard": {"excludedHosts": ["x"]}}, {}, host("x"), "host x is among spec.hard.excludedHosts"),
+    ("excluded hosts", {"hard": {"excludedHosts": ["x"]}}, {}, host("x"), "among spec.hard.excludedHosts"),
     (
         "excluded clusters",
         {"hard": {"excludedClusters": ["c"]}},
@@ -106,106 +106,106 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], Host, str]] = [
         host("x", cluster="c"),
         "cluster c is among spec.hard.excludedClusters",
     ),
-    ("networks", {"hard": {"networks": ["dmz"]}}, {}, host("x", networks=("lan",)), "it lacks network dmz"),
+    ("networks", {"hard": {"networks": ["dmz"]}}, {}, host("x", networks=("lan",)), "network dmz is missing"),
     (
         "node selector",
         {"hard": {"nodeSelector": {"disk": "ssd"}}},
         {},
         host("x", labels={"disk": "hdd"}),
-        "it lacks the label disk=ssd",
+        "label disk=ssd is missing",
     ),
     (
         "taints",
         {},
         {},
         host("x", taints=(Taint(key="gpu", value="yes"),)),
-        "it has the taint gpu=yes:NoSchedule, which is not tolerated",
+        "taint gpu=yes:NoSchedule is not tolerated",
     ),
     (
         "free processors",
         {"resourceConstraints": {"minCPUPerHost": 4}},
         {},
         host("x", cpus_used=5),
-        "3 CPUs are free, and minCPUPerHost is 4",
+        "3 CPUs free, minCPUPerHost is 4",
     ),
     (
         "free memory",
         {"resourceConstraints": {"minMemoryPerHost": "8Gi"}},
         {},
         host("x", memory_mib_used=10000),
-        "6384 MiB of memory are free, and minMemoryPerHost is 8192 MiB",
+        "6384 MiB of memory free, minMemoryPerHost is 8192 MiB",
     ),
     (
         "use of processors",
         {"resourceConstraints": {"maxCPUUtilization": 50}},
         {"cpus": 2},
         host("x", cpus_used=3),
-        "with the machine 62 % of its CPU are in use, and 50 % may be",
+        "62 % of the CPUs would be in use, maxCPUUtilization is 50 %",
     ),
     (
         "use of memory",
         {"resourceConstraints": {"maxMemoryUtilization": 50}},
         {"memory_mib": 8192},
         host("x", memory_mib_used=8192),
-        "with the machine 100 % of its memory are in use, and 50 % may be",
+        "100 % of the memory would be in use, maxMemoryUtilization is 50 %",
     ),
     (
         "features",
         {"resourceConstraints": {"requiredFeatures": ["avx512"]}},
         {},
         host("x"),
-        "it lacks feature avx512",
+        "feature avx512 is missing",
     ),
     (
         "secure boot",
         {"securityConstraints": {"requireSecureBoot": True}},
         {},
         host("x"),
-        "it lacks feature secure-boot",
+        "feature secure-boot is missing",
     ),
-    ("TPM", {"securityConstraints": {"requireTPM": True}}, {}, host("x"), "it lacks feature tpm"),
-    ("NUMA", {"securityConstraints": {"requireNUMATopology": True}}, {}, host("x"), "it lacks feature numa"),
+    ("TPM", {"securityConstraints": {"requireTPM": True}}, {}, host("x"), "feature tpm is missing"),
+    ("NUMA", {"securityConstraints": {"requireNUMATopology": True}}, {}, host("x"), "feature numa is missing"),
     (
         "encryption",
         {"securityConstraints": {"requireEncryptedStorage": True}},
         {},
         host("x"),
-        "its storage is not encrypted",
+        "no encrypted datastore",
     ),
     (
         "allowed groups",
         {"securityConstraints": {"allowedSecurityGroups": ["web"]}},
         {},
         host("x", security_groups=("db",)),
-        "it is in none of the security groups web",
+        "in none of the security groups web",
     ),
     (
         "denied groups",
         {"securityConstraints": {"deniedSecurityGroups": ["db"]}},
         {},
         host("x", security_groups=("db",)),
-        "it is in the security group db, which is denied",
+        "in security group db, which is denied",
     ),
     (
         "isolation",
         {"securityConstraints": {"isolationLevel": "strict"}},
         {},
         host("x", isolation="basic"),
-        "its isolationLevel is basic, and strict is needed",
+        "isolationLevel is basic, strict needed",
     ),
     (
         "trust",
         {"securityConstraints": {"trustLevel": "trusted"}},
         {},
         host("x"),
-        "its trustLevel is untrusted, and trusted is needed",
+        "trustLevel is untrusted, trusted needed",
     ),
     (
         "its own host",
         {},
         {"pinned": Placement(host="y")},
         host("x"),
-        "host x is not among spec.placement.host of the machine (y)",
+        "not among spec.placement.host of the machine (y)",
     ),
     (
         "a host on which creation failed",
@@ -230,7 +230,7 @@ def test_a_host_is_refused_with_its_reason(
 
 def test_all_reasons_of_a_host_are_given() -> None:
     choice = schedule(policy(hard={"hosts": ["y"]}), request(), world(host("x", maintenance=True)))
-    assert why(choice) == {"x": "it is in maintenance; host x is not among spec.hard.hosts (y)"}
+    assert why(choice) == {"x": "in maintenance; not among spec.hard.hosts (y)"}
 
 
 def test_the_chosen_host_comes_with_its_cluster_datastore_folder_and_pool() -> None:
@@ -248,7 +248,7 @@ def test_the_chosen_host_comes_with_its_cluster_datastore_folder_and_pool() -> N
     assert choice.placement == Placement(host="a", cluster="c1", datastore="d2", folder="prod", resource_pool="gold")
     assert choice.zone == "z1"
     nowhere = schedule(policy(hard={"folders": ["test"]}), request(), there)
-    assert why(nowhere) == {"a": "it has none of the folders test"}
+    assert why(nowhere) == {"a": "none of the folders test there"}
 
 
 def test_a_full_datastore_is_not_chosen_and_disks_of_machines_in_flight_count() -> None:
@@ -267,8 +267,7 @@ def test_a_full_datastore_is_not_chosen_and_disks_of_machines_in_flight_count() 
     assert second.placement.datastore == "d2"
     full = after.with_resident(resident(policy(), request("two", disk_bytes=5 * GIB), second.placement))
     assert why(schedule(policy(), request("three", disk_bytes=5 * GIB), full)) == {
-        "a": "datastore d1 has 4 GiB free, and the disks need 5 GiB; "
-        "datastore d2 has 1 GiB free, and the disks need 5 GiB"
+        "a": "datastore d1 has 4 GiB free, 5 GiB needed; datastore d2 has 1 GiB free, 5 GiB needed"
     }
 
 
@@ -277,6 +276,15 @@ def test_machines_in_flight_count_and_those_that_the_provider_counts_are_not_cou
     assert chosen(schedule(policy(), request(memory_mib=8192), world(host("a"), residents=(flying,)))) == ""
     seen = on("x", "a", memory_mib=12000, counted=True)
     assert chosen(schedule(policy(), request(memory_mib=8192), world(host("a"), residents=(seen,)))) == "a"
+
+
+def test_of_several_datastores_the_reasons_of_the_closest_are_given() -> None:
+    rules = {"securityConstraints": {"requireEncryptedStorage": True}, "hard": {"zones": ["z"]}}
+    there = world(
+        host("a", datastores=("open", "safe")),
+        datastores=(Datastore(name="open"), Datastore(name="safe", encrypted=True)),
+    )
+    assert why(schedule(policy(**rules), request(), there)) == {"a": "no zone, and spec.hard.zones is z"}
 
 
 def test_tolerated_taints_do_not_keep_machines_off_and_soft_taints_lower_the_score() -> None:
@@ -317,7 +325,7 @@ def test_at_most_so_many_machines_of_a_policy_are_on_one_host() -> None:
     there = world(A, B, residents=(on("1", "a", policy=ours), on("2", "a", policy=ours), on("3", "b")))
     choice = schedule(policy(**rules), request(), there)
     assert chosen(choice) == "b"
-    assert why(choice) == {"a": "host a has 2 machines of the policy, and spec.antiAffinity.hostAntiAffinity allows 2"}
+    assert why(choice) == {"a": "2 machines of the policy there, spec.antiAffinity.hostAntiAffinity allows 2"}
 
 
 @pytest.mark.parametrize(("what", "limit"), [("cluster", "maxVMsPerCluster"), ("zone", "maxVMsPerZone")])
@@ -366,7 +374,7 @@ def test_machines_gather_where_the_first_one_is() -> None:
     there = world(A, B, residents=(on("1", "b", policy=Key("default", "p")),))
     choice = schedule(policy(**rules), request(), there)
     assert chosen(choice) == "b"
-    assert why(choice) == {"a": "no machine of the policy is on cluster c1, as spec.affinity.clusterAffinity asks for"}
+    assert why(choice) == {"a": "no machine of the policy in cluster c1, as spec.affinity.clusterAffinity asks for"}
 
 
 def test_preferred_hosts_are_required_by_a_strict_scope_alone() -> None:
@@ -384,7 +392,7 @@ def test_machines_of_one_application_gather_and_those_of_others_keep_away() -> N
     for rules in (apart, together):
         assert chosen(schedule(policy(**rules), request(labels={"app": "web"}), there)) == "b"
     assert why(schedule(policy(**apart), request(labels={"app": "web"}), there)) == {
-        "a": "1 in host a, apart from which spec.antiAffinity.applicationAntiAffinity keeps the machine"
+        "a": "1 is there, which spec.antiAffinity.applicationAntiAffinity forbids"
     }
 
 
@@ -408,7 +416,7 @@ def test_required_affinity_follows_others_and_lets_the_first_of_its_own_kind_sta
     assert chosen(schedule(policy(**rules), request(), world(A, B))) == ""
     assert chosen(schedule(policy(**rules), request(labels={"app": "db"}), world(A, B))) == "a"
     bare = schedule(policy(**rules), request(), world(host("x"), residents=there.residents))
-    assert "it has no zone" in why(bare)["x"]
+    assert "no zone" in why(bare)["x"]
 
 
 def test_preferred_terms_count_by_their_weights() -> None:
@@ -447,7 +455,7 @@ def test_a_rule_of_another_policy_binds_unless_ones_own_priority_is_higher() -> 
     asked = request(labels={"app": "web"})
     refused = schedule(policy(priority=10), asked, there)
     assert chosen(refused) == ""
-    assert "requiredDuringScheduling[0] of policy db keeps the machine" in why(refused)["a"]
+    assert "requiredDuringScheduling[0] of policy db forbids" in why(refused)["a"]
     assert chosen(schedule(policy(priority=11), asked, there)) == "a"
     assert chosen(schedule(policy(), request(), there)) == "a"
 
@@ -467,7 +475,7 @@ def test_hard_constraints_are_passed_on_to_a_provider_that_reports_no_hosts() ->
 
 def test_reasons_are_grouped_and_names_sort_by_their_numbers() -> None:
     hosts = [host(f"h{n}", maintenance=True) for n in (10, 2, 1)]
-    assert grouped(schedule(policy(), request(), world(*hosts)).refused) == "h1, h2, h10: it is in maintenance"
+    assert grouped(schedule(policy(), request(), world(*hosts)).refused) == "h1, h2, h10: in maintenance"
     assert sorted(["h10", "h2", "a", "h"], key=natural) == ["a", "h", "h2", "h10"]
 
 

@@ -150,7 +150,8 @@ def placement(wire: Wire, age: Age) -> list[list[str]]:
     chosen = " ".join(str(found[name]) for name in ("host", "cluster", "datastore", "zone") if found.get(name))
     rows = [["PLACE", "SCORE", "AGE", "REASON"]]
     score = "-" if found.get("score") is None else str(found["score"])
-    rows.append([chosen or "none", score, age(found.get("lastScheduledTime")), str(found.get("reason", "-"))])
+    since = age(found["lastScheduledTime"]) if found.get("lastScheduledTime") else "-"
+    rows.append([chosen or "none", score, since, str(found.get("reason", "-"))])
     rows += [["", "", "", f"not met: {each}"] for each in found.get("unmet", ())]
     rows += [[str(each["host"]), "refused", "", str(each["reason"])] for each in found.get("refused", ())]
     return rows

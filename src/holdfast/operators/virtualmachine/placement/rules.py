@@ -25,7 +25,15 @@ from holdfast.kinds.virtrigaud.placement import (
     VMToleration,
 )
 from holdfast.meta.quantities import Quantity
-from holdfast.operators.virtualmachine.placement.world import Place, Policy, Request, Resident, World, domain
+from holdfast.operators.virtualmachine.placement.world import (
+    HOST_KEYS,
+    Place,
+    Policy,
+    Request,
+    Resident,
+    World,
+    domain,
+)
 from holdfast.providers.contract import Host, Taint
 
 WEIGHT: Final = 50
@@ -92,7 +100,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _capacity(request: Request, world: World) -> Iterator[Rule]:
-    yield Rule("maintenance", None, lambda place: _unless(place.host.maintenance, "it is in maintenance"))
+    yield Rule("maintenance", None, lambda place: _unless(place.host.maintenance, "in maintenance"))
     yield Rule("avoided", None, lambda place: _avoided(place, request))
     yield Rule("memory", None, lambda place: _memory(place.host, request))
     yield Rule("cpu", None, lambda place: _cpus(place.host, request))
@@ -108,13 +116,13 @@ def _avoided(place: Place, request: Request) -> Judgement:
 def _memory(host: Host, request: Request) -> Judgement:
     free = host.memory_mib - host.memory_mib_used
     short = host.memory_mib > 0 and free < request.memory_mib
-    return _unless(short, f"{max(free, 0)} MiB of memory are free, and the machine needs {request.memory_mib}")
+    return _unless(short, f"{max(free, 0)} MiB of memory free, {request.memory_mib} needed")
 
 
 def _cpus(host: Host, request: Request) -> Judgement:
     free = int(host.cpus * host.cpu_overcommit) - host.cpus_used
     short = host.cpu_overcommit > 0 and free < request.cpus
-    return _unless(short, f"{max(free, 0)} virtual CPUs are free, and the machine needs {request.cpus}")
+    return _unless(short, f"{max(free, 0)} virtual CPUs free, {request.cpus} needed")
 
 
 def _disks(place: Place, request: Request, world: World) -> Judgement:
@@ -122,8 +130,8 @@ def _disks(place: Place, request: Request, world: World) -> Judgement:
     if store is None or not store.total_bytes:
         return MET
     short = store.free_bytes < request.disk_bytes
-    needed = f"the disks need {_gib(request.disk_bytes)}"
-    return _unless(short, f"datastore {store.name} has {_gib(store.free_bytes)} free, and {needed}")
+    said = f"datastore {store.name} has {_gib(store.free_bytes)} free, {_gib(request.disk_bytes)} needed"
+    return _unless(short, said)
 
 
 def _gib(size: int) -> str:
@@ -144,7 +152,7 @@ def _gpus(host: Host, request: Request, world: World) -> Judgement:
     )
     free = sum(each.count for each in fitting) - used
     kind = f" {request.gpu_type}" if request.gpu_type else ""
-    return _unless(free < request.gpus, f"{max(free, 0)}{kind} GPUs are free, and the machine needs {request.gpus}")
+    return _unless(free < request.gpus, f"{max(free, 0)}{kind} GPUs free, {request.gpus} needed")
 
 
 # --- what the machine itself asks for
@@ -166,15 +174,28 @@ def _one_of(path: str, weight: int | None, what: str, names: tuple[str, ...], of
 
     def judge(place: Place) -> Judgement:
         name = of(place)
-        said = f"{what} {name} is not among {path} ({listed(names)})"
-        return _unless(name not in allowed, said if name else f"it has no {what}, and {path} is {listed(names)}")
+        said = f"{_named(what, name)}not among {path} ({listed(names)})"
+        return _unless(name not in allowed, said if name else f"no {what}, and {path} is {listed(names)}")
 
     return Rule(path, weight, judge)
 
 
 def _none_of(path: str, weight: int | None, what: str, names: tuple[str, ...], of: Callable[[Place], str]) -> Rule:
     avoided = frozenset(names)
-    return Rule(path, weight, lambda place: _unless(of(place) in avoided, f"{what} {of(place)} is among {path}"))
+    return Rule(path, weight, lambda place: _unless(of(place) in avoided, f"{_named(what, of(place))}among {path}"))
+
+
+def _named(what: str, name: str) -> str:
+    """The beginning of a sentence about a place; a host is named where the sentence stands."""
+    return "" if what == "host" else f"{what} {name} is "
+
+
+def _there(what: str, name: str) -> str:
+    return "there" if what in HOST_KEYS else f"in {what} {name}"
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 # --- hard and soft constraints
@@ -210,12 +231,12 @@ def _constraints(given: PlacementConstraints | None, path: str, weight: int | No
 
 def _has(have: tuple[str, ...], wanted: tuple[str, ...], what: str) -> Judgement:
     missing = [each for each in wanted if each not in have]
-    return 1 - len(missing) / len(wanted), f"it lacks {what} {listed(missing)}" if missing else ""
+    return 1 - len(missing) / len(wanted), f"{what} {listed(missing)} is missing" if missing else ""
 
 
 def _labelled(host: Host, wanted: Mapping[str, str]) -> Judgement:
     missing = [f"{key}={value}" for key, value in sorted(wanted.items()) if domain(key, host) != value]
-    return 1 - len(missing) / len(wanted), f"it lacks the label {listed(missing)}" if missing else ""
+    return 1 - len(missing) / len(wanted), f"label {listed(missing)} is missing" if missing else ""
 
 
 def _tolerations(hard: PlacementConstraints | None, soft: PlacementConstraints | None) -> Iterator[Rule]:
@@ -232,7 +253,7 @@ def _tainted(host: Host, tolerated: tuple[VMToleration, ...], *, firm: bool) -> 
         for each in host.taints
         if (each.effect != "PreferNoSchedule") is firm and not any(_tolerates(one, each) for one in tolerated)
     ]
-    return _unless(bool(found), f"it has the taint {listed(found)}, which is not tolerated")
+    return _unless(bool(found), f"taint {listed(found)} is not tolerated")
 
 
 def _tolerates(toleration: VMToleration, taint: Taint) -> bool:
@@ -260,24 +281,13 @@ def _resources(given: ResourceConstraints | None, request: Request, world: World
     if given.min_disk_space_per_host is not None:
         space = Quantity.parse(given.min_disk_space_per_host).to_int()
         yield Rule(f"{path}.minDiskSpacePerHost", None, lambda place: _free_disk(place, space, world))
-    if given.max_cpu_utilization is not None:
-        yield Rule(
-            f"{path}.maxCPUUtilization",
-            None,
-            _at_most("CPU", given.max_cpu_utilization, lambda place: cpu_use(place.host, request)),
-        )
-    if given.max_memory_utilization is not None:
-        yield Rule(
-            f"{path}.maxMemoryUtilization",
-            None,
-            _at_most("memory", given.max_memory_utilization, lambda place: memory_use(place.host, request)),
-        )
-    if given.max_disk_utilization is not None:
-        yield Rule(
-            f"{path}.maxDiskUtilization",
-            None,
-            _at_most("disk", given.max_disk_utilization, lambda place: disk_use(place, request, world)),
-        )
+    for field, what, most, use in (
+        ("maxCPUUtilization", "CPUs", given.max_cpu_utilization, lambda place: cpu_use(place.host, request)),
+        ("maxMemoryUtilization", "memory", given.max_memory_utilization, lambda place: memory_use(place.host, request)),
+        ("maxDiskUtilization", "datastore", given.max_disk_utilization, lambda place: disk_use(place, request, world)),
+    ):
+        if most is not None:
+            yield _at_most(field, what, most, use)
     if given.required_features:
         wanted = given.required_features
         yield Rule(f"{path}.requiredFeatures", None, lambda place: _has(place.host.features, wanted, "feature"))
@@ -293,30 +303,28 @@ def capacity(host: Host) -> int:
 
 def _free_cpus(host: Host, least: int) -> Judgement:
     free = capacity(host) - host.cpus_used
-    return _unless(free < least, f"{max(free, 0)} CPUs are free, and minCPUPerHost is {least}")
+    return _unless(free < least, f"{max(free, 0)} CPUs free, minCPUPerHost is {least}")
 
 
 def _free_memory(host: Host, least: int) -> Judgement:
     free = host.memory_mib - host.memory_mib_used
-    return _unless(free < least, f"{max(free, 0)} MiB of memory are free, and minMemoryPerHost is {least} MiB")
+    return _unless(free < least, f"{max(free, 0)} MiB of memory free, minMemoryPerHost is {least} MiB")
 
 
 def _free_disk(place: Place, least: int, world: World) -> Judgement:
     store = world.datastores.get(place.datastore)
     free = 0 if store is None else store.free_bytes
-    where = f"datastore {place.datastore} has" if place.datastore else "it has"
-    return _unless(free < least, f"{where} {_gib(free)} free, and minDiskSpacePerHost is {_gib(least)}")
+    has = f"datastore {place.datastore} has {_gib(free)} free" if place.datastore else "no datastore"
+    return _unless(free < least, f"{has}, minDiskSpacePerHost is {_gib(least)}")
 
 
-def _at_most(what: str, most: int, use: Callable[[Place], float | None]) -> Callable[[Place], Judgement]:
+def _at_most(field: str, what: str, most: int, use: Callable[[Place], float | None]) -> Rule:
     def judge(place: Place) -> Judgement:
         share = use(place)
         over = share is not None and share * 100 > most
-        return _unless(
-            over, f"with the machine {100 * (share or 0):.0f} % of its {what} are in use, and {most} % may be"
-        )
+        return _unless(over, f"{100 * (share or 0):.0f} % of the {what} would be in use, {field} is {most} %")
 
-    return judge
+    return Rule(f"spec.resourceConstraints.{field}", None, judge)
 
 
 def cpu_use(host: Host, request: Request) -> float | None:
@@ -371,18 +379,18 @@ def _with_feature(feature: str) -> Callable[[Place], Judgement]:
 
 def _encrypted(place: Place, world: World) -> Judgement:
     store = world.datastores.get(place.datastore)
-    where = f"datastore {place.datastore}" if place.datastore else "its storage"
-    return _unless(store is None or not store.encrypted, f"{where} is not encrypted")
+    said = f"datastore {place.datastore} is not encrypted" if place.datastore else "no encrypted datastore"
+    return _unless(store is None or not store.encrypted, said)
 
 
 def _grouped(host: Host, allowed: tuple[str, ...]) -> Judgement:
     outside = not set(host.security_groups) & set(allowed)
-    return _unless(outside, f"it is in none of the security groups {listed(allowed)}")
+    return _unless(outside, f"in none of the security groups {listed(allowed)}")
 
 
 def _denied(host: Host, denied: tuple[str, ...]) -> Judgement:
     found = [each for each in host.security_groups if each in denied]
-    return _unless(bool(found), f"it is in the security group {listed(found)}, which is denied")
+    return _unless(bool(found), f"in security group {listed(found)}, which is denied")
 
 
 def _leveled(
@@ -391,7 +399,7 @@ def _leveled(
     def judge(place: Place) -> Judgement:
         has = of(place.host)
         rank = levels.index(has) if has in levels else 0
-        return _unless(rank < levels.index(level), f"its {field} is {has or levels[0]}, and {level} is needed")
+        return _unless(rank < levels.index(level), f"{field} is {has or levels[0]}, {level} needed")
 
     return judge
 
@@ -468,7 +476,7 @@ def _gathered(
 
     def judge(place: Place) -> Judgement:
         name = world.domain(what, place.host.name, place.datastore)
-        return _unless(bool(found) and not found[name], f"no machine {whose} is on {what} {name}, as {path} asks for")
+        return _unless(bool(found) and not found[name], f"no machine {whose} {_there(what, name)}, as {path} asks for")
 
     return Rule(path, weight, judge)
 
@@ -483,9 +491,9 @@ def _with_machines(
     def judge(place: Place) -> Judgement:
         name = world.domain(term.topology_key, place.host.name, place.datastore)
         if not name:
-            return 0.0, f"it has no {term.topology_key}, which {path} needs"
+            return 0.0, f"no {term.topology_key}, which {path} needs"
         return _unless(
-            not first and not found[name], f"no machine that {path} selects is in {term.topology_key} {name}"
+            not first and not found[name], f"no machine that {path} selects {_there(term.topology_key, name)}"
         )
 
     return Rule(path, weight, judge)
@@ -538,7 +546,8 @@ def _apart(path: str, weight: int | None, key: str, chosen: list[Resident], worl
         there = found.get(name, []) if name else []
         if not there:
             return MET
-        return 1 / (1 + len(there)), f"{listed(there)} in {key} {name}, apart from which {path} keeps the machine"
+        are = "is" if len(there) == 1 else "are"
+        return 1 / (1 + len(there)), f"{listed(there)} {are} {_there(key, name)}, which {path} forbids"
 
     return Rule(path, weight, judge)
 
@@ -552,7 +561,8 @@ def _spread(path: str, weight: int | None, what: str, most: int, policy: Policy,
         over = found[name] + 1 - most if name else 0
         if over <= 0:
             return MET
-        return 1 / (1 + over), f"{what} {name} has {found[name]} machines of the policy, and {path} allows {most}"
+        machines = counted(found[name], "machine")
+        return 1 / (1 + over), f"{machines} of the policy {_there(what, name)}, {path} allows {most}"
 
     return Rule(path, weight, judge)
 

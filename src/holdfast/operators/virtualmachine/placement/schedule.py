@@ -105,10 +105,10 @@ def resident(policy: Policy | None, request: Request, placement: Placement) -> R
 
 
 def grouped(refused: tuple[Refusal, ...]) -> str:
-    """Why hosts were refused; hosts with the same reason are named together."""
+    """Why hosts were refused, by the first reason of each; hosts with the same reason are named together."""
     hosts: dict[str, list[str]] = {}
     for each in refused:
-        hosts.setdefault(each.reason, []).append(each.host)
+        hosts.setdefault(each.reason.partition("; ")[0], []).append(each.host)
     parts = [f"{', '.join(names)}: {why}" for why, names in hosts.items()]
     more = f"; and {len(parts) - _SAID} more, see status.placement.refused" if len(parts) > _SAID else ""
     return "; ".join(parts[:_SAID]) + more
@@ -125,17 +125,17 @@ def _on_host(
     """The best place on a host, or why there is none."""
     files, problem = _filing(host, policy, request, world)
     found: list[_Candidate] = []
-    reasons: dict[str, None] = {problem: None} if problem else {}
+    reasons: list[list[str]] = []
     for place in world.places(host):
-        said, preferences = [], []
+        said, preferences = [problem] if problem else [], []
         for rule in judged:
             value, words = rule.judge(place)
             if rule.weight is not None:
                 preferences.append((rule.weight, value, words))
             elif value < 1:
                 said.append(words)
-        reasons |= dict.fromkeys(said)
-        if said or problem:
+        if said:
+            reasons.append(said)
             continue
         placement = Placement(
             datastore="" if request.pinned.storage_pod else place.datastore,
@@ -148,7 +148,9 @@ def _on_host(
         unmet = tuple(words for _, value, words in preferences if value < 1)
         found.append(_Candidate(place, placement, _score(place, preferences, policy, request), unmet))
     if not found:
-        return None, "; ".join(reasons)
+        # Of several datastores, why those that come closest are not possible.
+        least = min(map(len, reasons))
+        return None, "; ".join(dict.fromkeys(words for each in reasons if len(each) == least for words in each))
     stores = world.datastores
     most_free = {each: -stores[each].free_bytes for each in stores}
     return min(found, key=lambda each: (-round(each.score, 6), most_free.get(each.place.datastore, 0))), ""
@@ -204,7 +206,7 @@ def _named(
     known = bool(there) if reported is None else reported
     usable = [each for each in (allowed or soft) if not known or each in there]
     if allowed and not usable:
-        return "", f"it has none of the {what}s {listed(allowed)}"
+        return "", f"none of the {what}s {listed(allowed)} there"
     return next((each for each in usable if each in soft), next(iter(usable), "")), ""
 
 

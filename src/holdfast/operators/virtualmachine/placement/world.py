@@ -16,14 +16,11 @@ from holdfast.meta.objects import Key
 from holdfast.meta.selectors import NOTHING, LabelSelector
 from holdfast.providers.contract import Datastore, Host, Inventory, Placement
 
-_HOST: Final = frozenset({"host", "hostname", "kubernetes.io/hostname", "virtrigaud.io/host"})
+HOST_KEYS: Final = frozenset({"host", "hostname", "kubernetes.io/hostname", "virtrigaud.io/host"})
 _CLUSTER: Final = frozenset({"cluster", "virtrigaud.io/cluster"})
 _DATASTORE: Final = frozenset({"datastore", "virtrigaud.io/datastore"})
 _ZONE: Final = frozenset({"zone", "topology.kubernetes.io/zone", "virtrigaud.io/zone"})
 _REGION: Final = frozenset({"region", "topology.kubernetes.io/region", "virtrigaud.io/region"})
-
-KNOWN_KEYS: Final = _HOST | _CLUSTER | _DATASTORE | _ZONE | _REGION
-"""The topology keys that every host has a value for; other keys are labels of hosts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +184,7 @@ def domain(key: str, host: Host) -> str:
     """The part of a topology that a host is in: the value of a label of the host, or one of the known keys."""
     if key in host.labels:
         return host.labels[key]
-    if key in _HOST:
+    if key in HOST_KEYS:
         return host.name
     if key in _CLUSTER:
         return host.cluster
