@@ -28,7 +28,7 @@ from tests.kubernetes.yards import KUBECTL, Yard, resting, yard
 from tests.places import ROOT
 
 from holdfast import kinds
-from holdfast.cli.operator import installing, packaging, webhooks
+from holdfast.cli.operator import certificates, installing, packaging, registration
 from holdfast.cli.operator.selection import named, rollout_kinds
 from holdfast.client import waiting
 from holdfast.client.protocols import Client
@@ -299,8 +299,8 @@ def test_webhooks_refuse_what_the_schema_cannot_and_convert_older_versions(told:
             assert (await found(yard, old, name))["spec"]["services"].keys() == older["spec"]["services"].keys()
         finally:
             for sort in ("mutating", "validating"):
-                await yard.kubectl("delete", f"{sort}webhookconfiguration", webhooks.CONFIGURATION)
-            await yard.kubectl("delete", "secret", "-n", "default", webhooks.SECRET)
+                await yard.kubectl("delete", f"{sort}webhookconfiguration", registration.CONFIGURATION)
+            await yard.kubectl("delete", "secret", "-n", "default", certificates.SECRET)
 
     told(act)
 

@@ -16,7 +16,7 @@ from tests.places import ROOT
 
 from holdfast.apiserver.server import Server
 from holdfast.cli.operator import installing, webhooks
-from holdfast.cli.operator.webhooks import WebhookOptions
+from holdfast.cli.operator.registration import WebhookOptions
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
 from holdfast.client.resources import Resource

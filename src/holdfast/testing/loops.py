@@ -28,6 +28,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._elapsed = 0.0
         self._computing = 0
         super().__init__(_Jumping(self.advance, waits=lambda: self._computing > 0))
+        # A timer is due within this time, which must be more than the steps between large numbers: after months, the
+        # nanosecond of other loops is not.
+        self._clock_resolution = 1e-6
 
     def time(self) -> float:
         return self._elapsed

@@ -62,6 +62,7 @@ TYPES = {
         Resource("rbac.authorization.k8s.io", "v1", "roles", "Role"),
         Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
         Resource("apps", "v1", "deployments", "Deployment"),
+        LEASES,
     )
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, patch
 
 import pytest
 import yaml
@@ -18,9 +19,12 @@ from click.testing import CliRunner
 from tests.cli.operator.test_commands import HOLDFAST, apiserver, asked, printed
 
 from holdfast.cli.main import main
-from holdfast.cli.operator import alerts, packaging, selection
+from holdfast.cli.operator import alerts, commands, definitions, packaging, registration, selection
+from holdfast.cli.operator.permissions import MUTATING, VALIDATING
+from holdfast.cli.operator.registration import WebhookOptions
 from holdfast.client.protocols import Client
 from holdfast.client.resources import DEFINITIONS, NAMESPACES, Resource
+from holdfast.operators.admission import Admission
 from holdfast.operators.metrics import RolloutMetrics
 from holdfast.runtime.caches import Caches
 from holdfast.runtime.metrics import Metrics
@@ -29,6 +33,7 @@ from tests.runtime.sources import FakeSource  # isort: skip
 
 HELM = os.environ.get("HOLDFAST_HELM") or shutil.which("helm")
 KUBECTL = shutil.which("kubectl")
+LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 def exist() -> set[str]:
@@ -117,7 +122,7 @@ needs_helm = pytest.mark.skipif(HELM is None, reason="needs helm, on the path or
 def rendered(chart: Path, home: Path, *options: str) -> list[dict[str, Any]]:
     answer = helm("template", "holdfast", str(chart), "--kube-version", "1.34.0", "-n", "ops", *options, home=home)
     assert answer.returncode == 0, answer.stderr
-    return [each for each in yaml.safe_load_all(answer.stdout) if each]
+    return [each for each in yaml.load_all(answer.stdout, Loader=LOADER) if each]
 
 
 def test_the_chart_has_a_value_for_every_operator(chart: Path) -> None:
@@ -137,6 +142,112 @@ def test_the_chart_is_what_manifests_prints_and_the_definitions(chart: Path, tmp
     assert names(rendered(chart, tmp_path)) == own | definitions
 
 
+def deployed(objects: list[dict[str, Any]]) -> tuple[list[str], dict[str, Any]]:
+    """The arguments and the pod of the Deployment among objects."""
+    (deployment,) = (each for each in objects if each["kind"] == "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    return pod["containers"][0]["args"], pod
+
+
+SELECTOR = {"matchLabels": {"team": "a"}, "matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["dev"]}]}
+NAMES = [each.name for each in selection.operators()]
+
+EQUIVALENT: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "by default": ({}, ["--webhooks"]),
+    "without webhooks": ({"webhooks": {"enabled": False}}, []),
+    "strict": ({"webhooks": {"failurePolicy": "Fail"}}, ["--webhooks", "--webhook-strict"]),
+    "with exempt namespaces": (
+        {"webhooks": {"exemptNamespaces": ["ci", "7"]}},
+        ["--webhooks", "--webhook-exempt", "ci", "--webhook-exempt", "7"],
+    ),
+    "with selected namespaces": (
+        {"webhooks": {"namespaceSelector": SELECTOR}},
+        ["--webhooks", "--webhook-selector", "team=a,env notin (dev)"],
+    ),
+    "with cert-manager": ({"webhooks": {"certManager": True}}, ["--webhooks", "--cert-manager"]),
+    **{
+        f"{name} alone": (
+            {"operators": {each: each == name for each in NAMES}},
+            ["--webhooks", *(f"--controllers={each.name}" for each in selection.named(name)[0].controllers)],
+        )
+        for name in NAMES
+    },
+}
+"""Values of the chart, and the options of ``holdfast operator manifests`` that mean the same."""
+
+
+def sorted_expressions(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for each in objects:
+        for webhook in each.get("webhooks", ()):
+            webhook["namespaceSelector"]["matchExpressions"].sort(key=str)
+    return objects
+
+
+APART = ("Namespace", "CustomResourceDefinition", "Deployment")
+"""What the chart and the manifests do differently: Helm makes the namespace, and the chart has the definitions."""
+
+
+@needs_helm
+@pytest.mark.parametrize("name", EQUIVALENT)
+def test_the_chart_with_values_is_what_manifests_prints_with_options(chart: Path, tmp_path: Path, name: str) -> None:
+    values, options = EQUIVALENT[name]
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"crds": {"install": False}, **values}))
+    made = sorted_expressions(rendered(chart, tmp_path, "-f", str(tmp_path / "values.yaml")))
+    meant = sorted_expressions(printed("--namespace", "ops", *options))
+
+    def of(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+        return {(each["kind"], each["metadata"]["name"]): each for each in objects if each["kind"] not in APART}
+
+    ours, theirs = of(made), of(meant)
+    for key in [key for key in theirs if key[1] == "holdfast-operator-definitions"]:
+        # The operator installs definitions where the chart does not.
+        del theirs[key]
+        ours.pop(key, None)
+    # The roles of users are for all kinds that the chart installs.
+    for key in [("ClusterRole", f"holdfast-{role}") for role in ("view", "edit", "admin")]:
+        users, some = ours.pop(key), theirs.pop(key)
+        granted = {each for rule in users["rules"] for each in rule["resources"]}
+        wanted = {each for rule in some["rules"] for each in rule["resources"]}
+        assert wanted <= granted
+    assert ours.keys() == theirs.keys()
+    for key, wire in theirs.items():
+        assert ours[key] == wire
+    (arguments, pod), (wanted, wanted_pod) = deployed(made), deployed(meant)
+    assert sorted(map(str, pod["volumes"])) == sorted(map(str, wanted_pod["volumes"]))
+    assert options_of(arguments) == options_of(wanted)
+
+
+def options_of(arguments: list[str]) -> WebhookOptions | None:
+    """The options of webhooks that the command reads from its arguments."""
+    with patch.object(commands, "operate", new_callable=MagicMock) as operate, patch.object(commands.asyncio, "Runner"):
+        result = CliRunner().invoke(main, ["operator", "run", *arguments])
+    assert result.exit_code == 0, result.output
+    (run,) = operate.call_args.args
+    options: WebhookOptions | None = run.webhooks
+    return options
+
+
+@needs_helm
+@pytest.mark.parametrize("name", ["by default", "with selected namespaces", "with cert-manager"])
+def test_the_chart_registers_webhooks_as_the_operator_does(chart: Path, tmp_path: Path, name: str) -> None:
+    values, _ = EQUIVALENT[name]
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    made = sorted_expressions(rendered(chart, tmp_path, "-f", str(tmp_path / "values.yaml")))
+    options = options_of(deployed(made)[0])
+    there = {each["kind"]: each for each in made if each["kind"].endswith("WebhookConfiguration")}
+    assert options is not None
+    admission = Admission(selection.operators())
+    for resource, wire in registration.configurations(options, b"", admission, "ops"):
+        (wanted,) = sorted_expressions([wire])
+        assert there[resource.kind]["webhooks"] == wanted["webhooks"]
+        assert there[resource.kind]["metadata"].get("annotations") == wanted["metadata"].get("annotations")
+    definitions_made = {each["metadata"]["name"]: each for each in made if each["kind"] == "CustomResourceDefinition"}
+    registered = registration.Registered.of(options, b"")
+    for kind in selection.kinds_of(selection.every_controller()):
+        ours = definitions.marked(kind, conversion=registered.conversion, annotations=registered.annotations)
+        assert definitions.is_current(definitions_made[kind.crd_name], ours), "the operator has nothing to write"
+
+
 OPTIONS = {
     "networkPolicy": "NetworkPolicy",
     "serviceMonitor": "ServiceMonitor",
@@ -148,7 +259,9 @@ OPTIONS = {
 @needs_helm
 @pytest.mark.parametrize("option", OPTIONS)
 def test_an_option_adds_its_object_and_nothing_else(chart: Path, tmp_path: Path, option: str) -> None:
-    with_it, without = rendered(chart, tmp_path, "--set", f"{option}=true"), rendered(chart, tmp_path)
+    with_it, without = (
+        rendered(chart, tmp_path, "--set", f"crds.install=false,{option}={on}") for on in ("true", "false")
+    )
     assert [each["kind"] for each in with_it if each not in without] == [OPTIONS[option]]
 
 
@@ -164,7 +277,7 @@ def test_values_reach_the_deployment(chart: Path, tmp_path: Path) -> None:
         "tolerations": [{"key": "system", "operator": "Exists"}],
         "priorityClassName": "system-cluster-critical",
         "crds": {"install": False},
-        "webhooks": False,
+        "webhooks": {"enabled": False},
     }
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
     objects = rendered(chart, tmp_path, "-f", str(tmp_path / "values.yaml"))
@@ -194,27 +307,81 @@ def server(tmp_path: Path) -> Iterator[Path]:
         yield kubeconfig
 
 
+UPGRADES: list[tuple[str, dict[str, Any]]] = [
+    ("install", {}),
+    ("upgrade", {"replicas": 1, "networkPolicy": True, "grafanaDashboard": True, "prometheusRule": True}),
+    ("upgrade", {"serviceMonitor": True, "webhooks": {"certManager": True, "namespaceSelector": SELECTOR}}),
+    ("upgrade", {"operators": {each: each == "tenant" for each in NAMES}, "webhooks": {"enabled": False}}),
+    ("upgrade", {"webhooks": {"failurePolicy": "Fail"}}),
+]
+"""Values with which the chart is installed and upgraded, one after another."""
+
+
+def elsewhere() -> Iterator[dict[str, Any]]:
+    """Definitions of the kinds of other projects that the chart has objects of."""
+    others = {
+        "monitoring.coreos.com": ("ServiceMonitor", "PrometheusRule"),
+        "cert-manager.io": ("Issuer", "Certificate"),
+    }
+    for group, kinds in others.items():
+        for kind in kinds:
+            plural = f"{kind.lower()}s"
+            schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+            version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
+            spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+            yield {"metadata": {"name": f"{plural}.{group}"}, "spec": spec}
+
+
+def installed_resources() -> list[Resource]:
+    """What an installation can leave behind: every kind of the chart with all options."""
+    named = [
+        ("", "v1", "serviceaccounts", "ServiceAccount", True),
+        ("", "v1", "services", "Service", True),
+        ("", "v1", "secrets", "Secret", True),
+        ("", "v1", "configmaps", "ConfigMap", True),
+        ("apps", "v1", "deployments", "Deployment", True),
+        ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
+        ("coordination.k8s.io", "v1", "leases", "Lease", True),
+        ("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", True),
+        ("rbac.authorization.k8s.io", "v1", "roles", "Role", True),
+        ("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", True),
+        ("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False),
+        ("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False),
+        ("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor", True),
+        ("monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule", True),
+        ("cert-manager.io", "v1", "issuers", "Issuer", True),
+        ("cert-manager.io", "v1", "certificates", "Certificate", True),
+    ]
+    resources = [Resource(*each[:4], namespaced=each[4]) for each in named]
+    return [*resources, DEFINITIONS, MUTATING, VALIDATING]
+
+
 @needs_helm
 def test_the_chart_is_installed_upgraded_and_uninstalled_without_a_trace(
     chart: Path, tmp_path: Path, server: Path
 ) -> None:
     place = ["--kubeconfig", str(server), "-n", "ops"]
-    options = ["--set", "crds.keep=false,networkPolicy=true,grafanaDashboard=true"]
 
-    async def namespaced(client: Client) -> None:
+    async def prepared(client: Client) -> None:
         await client.create(NAMESPACES, {"metadata": {"name": "ops"}})
+        for definition in elsewhere():
+            await client.create(DEFINITIONS, definition)
 
-    async def left(client: Client) -> list[str]:
-        roles = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
-        found = [*(await client.list(DEFINITIONS)).objects, *(await client.list(roles)).objects]
-        return [each.key.name for each in found if "holdfast" in each.key.name or "." in each.key.name]
+    async def left(client: Client) -> set[tuple[str, str]]:
+        found: set[tuple[str, str]] = set()
+        for resource in installed_resources():
+            found |= {(resource.plural, str(each.key)) for each in (await client.list(resource)).objects}
+        return {(plural, key) for plural, key in found if plural != "events"}
 
-    asked(server, namespaced)
+    asked(server, prepared)
     before = asked(server, left)
-    for verb in ("install", "upgrade"):
-        answer = helm(verb, "holdfast", str(chart), *place, *options, home=tmp_path)
+    for verb, values in UPGRADES:
+        (tmp_path / "values.yaml").write_text(yaml.safe_dump({"crds": {"keep": False}, **values}))
+        more = ["-f", str(tmp_path / "values.yaml")]
+        answer = helm(verb, "holdfast", str(chart), *place, *more, home=tmp_path)
         assert answer.returncode == 0, answer.stderr
-    assert len(asked(server, left)) > len(before)
+        assert len(asked(server, left)) > len(before)
     answer = helm("uninstall", "holdfast", *place, home=tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert asked(server, left) == before

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 from holdfast.apiserver.server import Server
 from holdfast.cli.main import main
-from holdfast.cli.operator import deploying, installing, webhooks
-from holdfast.cli.operator.webhooks import WebhookOptions
+from holdfast.cli.operator import deploying, installing, registration, webhooks
+from holdfast.cli.operator.registration import WebhookOptions
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
-from holdfast.client.resources import SECRETS, Resource
+from holdfast.client.resources import Resource
 from holdfast.kinds import grove, nvidia, reviews
 from holdfast.meta.errors import Invalid, NotFound, StatusError
 from holdfast.meta.objects import Key
@@ -66,7 +66,7 @@ def test_an_api_server_converts_by_the_webhook_of_the_operator() -> None:
         port = free_port()
         options = WebhookOptions(bind="127.0.0.1", port=port, url=f"https://127.0.0.1:{port}")
         async with webhooks.served(client, options, "kube-public", ADMISSION) as serving:
-            await installing.install(client, [nvidia.GRAPHS], conversion=serving.conversion)
+            await installing.install(client, [nvidia.GRAPHS], conversion=serving.registered.conversion)
             await client.create(OLD, GRAPH)
             found = (await client.get(NEW, Key("default", "chat"))).wire()
             assert found["spec"]["components"][0]["name"] == "Decode"
@@ -89,25 +89,11 @@ def test_the_older_version_is_not_served_where_nothing_converts_it() -> None:
     played(story)
 
 
-def test_all_processes_of_an_operator_share_one_certificate_and_one_of_other_hosts_is_replaced() -> None:
-    async def story(client: ApiClient) -> None:
-        made = [await webhooks.certificate(client, "default", ("a.b.svc",)) for _ in range(2)]
-        assert made[0][1].certificate_pem == made[1][1].certificate_pem
-        authority, serving = await webhooks.certificate(client, "default", ("other.b.svc",))
-        assert authority.certificate_pem == made[0][0].certificate_pem
-        assert serving.certificate_pem != made[0][1].certificate_pem
-        await client.patch(SECRETS, Key("default", webhooks.SECRET), {"data": {"ca.key": "AAAA"}})
-        authority, _ = await webhooks.certificate(client, "default", ("other.b.svc",))
-        assert authority.certificate_pem != made[0][0].certificate_pem
-
-    played(story)
-
-
 def test_a_service_of_the_operator_is_named_in_definitions() -> None:
     async def story(client: ApiClient) -> None:
         options = WebhookOptions(bind="127.0.0.1", port=free_port(), service=("system", "holdfast"))
         async with webhooks.served(client, options, "kube-public", ADMISSION) as serving:
-            config = serving.conversion["webhook"]["clientConfig"]
+            config = serving.registered.conversion["webhook"]["clientConfig"]
             assert config["service"] == {"namespace": "system", "name": "holdfast", "path": "/convert", "port": 443}
 
     played(story)
@@ -145,11 +131,22 @@ def test_options_of_webhooks_that_do_not_fit_are_refused(options: list[str], sai
 
 
 def test_manifests_with_webhooks_have_a_service_and_the_right_to_keep_the_certificate() -> None:
-    installation = deploying.Installation(namespace="system", image="holdfast:1", controllers={}, webhooks=True)
+    installation = deploying.Installation(
+        namespace="system", image="holdfast:1", controllers={}, webhooks=deploying.webhook_options("system")
+    )
     made = deploying.manifests(installation)
     kinds = {each["kind"]: each for each in made if not each["metadata"]["name"].endswith("-metrics")}
     assert kinds["Service"]["spec"]["ports"] == [{"name": "webhooks", "port": 443, "targetPort": 9443}]
-    assert any("secrets" in rule["resources"] for rule in kinds["Role"]["rules"])
+    roles = {each["metadata"]["name"]: each["rules"] for each in made if each["kind"] == "Role"}
+    assert roles["holdfast-operator-certificate"] == [
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+        {
+            "apiGroups": [""],
+            "resources": ["secrets"],
+            "verbs": ["get", "patch"],
+            "resourceNames": ["holdfast-operator-webhooks"],
+        },
+    ]
     (container,) = kinds["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert "--webhook-service=system/holdfast-operator" in container["args"]
 
@@ -189,7 +186,7 @@ def test_an_api_server_has_objects_reviewed_by_the_webhook_of_the_operator() -> 
 
 def test_reviews_leave_out_the_namespaces_that_a_cluster_needs_to_start() -> None:
     options = WebhookOptions(bind="127.0.0.1", port=1, service=("ops", "holdfast"), strict=True)
-    made = {resource.kind: wire for resource, wire in webhooks.configurations(options, b"ca", ADMISSION, "ops")}
+    made = {resource.kind: wire for resource, wire in registration.configurations(options, b"ca", ADMISSION, "ops")}
     paths = {"MutatingWebhookConfiguration": "/default", "ValidatingWebhookConfiguration": "/validate"}
     assert made.keys() == paths.keys()
     for name, path in paths.items():

@@ -110,10 +110,15 @@ class Identity:
 
 
 def load_serving(context: ssl.SSLContext, pair: Pair) -> None:
-    """Make a TLS context serve a certificate from the next connection on; `ssl` reads it from files only."""
+    """Make a TLS context serve a certificate from the next connection on."""
+    load_chain(context, pair.certificate_pem + pair.key_pem)
+
+
+def load_chain(context: ssl.SSLContext, pem: bytes) -> None:
+    """Make a TLS context serve certificates and their key from the next connection on; `ssl` reads files only."""
     with TemporaryDirectory(prefix="holdfast-") as directory:
         path = Path(directory) / "serving.pem"
-        write_private(path, pair.certificate_pem + pair.key_pem)
+        write_private(path, pem)
         context.load_cert_chain(path)
 
 

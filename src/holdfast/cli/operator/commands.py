@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import click
@@ -18,13 +18,25 @@ from holdfast.cli.manifests import writing
 from holdfast.cli.operator import deploying, selection, settings, wait_for
 from holdfast.cli.operator.deploying import Installation
 from holdfast.cli.operator.operating import RunOptions, operate
-from holdfast.cli.operator.webhooks import WebhookOptions, parsed_service
+from holdfast.cli.operator.registration import WebhookOptions, parsed_name, parsed_selector
+from holdfast.meta.selectors import SelectorError
 from holdfast.runtime.health import LOOPBACK
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 _CONTROLLERS: Final = click.option(
     "--controllers", "names", metavar="NAME,...", multiple=True, help="Only these; 'holdfast operator list' has them."
+)
+
+
+_STRICT: Final = click.option(
+    "--webhook-strict", is_flag=True, help="Refuse objects while no webhook answers.  [default: accept]"
+)
+_SELECTOR: Final = click.option(
+    "--webhook-selector", default="", metavar="LABELS", help="Review only in namespaces with these.  [default: all]"
+)
+_EXEMPT: Final = click.option(
+    "--webhook-exempt", metavar="NS", multiple=True, help="Review nothing in this namespace; may be repeated."
 )
 
 
@@ -71,7 +83,21 @@ command.add_command(wait_for.command)
     "--webhook-service", default="", metavar="NS/NAME", help="The Service by which the server reaches them, port 443."
 )
 @click.option("--webhook-url", default="", help="Or their URL.  [default: https://127.0.0.1 and the port]")
-@click.option("--webhook-strict", is_flag=True, help="Refuse objects while no webhook answers.  [default: accept]")
+@_STRICT
+@_SELECTOR
+@_EXEMPT
+@click.option(
+    "--webhook-certificate",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIRECTORY",
+    help="Serve tls.crt and tls.key of it, which are read again when they change.  [default: one of our own]",
+)
+@click.option(
+    "--webhook-inject-from",
+    default="",
+    metavar="NS/NAME",
+    help="The Certificate of cert-manager that they are from, which then has the server trust it.",
+)
 @click.option("--adopt-crds", "adopts", is_flag=True, help="Replace definitions that another project installed.")
 def run(
     kubeconfig: Path | None,
@@ -91,6 +117,10 @@ def run(
     webhook_service: str,
     webhook_url: str,
     webhook_strict: bool,
+    webhook_selector: str,
+    webhook_exempt: tuple[str, ...],
+    webhook_certificate: Path | None,
+    webhook_inject_from: str,
     adopts: bool,
 ) -> None:
     """Run the operators against a Kubernetes API server.
@@ -116,27 +146,66 @@ def run(
         health=(health_bind, health_port),
         installs=installs,
         adopts=adopts,
-        webhooks=_webhooks(webhook_port, webhook_bind, webhook_service, webhook_url, webhook_strict),
+        webhooks=_webhooks(
+            webhook_port,
+            bind=webhook_bind,
+            service=webhook_service,
+            url=webhook_url,
+            strict=webhook_strict,
+            selector=webhook_selector,
+            exempt=webhook_exempt,
+            files=webhook_certificate,
+            injected=webhook_inject_from,
+        ),
     )
     logs.configure(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(operate(options))
 
 
-def _webhooks(port: int | None, bind: str, service: str, url: str, strict: bool) -> WebhookOptions | None:
+def _webhooks(
+    port: int | None,
+    *,
+    bind: str,
+    service: str,
+    url: str,
+    strict: bool,
+    selector: str,
+    exempt: tuple[str, ...],
+    files: Path | None,
+    injected: str,
+) -> WebhookOptions | None:
     if port is None:
-        if service or url or strict:
+        if service or url or strict or selector or exempt or files or injected:
             raise click.UsageError("options of webhooks need --webhook-port; add it, or leave them out")
         return None
     if service and url:
         raise click.UsageError("webhooks are reached by --webhook-service or by --webhook-url; leave one out")
-    if service and (found := parsed_service(service)) is None:
+    if service and parsed_name(service) is None:
         raise click.UsageError(f"--webhook-service {service!r} is no Service; write NAMESPACE/NAME")
+    if injected and (files is None or parsed_name(injected) is None):
+        raise click.UsageError("--webhook-inject-from names a Certificate, NAMESPACE/NAME, of --webhook-certificate")
     if url and not (url.startswith("https://") and urlsplit(url).hostname):
         raise click.UsageError(f"--webhook-url {url!r} is no URL of a webhook; write https://HOST:PORT")
-    if service and found is not None:
-        return WebhookOptions(bind=bind, port=port, service=found, strict=strict)
-    return WebhookOptions(bind=bind, port=port, url=url or f"https://127.0.0.1:{port}", strict=strict)
+    return WebhookOptions(
+        bind=bind,
+        port=port,
+        service=parsed_name(service) or ("", ""),
+        url="" if service else url or f"https://127.0.0.1:{port}",
+        strict=strict,
+        selector=_selector(selector),
+        exempt=exempt,
+        files=files,
+        injected=injected,
+    )
+
+
+def _selector(text: str) -> dict[str, Any]:
+    try:
+        return parsed_selector(text)
+    except SelectorError as error:
+        message = f"--webhook-selector {text!r} selects no labels of namespaces: {error}"
+        raise click.UsageError(f"{message}; write KEY=VALUE,...") from None
 
 
 @command.command("list")
@@ -157,16 +226,39 @@ def listed() -> None:
     "--namespace", metavar="NS", default="holdfast-system", show_default=True, help="Where it runs; it is created."
 )
 @click.option("--webhooks", is_flag=True, help="Serve webhooks too: reviews, and older versions of kinds.")
+@click.option("--cert-manager", is_flag=True, help="Have cert-manager issue their certificate.  [default: our own]")
+@_STRICT
+@_SELECTOR
+@_EXEMPT
 @click.option("--image", default=f"holdfast:{holdfast.__version__}", show_default=True, help="What it runs from.")
 @_CONTROLLERS
 @settings.OPTION
-def manifests(namespace: str, webhooks: bool, image: str, names: tuple[str, ...], given: tuple[str, ...]) -> None:
+def manifests(
+    namespace: str,
+    webhooks: bool,
+    cert_manager: bool,
+    webhook_strict: bool,
+    webhook_selector: str,
+    webhook_exempt: tuple[str, ...],
+    image: str,
+    names: tuple[str, ...],
+    given: tuple[str, ...],
+) -> None:
     """Print what runs the operators in a cluster: a Deployment, its account, and a role for what each of them does.
 
     \b
     Use it:    holdfast operator manifests | kubectl apply -f -
     """
+    if not webhooks and (cert_manager or webhook_strict or webhook_selector or webhook_exempt):
+        raise click.UsageError("options of webhooks need --webhooks; add it, or leave them out")
     chosen = selection.chosen(names)
+    options = deploying.webhook_options(
+        namespace,
+        strict=webhook_strict,
+        selector=_selector(webhook_selector),
+        exempt=webhook_exempt,
+        cert_manager=cert_manager,
+    )
     arguments = [f"--controllers={','.join(each.name for each in chosen)}"] if names else []
     arguments += [f"--set={name}={value}" for name, value in settings.values(given, {}).items()]
     installation = Installation(
@@ -174,7 +266,7 @@ def manifests(namespace: str, webhooks: bool, image: str, names: tuple[str, ...]
         image=image,
         controllers=deploying.by_operator(selection.operators(), chosen),
         arguments=tuple(arguments),
-        webhooks=webhooks,
+        webhooks=options if webhooks else None,
     )
     for manifest in deploying.manifests(installation):
         click.echo(f"---\n{writing.text(manifest)}", nl=False)

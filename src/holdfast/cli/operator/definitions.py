@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.kinds import crds
@@ -40,11 +41,23 @@ class Foreign:
         )
 
 
-def marked(kind: Kind, *, conversion: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Our definition of a kind, with the annotation that says so; `conversion` says how versions are converted."""
+def marked(
+    kind: Kind,
+    *,
+    conversion: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Our definition of a kind, with the annotation that says so; `conversion` says how versions are converted.
+
+    The hash does not have how a webhook is reached: that depends on the installation, and is compared by itself.
+    """
     definition = crds.crd_of(kind, conversion=conversion)
-    annotations = {HASH: hashing.canonical_hash(definition)}
-    return {**definition, "metadata": {**definition["metadata"], "annotations": annotations}}
+    spec = definition["spec"]
+    if "webhook" in spec.get("conversion", {}):
+        spec = {**spec, "conversion": {"strategy": spec["conversion"]["strategy"]}}
+    added = annotations if "conversion" in spec else {}
+    marks = {HASH: hashing.canonical_hash({**definition, "spec": spec}), **added}
+    return {**definition, "metadata": {**definition["metadata"], "annotations": marks}}
 
 
 def is_ours(installed: Mapping[str, Any]) -> bool:
@@ -52,8 +65,17 @@ def is_ours(installed: Mapping[str, Any]) -> bool:
 
 
 def is_current(installed: Mapping[str, Any], definition: Mapping[str, Any]) -> bool:
-    """Whether an installed definition is the same as ours."""
-    return bool(_annotations(installed).get(HASH) == _annotations(definition)[HASH])
+    """Whether an installed definition is the same as ours; of what another client added, nothing is compared."""
+    wanted = definition["spec"].get("conversion", {})
+    there = (installed.get("spec") or {}).get("conversion") or {}
+    return _has(_annotations(installed), _annotations(definition)) and _has(there, wanted)
+
+
+def _has(there: Any, wanted: Any) -> bool:
+    """Whether a value has at least the fields of another one."""
+    if isinstance(wanted, Mapping):
+        return isinstance(there, Mapping) and all(_has(there.get(name), value) for name, value in wanted.items())
+    return bool(there == wanted)
 
 
 def _annotations(definition: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,13 +7,18 @@ for each operator, and nothing besides.  `holdfast operator manifests`, the kust
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
-from holdfast.cli.operator import alerts, permissions, selection
+from holdfast.cli.operator import alerts, certificates, permissions, registration, selection
 from holdfast.cli.operator.permissions import Permission
+from holdfast.cli.operator.registration import WebhookOptions
 from holdfast.kinds.model import Kind
+from holdfast.operators.admission import Admission
 from holdfast.operators.operator import Operator
 from holdfast.runtime.controllers import Controller
 from holdfast.runtime.manager import GRACE
@@ -21,8 +26,13 @@ from holdfast.runtime.manager import GRACE
 NAME: Final = "holdfast-operator"
 """Of everything that is made, and of the lease."""
 
+CERTIFICATE: Final = f"{NAME}-webhooks"
+"""The Certificate of cert-manager for the webhooks."""
+
 HEALTH_PORT: Final = 8081
 WEBHOOK_PORT: Final = 9443
+CERTIFICATE_FILES: Final = Path("/etc/holdfast/webhooks")
+"""Where a certificate of cert-manager is mounted."""
 
 _LABELS: Final = {"app.kubernetes.io/name": NAME}
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -41,7 +51,7 @@ class Installation:
 
     controllers  the controllers that run, by operator
     installs     whether the operator itself installs the definitions
-    webhooks     whether the operator serves webhooks, with a Service by which the API server reaches them
+    webhooks     the webhooks that the operator serves, as `webhook_options` gives them; None: it serves none
     arguments    more arguments of the command
     """
 
@@ -50,7 +60,7 @@ class Installation:
     controllers: dict[str, tuple[Controller[Any], ...]]
     replicas: int = 2
     installs: bool = True
-    webhooks: bool = False
+    webhooks: WebhookOptions | None = None
     arguments: tuple[str, ...] = ()
 
 
@@ -80,7 +90,7 @@ def manifests(installation: Installation) -> list[Manifest]:
 
 def parts(installation: Installation) -> Iterator[Part]:
     """All parts, in the order in which they can be created."""
-    namespace = installation.namespace
+    namespace, webhooks = installation.namespace, installation.webhooks
     kinds = selection.kinds_of(it for each in installation.controllers.values() for it in each)
     yield Part("namespace", (_namespace(namespace),))
     yield Part("account", ({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(namespace)},))
@@ -89,14 +99,23 @@ def parts(installation: Installation) -> Iterator[Part]:
             f"role-{operator}", _granted(operator, permissions.needed(controllers), namespace), operator=operator
         )
     if installation.installs:
-        needed = permissions.to_install() | (permissions.to_be_asked() if installation.webhooks else frozenset())
-        yield Part("role-definitions", _granted("definitions", needed, namespace))
-    own = permissions.to_elect() | (permissions.to_serve_webhooks() if installation.webhooks else frozenset())
-    yield Part("role-lease", (_role("Role", NAME, own, namespace), _binding("Role", NAME, namespace)))
+        yield Part("role-definitions", _granted("definitions", permissions.to_install(kinds), namespace))
+    yield Part("role-lease", _granted("lease", permissions.to_elect(NAME), namespace, kind="Role"))
+    yield Part("lease", (_lease(namespace),))
     yield Part("roles-for-users", tuple(_roles_for_users(kinds)))
-    if installation.webhooks:
+    if webhooks is not None:
+        register = permissions.to_register(registration.CONFIGURATION)
+        yield Part("role-webhooks", _granted("webhooks", register, namespace))
+        if webhooks.files is None:
+            keep = permissions.to_keep_certificate(certificates.SECRET)
+            yield Part("role-certificate", _granted("certificate", keep, namespace, kind="Role"))
+            yield Part("webhook-secret", (_secret(namespace),))
+        else:
+            yield Part("webhook-certificate", tuple(_certificate(webhooks, namespace)))
         yield Part("webhook-service", (_webhook_service(namespace),))
     yield Part("deployment", (_deployment(installation),))
+    if webhooks is not None:
+        yield Part("webhook-configurations", tuple(_configurations(webhooks, namespace)))
     yield Part("service", (_service(namespace),))
     yield Part("disruption-budget", (_budget(namespace),))
     yield Part("network-policy", (_network_policy(namespace),), option="networkPolicy")
@@ -113,10 +132,13 @@ def _namespace(namespace: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
 
 
-def _granted(name: str, allowed: Iterable[Permission], namespace: str) -> tuple[Manifest, Manifest]:
-    """A role for the whole cluster, and that the operator has it."""
+def _granted(
+    name: str, allowed: Iterable[Permission], namespace: str, *, kind: Literal["ClusterRole", "Role"] = "ClusterRole"
+) -> tuple[Manifest, Manifest]:
+    """A role for the whole cluster, or for the operator's namespace, and that the operator has it."""
     called = f"{NAME}-{name}"
-    return _role("ClusterRole", called, allowed), _binding("ClusterRole", called, namespace)
+    place = namespace if kind == "Role" else ""
+    return _role(kind, called, allowed, place), _binding(kind, called, namespace)
 
 
 def _role(kind: str, name: str, allowed: Iterable[Permission], namespace: str = "") -> Manifest:
@@ -158,6 +180,68 @@ def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Manifes
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
+# --- what the operator writes while it runs; it is installed with it, so that it is removed with it
+
+
+def _lease(namespace: str) -> Manifest:
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": _metadata(namespace)}
+
+
+def _secret(namespace: str) -> Manifest:
+    """The Secret that the operator keeps the certificate of its webhooks in."""
+    metadata = _metadata(namespace, certificates.SECRET)
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
+
+
+def _configurations(webhooks: WebhookOptions, namespace: str) -> Iterator[Manifest]:
+    """The registration of the webhooks; the operator adds the authority of its certificate."""
+    for resource, wire in registration.configurations(webhooks, b"", Admission(selection.operators()), namespace):
+        metadata = {**wire["metadata"], "labels": dict(_LABELS)}
+        yield {"apiVersion": resource.api_version, "kind": resource.kind, **wire, "metadata": metadata}
+
+
+def _certificate(webhooks: WebhookOptions, namespace: str) -> Iterator[Manifest]:
+    """What cert-manager issues the certificate of the webhooks from.
+
+    The authority outlives the certificates that it signs, so a server that has not read a new one trusts it already.
+    """
+    authority = f"{CERTIFICATE}-authority"
+    ecdsa = {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
+    yield _issued("Issuer", f"{authority}-self-signed", namespace, {"selfSigned": {}})
+    yield _issued(
+        "Certificate",
+        authority,
+        namespace,
+        {
+            "isCA": True,
+            "commonName": authority,
+            "secretName": authority,
+            "duration": "87600h",
+            "privateKey": ecdsa,
+            "issuerRef": {"kind": "Issuer", "name": f"{authority}-self-signed"},
+        },
+    )
+    yield _issued("Issuer", authority, namespace, {"ca": {"secretName": authority}})
+    yield _issued(
+        "Certificate",
+        CERTIFICATE,
+        namespace,
+        {
+            "secretName": certificates.SECRET,
+            "dnsNames": list(webhooks.hosts),
+            "duration": "2160h",
+            "renewBefore": "720h",
+            "privateKey": ecdsa,
+            "usages": ["server auth", "digital signature"],
+            "issuerRef": {"kind": "Issuer", "name": authority},
+        },
+    )
+
+
+def _issued(kind: str, name: str, namespace: str, spec: Manifest) -> Manifest:
+    return {"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": _metadata(namespace, name), "spec": spec}
+
+
 # --- what runs
 
 
@@ -172,7 +256,7 @@ def _deployment(installation: Installation) -> Manifest:
             f"--health-port={HEALTH_PORT}",
             "--log-format=json",
             *([] if installation.installs else ["--no-install-crds"]),
-            *(webhook_arguments(installation.namespace) if installation.webhooks else ()),
+            *(() if installation.webhooks is None else webhook_arguments(installation.webhooks)),
             *installation.arguments,
         ],
         "ports": [{"name": "health", "containerPort": HEALTH_PORT}],
@@ -187,7 +271,7 @@ def _deployment(installation: Installation) -> Manifest:
         # Private keys of client certificates pass through a file for a moment, and it needs a place.
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
     }
-    pod = {
+    pod: Manifest = {
         "serviceAccountName": NAME,
         "securityContext": {
             "runAsNonRoot": True,
@@ -207,6 +291,10 @@ def _deployment(installation: Installation) -> Manifest:
             }
         ],
     }
+    if installation.webhooks is not None and installation.webhooks.files is not None:
+        mount, volume = certificate_mount(installation.webhooks.files)
+        container["volumeMounts"].append(mount)
+        pod["volumes"].append(volume)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -219,8 +307,45 @@ def _deployment(installation: Installation) -> Manifest:
     }
 
 
-def webhook_arguments(namespace: str) -> tuple[str, ...]:
-    return f"--webhook-port={WEBHOOK_PORT}", "--webhook-bind=0.0.0.0", f"--webhook-service={namespace}/{NAME}"
+def webhook_options(
+    namespace: str,
+    *,
+    strict: bool = False,
+    selector: Mapping[str, Any] = MappingProxyType({}),
+    exempt: tuple[str, ...] = (),
+    cert_manager: bool = False,
+) -> WebhookOptions:
+    """The webhooks of an operator that runs in this namespace, with its own certificate or one of cert-manager."""
+    return WebhookOptions(
+        bind="0.0.0.0",
+        port=WEBHOOK_PORT,
+        service=(namespace, NAME),
+        strict=strict,
+        selector=selector,
+        exempt=exempt,
+        files=CERTIFICATE_FILES if cert_manager else None,
+        injected=f"{namespace}/{CERTIFICATE}" if cert_manager else "",
+    )
+
+
+def webhook_arguments(options: WebhookOptions) -> tuple[str, ...]:
+    """The arguments of ``holdfast operator run`` that mean these options."""
+    return (
+        f"--webhook-port={options.port}",
+        f"--webhook-bind={options.bind}",
+        f"--webhook-service={'/'.join(options.service)}",
+        *(["--webhook-strict"] if options.strict else []),
+        *([f"--webhook-selector={json.dumps(options.selector)}"] if options.selector else []),
+        *(f"--webhook-exempt={each}" for each in options.exempt),
+        *([f"--webhook-certificate={options.files}"] if options.files else []),
+        *([f"--webhook-inject-from={options.injected}"] if options.injected else []),
+    )
+
+
+def certificate_mount(directory: Path) -> tuple[Manifest, Manifest]:
+    """How a container has the files of the certificate, and the volume that they are in."""
+    mount = {"name": "webhooks", "mountPath": str(directory), "readOnly": True}
+    return mount, {"name": "webhooks", "secret": {"secretName": certificates.SECRET}}
 
 
 def _webhook_service(namespace: str) -> Manifest:

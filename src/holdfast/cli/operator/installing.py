@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.cli.operator import definitions
@@ -45,6 +46,7 @@ async def install(
     adopts: bool = False,
     writes: bool = True,
     conversion: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, str] = MappingProxyType({}),
 ) -> Installed:
     """Have the kinds served as they are declared here.
 
@@ -52,6 +54,7 @@ async def install(
     created   the names of definitions whose objects our controllers create, so that their specs must be kept too
     writes    whether anything is written at all
     conversion  how the server converts between versions; without it, older versions are not served
+    annotations  further annotations of definitions whose objects are converted
     """
     kinds = tuple(kinds)
     try:
@@ -63,7 +66,8 @@ async def install(
         return Installed(0, ())
     written, unfit = [], []
     for kind in kinds:
-        definition, found = definitions.marked(kind, conversion=conversion), there.get(kind.crd_name)
+        definition = definitions.marked(kind, conversion=conversion, annotations=annotations)
+        found = there.get(kind.crd_name)
         if found is not None and not definitions.is_ours(found.wire()) and not (adopts and writes):
             foreign = definitions.foreign(kind, found.wire(), created=kind.crd_name in created)
             if foreign.dropped:

@@ -24,7 +24,8 @@ from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.local.binding import CannotStart
 from holdfast.cli.operator import deploying, installing, permissions, selection, webhooks
 from holdfast.cli.operator import health as checkups
-from holdfast.cli.operator.webhooks import WebhookOptions
+from holdfast.cli.operator.installing import Installed
+from holdfast.cli.operator.registration import Registered, WebhookOptions
 from holdfast.client.kubeconfig import Connection, connect
 from holdfast.client.protocols import Unreachable, Untrusted
 from holdfast.client.settings import KubeconfigError
@@ -172,16 +173,18 @@ async def _prepared(
     options: RunOptions, connection: Connection, manager: Manager, stack: contextlib.AsyncExitStack
 ) -> None:
     """Prepare the server, however long it is away; what is served meanwhile ends with `stack`."""
-    conversion: dict[str, Any] | None = None
+    registered: Registered | None = None
+
+    async def redefine(registered: Registered) -> None:
+        await _installed(options, connection, registered)
+
     for attempt in count(1):
         try:
-            if options.webhooks is not None and conversion is None:
-                namespace = _lease_namespace(options, connection)
-                serving = webhooks.served(
-                    connection.client, options.webhooks, namespace, Admission(selection.operators())
-                )
-                conversion = (await stack.enter_async_context(serving)).conversion
-            await _prepare(options, connection, manager, conversion)
+            if options.webhooks is not None and registered is None:
+                namespace, admission = _lease_namespace(options, connection), Admission(selection.operators())
+                serving = webhooks.served(connection.client, options.webhooks, namespace, admission, redefine=redefine)
+                registered = (await stack.enter_async_context(serving)).registered
+            await _prepare(options, connection, manager, registered)
             return
         except (StatusError, Unreachable, TimeoutError) as error:
             if (final := _final(error, connection)) is not None:
@@ -192,26 +195,32 @@ async def _prepared(
         await asyncio.sleep(delay)
 
 
-async def _prepare(
-    options: RunOptions, connection: Connection, manager: Manager, conversion: dict[str, Any] | None
-) -> None:
-    """Have the server serve the kinds, and say what we may not do there."""
-    client = connection.client
-    installed = await installing.install(
-        client,
+async def _installed(options: RunOptions, connection: Connection, registered: Registered | None) -> Installed:
+    """Have the server serve the kinds."""
+    return await installing.install(
+        connection.client,
         selection.kinds_of(options.controllers),
         created=selection.created(options.controllers),
         adopts=options.adopts,
         writes=options.installs,
-        conversion=conversion,
+        conversion=None if registered is None else registered.conversion,
+        annotations={} if registered is None else registered.annotations,
     )
+
+
+async def _prepare(
+    options: RunOptions, connection: Connection, manager: Manager, registered: Registered | None
+) -> None:
+    """Have the server serve the kinds, and say what we may not do there."""
+    client = connection.client
+    installed = await _installed(options, connection, registered)
     if installed.written:
         _log.info("definitions installed", extra={"fields": {"written": installed.written}})
     installing.refuse(installed.unfit, options.controllers, manager.refusals)
     lacking = await permissions.missing(client, permissions.needed(options.controllers), namespaces=options.namespaces)
     if options.elects:
         place = _lease_namespace(options, connection)
-        lacking += await permissions.missing(client, permissions.to_elect(), namespaces=[place])
+        lacking += await permissions.missing(client, permissions.to_elect(deploying.NAME), namespaces=[place])
     for permission in lacking:
         _log.error("permission missing", extra={"fields": {"permission": str(permission), "hint": _GRANT}})
 

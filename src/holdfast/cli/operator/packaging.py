@@ -8,13 +8,14 @@ written by hand.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import holdfast
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.manifests import writing
-from holdfast.cli.operator import definitions, deploying, selection
+from holdfast.cli.operator import definitions, deploying, registration, selection
 from holdfast.cli.operator.deploying import Installation, Part
 from holdfast.runtime.controllers import Controller
 
@@ -34,8 +35,20 @@ _VALUES: Final = {
     "value-controllers": '--controllers={{ include "holdfast.controllers" . }}',
 }
 
-_CONDITIONS: Final = {"webhook-service": "webhooks", "role-definitions": "webhooks"}
-"""The parts that are there only with a value; with webhooks, the operator itself completes the definitions."""
+_WEBHOOKS: Final = ".Values.webhooks.enabled"
+_CERT_MANAGER: Final = f"(and {_WEBHOOKS} .Values.webhooks.certManager)"
+_OWN_CERTIFICATE: Final = f"(and {_WEBHOOKS} (not .Values.webhooks.certManager))"
+
+_CONDITIONS: Final = {
+    "role-definitions": _WEBHOOKS,
+    "role-webhooks": _WEBHOOKS,
+    "webhook-service": _WEBHOOKS,
+    "webhook-configurations": _WEBHOOKS,
+    "webhook-certificate": _CERT_MANAGER,
+    "role-certificate": _OWN_CERTIFICATE,
+    "webhook-secret": _OWN_CERTIFICATE,
+}
+"""The parts that are there only with some values; with webhooks, the operator itself completes the definitions."""
 
 _CHOSEN: Final = "value-chosen"
 """Stands for all arguments that a value has: settings, and more arguments."""
@@ -85,9 +98,10 @@ def chart() -> Files:
         image="value-image",
         controllers=everything,
         replicas=0,
-        webhooks=True,
+        webhooks=deploying.webhook_options("value-namespace"),
         arguments=("value-controllers", _CHOSEN),
     )
+    certified = replace(installation, webhooks=deploying.webhook_options("value-namespace", cert_manager=True))
     files = {
         "Chart.yaml": _yaml(_about()),
         "values.yaml": _values(everything),
@@ -95,12 +109,16 @@ def chart() -> Files:
         "templates/crds.yaml": _DEFINITIONS,
         "templates/NOTES.txt": _NOTES,
     }
-    for part in deploying.parts(installation):
+    # What is in both has the values of both.
+    for part in {each.name: each for each in (*deploying.parts(certified), *deploying.parts(installation))}.values():
         # Helm makes the namespace of a release itself.
         if part.name != "namespace":
             files[f"templates/{part.name}.yaml"] = _template(part)
+    converted = registration.conversion(deploying.webhook_options("set-by-the-template"), b"")
     for kind in selection.kinds_of(it for each in everything.values() for it in each):
         files[f"files/crds/{kind.crd_name}.yaml"] = _yaml(definitions.marked(kind))
+        if kind.older is not None:
+            files[f"files/converted/{kind.crd_name}.yaml"] = _yaml(definitions.marked(kind, conversion=converted))
     return files
 
 
@@ -164,10 +182,17 @@ crds:
   # Whether they, and with them all objects of the kinds, stay when the chart is uninstalled.
   keep: true
 
-# Whether the operator serves webhooks, which convert between versions of kinds.
-# It then writes the definitions itself, with the
-# authority of its certificate.
-webhooks: true
+# Webhooks default and review objects before they are stored, and convert between versions of kinds.
+webhooks:
+  enabled: true
+  # Ignore: objects are accepted without a review while no operator answers. Fail: they are refused.
+  failurePolicy: Ignore
+  # The namespaces whose objects are reviewed, by matchLabels and matchExpressions; empty: all.
+  namespaceSelector: {{}}
+  # Namespaces in which nothing is reviewed, beside kube-system, kube-public, kube-node-lease and that of the release.
+  exemptNamespaces: []
+  # Whether cert-manager issues the certificate; else the operator makes and renews one of its own.
+  certManager: false
 
 # Settings of operators by name: docs/operator.md lists them.
 settings: {{}}
@@ -206,6 +231,14 @@ _DEFINITIONS: Final = """\
 {{- if .Values.crds.install }}
 {{- range $path, $_ := .Files.Glob "files/crds/*.yaml" }}
 {{- $definition := $.Files.Get $path | fromYaml }}
+{{- $converted := $.Files.Get (printf "files/converted/%s" (base $path)) }}
+{{- if and $.Values.webhooks.enabled $converted }}
+{{- $definition = $converted | fromYaml }}
+{{- $_ := set $definition.spec.conversion.webhook.clientConfig.service "namespace" $.Release.Namespace }}
+{{- if $.Values.webhooks.certManager }}
+{{- $_ := set $definition.metadata.annotations "value-annotation" (printf "%s/value-certificate" $.Release.Namespace) }}
+{{- end }}
+{{- end }}
 {{- if $.Values.crds.keep }}
 {{- $_ := set $definition.metadata.annotations "helm.sh/resource-policy" "keep" }}
 {{- end }}
@@ -213,7 +246,7 @@ _DEFINITIONS: Final = """\
 {{ toYaml $definition }}
 {{- end }}
 {{- end }}
-"""
+""".replace("value-annotation", registration.INJECTED).replace("value-certificate", deploying.CERTIFICATE)
 
 _NOTES: Final = """\
 Holdfast runs in {{ .Release.Namespace }}:
@@ -230,8 +263,11 @@ def _template(part: Part) -> str:
         text = text.replace(marker, value)
     if part.name == "deployment":
         text = _with_pod_values(text)
-    condition = f"operators.{part.operator}" if part.operator else part.option or _CONDITIONS.get(part.name, "")
-    return f"{{{{- if .Values.{condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
+    if part.name == "webhook-configurations":
+        text = _replaced(text, _CONFIGURATION_VALUES)
+    value = f"operators.{part.operator}" if part.operator else part.option
+    condition = f".Values.{value}" if value else _CONDITIONS.get(part.name, "")
+    return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
 
 
 def _with_pod_values(text: str) -> str:
@@ -244,20 +280,80 @@ def _with_pod_values(text: str) -> str:
           limits:
             memory: 1Gi
 """
-    webhooks = "".join(f"        - {each}\n" for each in deploying.webhook_arguments(_VALUES["value-namespace"]))
+    options = deploying.webhook_options(_VALUES["value-namespace"])
+    webhooks = "".join(f"        - {each}\n" for each in deploying.webhook_arguments(options))
+    mount, volume = (_yaml([each]) for each in deploying.certificate_mount(deploying.CERTIFICATE_FILES))
     replaced = {
-        webhooks: f"        {{{{- if .Values.webhooks }}}}\n{webhooks}{_OTHERWISE}",
+        webhooks: f"        {{{{- if {_WEBHOOKS} }}}}\n{webhooks}{_WEBHOOK_ARGUMENTS}{_OTHERWISE}",
+        "        volumeMounts:\n": "        volumeMounts:\n" + _only(_CERT_MANAGER, mount, 8),
+        "      volumes:\n": "      volumes:\n" + _only(_CERT_MANAGER, volume, 6),
         "  replicas: 0\n": "  replicas: {{ .Values.replicas }}\n",
         f"        - {_CHOSEN}\n": _ARGUMENTS,
         resources: "        resources:\n          {{- toYaml .Values.resources | nindent 10 }}\n",
         "        command:\n": "        imagePullPolicy: {{ .Values.image.pullPolicy }}\n        command:\n",
         "      serviceAccountName:": _POD + "      serviceAccountName:",
     }
+    return _replaced(text, replaced)
+
+
+def _only(condition: str, text: str, indent: int) -> str:
+    """Lines that are there only if a condition holds."""
+    space = " " * indent
+    lines = "".join(f"{space}{line}\n" for line in text.splitlines())
+    return f"{space}{{{{- if {condition} }}}}\n{lines}{space}{{{{- end }}}}\n"
+
+
+def _replaced(text: str, replaced: Mapping[str, str]) -> str:
     for old, new in replaced.items():
         if old not in text:
-            raise RuntimeError(f"the Deployment has no {old!r} for the chart to replace")
-        text = text.replace(old, new, 1)
+            raise RuntimeError(f"the manifests have no {old!r} for the chart to replace")
+        text = text.replace(old, new)
     return text
+
+
+_WEBHOOK_ARGUMENTS: Final = f"""\
+        {{{{- if eq .Values.webhooks.failurePolicy "Fail" }}}}
+        - --webhook-strict
+        {{{{- end }}}}
+        {{{{- with .Values.webhooks.namespaceSelector }}}}
+        - {{{{ printf "--webhook-selector=%s" (toJson .) | quote }}}}
+        {{{{- end }}}}
+        {{{{- range .Values.webhooks.exemptNamespaces }}}}
+        - {{{{ printf "--webhook-exempt=%s" . | quote }}}}
+        {{{{- end }}}}
+        {{{{- if .Values.webhooks.certManager }}}}
+        - --webhook-certificate={deploying.CERTIFICATE_FILES}
+        - --webhook-inject-from={{{{ .Release.Namespace }}}}/{deploying.CERTIFICATE}
+        {{{{- end }}}}
+"""
+
+_CONFIGURATION_VALUES: Final = {
+    f"metadata:\n  name: {registration.CONFIGURATION}\n": f"""\
+metadata:
+  name: {registration.CONFIGURATION}
+  {{{{- if .Values.webhooks.certManager }}}}
+  annotations:
+    {registration.INJECTED}: {{{{ .Release.Namespace }}}}/{deploying.CERTIFICATE}
+  {{{{- end }}}}
+""",
+    "      - {{ .Release.Namespace }}\n": """\
+      - {{ .Release.Namespace }}
+      {{- range .Values.webhooks.exemptNamespaces }}
+      - {{ . | quote }}
+      {{- end }}
+    {{- range $key, $value := .Values.webhooks.namespaceSelector.matchLabels }}
+    - key: {{ $key | quote }}
+      operator: In
+      values:
+      - {{ $value | quote }}
+    {{- end }}
+    {{- with .Values.webhooks.namespaceSelector.matchExpressions }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+""",
+    "  failurePolicy: Ignore\n": "  failurePolicy: {{ .Values.webhooks.failurePolicy }}\n",
+}
+"""What the registration of webhooks has from values."""
 
 
 _OTHERWISE: Final = """\

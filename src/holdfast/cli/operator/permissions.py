@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from holdfast.client.protocols import Unreachable, Writer
 from holdfast.client.resources import DEFINITIONS, EVENTS, LEASES, PODS, SECRETS, Resource
+from holdfast.kinds.model import Kind
 from holdfast.meta.errors import StatusError
 from holdfast.runtime.controllers import Controller
 
@@ -38,11 +39,12 @@ _SIDE_BY_SIDE: Final = 16
 
 @dataclass(frozen=True, slots=True, order=True)
 class Permission:
-    """To do something with a resource, or with a part of it such as ``status``."""
+    """To do something with a resource, or with a part of it such as ``status``; or only with objects of some names."""
 
     resource: Resource
     verb: str
     part: str = ""
+    names: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -73,37 +75,40 @@ def needed(controllers: Iterable[Controller[Any]]) -> frozenset[Permission]:
     return frozenset(found)
 
 
-def to_elect() -> frozenset[Permission]:
+def to_elect(lease: str) -> frozenset[Permission]:
     """What it takes, in the namespace of the lease, to choose a leader."""
-    return _all(LEASES, {"get", "create", "patch"})
+    # A name cannot limit who may create.
+    return _all(LEASES, {"get", "patch"}, names=(lease,)) | _all(LEASES, {"create"})
 
 
-def to_serve_webhooks() -> frozenset[Permission]:
+def to_keep_certificate(secret: str) -> frozenset[Permission]:
     """What it takes, in the namespace of the operator, to keep the certificate of its webhooks."""
-    return _all(SECRETS, {"get", "create", "patch"})
+    return _all(SECRETS, {"get", "patch"}, names=(secret,)) | _all(SECRETS, {"create"})
 
 
-def to_be_asked() -> frozenset[Permission]:
-    """What it takes to have the server ask webhooks for defaults and reviews."""
-    return _all(MUTATING, {"get", "create", "patch"}) | _all(VALIDATING, {"get", "create", "patch"})
+def to_register(name: str) -> frozenset[Permission]:
+    """What it takes to have the server ask webhooks, whose configurations are installed with the operator."""
+    return frozenset().union(*(_all(each, {"get", "patch"}, names=(name,)) for each in (MUTATING, VALIDATING)))
 
 
-def to_install() -> frozenset[Permission]:
+def to_install(kinds: Iterable[Kind]) -> frozenset[Permission]:
     """What it takes to install definitions and to wait until they are served."""
-    return _all(DEFINITIONS, _READ | {"create", "patch"})
+    names = tuple(sorted(kind.crd_name for kind in kinds))
+    return _all(DEFINITIONS, _READ | {"create"}) | _all(DEFINITIONS, {"patch"}, names=names)
 
 
 def rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
     """Permissions as the rules of a role, as few as there can be, in a stable order."""
-    verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = defaultdict(set)
     for each in permissions:
-        verbs[each.resource.group, each.name].add(each.verb)
-    names: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for (group, name), allowed in sorted(verbs.items()):
-        names[group, tuple(sorted(allowed))].append(name)
+        verbs[each.resource.group, each.name, each.names].add(each.verb)
+    resources: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
+    for (group, resource, names), allowed in sorted(verbs.items()):
+        resources[group, tuple(sorted(allowed)), names].append(resource)
     return [
-        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
-        for (group, allowed), resources in names.items()
+        {"apiGroups": [group], "resources": found, "verbs": list(allowed)}
+        | ({"resourceNames": list(names)} if names else {})
+        for (group, allowed, names), found in resources.items()
     ]
 
 
@@ -116,15 +121,17 @@ async def missing(
     async def lacks(permission: Permission) -> bool:
         places = namespaces if permission.resource.namespaced and namespaces else ("",)
         async with free:
-            return not all([await _allowed(client, permission, namespace) for namespace in places])
+            asked = [(namespace, name) for namespace in places for name in permission.names or ("",)]
+            return not all([await _allowed(client, permission, *each) for each in asked])
 
     asked = sorted(permissions)
     lacking = await asyncio.gather(*map(lacks, asked))
     return tuple(permission for permission, lacked in zip(asked, lacking, strict=True) if lacked)
 
 
-async def _allowed(client: Writer, permission: Permission, namespace: str) -> bool:
+async def _allowed(client: Writer, permission: Permission, namespace: str, name: str) -> bool:
     attributes = {
+        "name": name,
         "group": permission.resource.group,
         "resource": permission.resource.plural,
         "subresource": permission.part,
@@ -138,5 +145,7 @@ async def _allowed(client: Writer, permission: Permission, namespace: str) -> bo
     return bool(review.wire().get("status", {}).get("allowed"))
 
 
-def _all(resource: Resource, verbs: Iterable[str], *, part: str = "") -> frozenset[Permission]:
-    return frozenset(Permission(resource, verb, part) for verb in verbs)
+def _all(
+    resource: Resource, verbs: Iterable[str], *, part: str = "", names: tuple[str, ...] = ()
+) -> frozenset[Permission]:
+    return frozenset(Permission(resource, verb, part, names) for verb in verbs)
