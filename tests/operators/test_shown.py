@@ -181,3 +181,13 @@ def test_a_request_shows_the_front_with_the_chosen_point() -> None:
 
 def test_pods_and_revisions_are_no_kinds_of_the_overview() -> None:
     assert {PODS.group_resource, CONTROLLER_REVISIONS.group_resource}.isdisjoint(KINDS)
+
+
+def test_a_provider_whose_process_starts_on_demand_is_idle_and_not_in_trouble() -> None:
+    kind = KINDS["providers.infra.virtrigaud.io"]
+    wire = {"metadata": {"name": "qemu", "namespace": "default"}, "spec": {"type": "qemu"}}
+    condition = {"type": "Ready", "status": "False", "reason": "StartsOnDemand", "message": "it starts later"}
+    idle, _ = shown(kind, {**wire, "status": {"conditions": [condition]}})
+    lost, _ = shown(kind, {**wire, "status": {"conditions": [{**condition, "reason": "NotConnected"}]}})
+    assert (idle.phase, idle.health) == ("Idle", Health.GOOD)
+    assert (lost.phase, lost.health) == ("NotReady", Health.PROGRESSING)

@@ -1,4 +1,4 @@
-"""How the kinds of virtual machines are shown: which objects each of them refers to."""
+"""How the kinds of virtual machines are shown: what is special about their rows, and which objects they refer to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 from holdfast.client.resources import Resource
 from holdfast.kinds.virtrigaud import migrations
 from holdfast.operators.shown import Reference, ShownKind
+from holdfast.operators.virtualmachine.providers import view as providers
 from holdfast.operators.virtualmachine.resources import (
     CLASSES,
     CLONES,
@@ -20,6 +21,7 @@ from holdfast.operators.virtualmachine.resources import (
 _MIGRATIONS: Final = Resource.of(migrations.KIND)
 
 SHOWN: Final = (
+    ShownKind(resource=PROVIDERS, glance=providers.glance),
     ShownKind(
         resource=MACHINES,
         references=(
