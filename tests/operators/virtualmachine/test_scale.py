@@ -10,11 +10,13 @@ from tests.operators.virtualmachine.stories import (
     INSTANT,
     KINDS,
     MACHINES,
+    POLICIES,
     Hypervisors,
     Latencies,
     furnished,
     machine,
     operator,
+    policy,
     status_of,
 )
 
@@ -141,3 +143,25 @@ def test_the_progress_of_a_long_task_is_recorded_seldom_although_time_passes_wit
         assert costs.writes < 30 + 700 / 30
 
     measured(story, latencies=slow)
+
+
+def test_a_hundred_machines_with_a_policy_cost_four_writes_each_and_few_looks_at_the_hosts() -> None:
+    number = 100
+
+    async def story(cluster: Cluster, costs: Costs) -> None:
+        rules = {"antiAffinity": {"hostAntiAffinity": {"enabled": True, "scope": "strict", "maxVMsPerHost": 25}}}
+        await cluster.create(POLICIES, policy("spread", **rules))
+        costs.reset()
+        for each in range(number):
+            await cluster.create(MACHINES, machine(f"m{each}", placementRef={"name": "spread"}))
+        await cluster.settle()
+        assert {(await status_of(cluster, f"m{each}"))["phase"] for each in range(number)} == {"Running"}
+        await cluster.advance(60)
+        assert costs.writes <= 4 * number + 20
+        assert costs.passes["vmplacementpolicy"] < 10
+        assert costs.calls["inventory"] < 20
+        costs.reset()
+        await cluster.advance(600)
+        assert costs.passes == Counter(provider=40)
+
+    measured(story)

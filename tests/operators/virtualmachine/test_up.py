@@ -93,8 +93,9 @@ def test_a_real_guest_boots_gets_an_address_shuts_down_and_leaves_nothing(kubeco
         "Provider": {"type": "qemu", "endpoint": "qemu:///system", "runtime": {"image": "holdfast"}},
         "VMClass": {"cpu": 1, "memory": "256Mi"},
         "VMImage": {"source": {"libvirt": {"path": "tiny"}}},
+        "VMPlacementPolicy": {"hard": {"hosts": ["local"]}, "resourceConstraints": {"minMemoryPerHost": "1Gi"}},
         "VirtualMachine": {
-            **{field: {"name": "tiny"} for field in ("providerRef", "classRef", "imageRef")},
+            **{field: {"name": "tiny"} for field in ("providerRef", "classRef", "imageRef", "placementRef")},
             "networks": [{"name": "net"}],
         },
     }
@@ -104,6 +105,8 @@ def test_a_real_guest_boots_gets_an_address_shuts_down_and_leaves_nothing(kubeco
     holdfast(kubeconfig, "wait", "vm/tiny", "--for=jsonpath={.status.ips[0]}", "--timeout=60s")
     folder = holdfast(kubeconfig, "get", "vm", "tiny", "-o", "jsonpath={.status.provider.folder}")
     assert Path(folder).is_dir()
+    placed = holdfast(kubeconfig, "get", "vm", "tiny", "-o", "jsonpath={.status.placement.reason}")
+    assert placed.startswith("VMPlacementPolicy tiny: local has the best score")
     holdfast(kubeconfig, "vm", "power", "shutdown", "tiny")
     holdfast(kubeconfig, "wait", "vm/tiny", "--for=jsonpath={.status.phase}=Stopped", "--timeout=60s")
     holdfast(kubeconfig, "delete", "vm", "tiny", "--timeout=30s")

@@ -313,6 +313,8 @@ def controllers(
         Controller(
             name="vmplacementpolicy",
             resource=POLICIES,
+            # Its own status brings no pass: one while machines come and go would count them again at once.
+            matters=worlds.policy_matters,
             watches=(
                 Watch(
                     resource=MACHINES,

@@ -173,6 +173,7 @@ class Qemu(Changes, Clones, Exports):
                     memory_mib_used=sum(guest.record.hardware.all_memory_mib for guest in guests),
                     datastores=(name,),
                     networks=("user",),
+                    features=("kvm",) if self._acceleration and self._acceleration.accel == "kvm" else (),
                     machines=tuple(guest.record.id for guest in guests),
                 )
             )
