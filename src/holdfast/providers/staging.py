@@ -1,6 +1,6 @@
 """The storage that exported disks pass through: folders for claims and NFS, and S3.
 
-`pvc://CLAIM/PATH` and `nfs://SERVER/PATH` are files below a folder in which they are mounted; `s3://BUCKET/KEY` is an
+`pvc://CLAIM/PATH` and `nfs://SERVER/PATH` are files below the folders that have them mounted; `s3://BUCKET/KEY` is an
 object, uploaded in parts, of which a repeated upload sends only those that are missing.
 """
 
@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from pathlib import Path
@@ -56,16 +56,29 @@ class HostPolicy(msgspec.Struct, frozen=True):
 
 
 class Staging:
-    """The storage of a provider; `root` is the folder with `pvc/CLAIM` and `nfs/SERVER`."""
+    """The storage of a provider.
 
-    def __init__(self, root: Path | None = None, *, hosts: HostPolicy | None = None, part_size: int = PART) -> None:
+    `root` is the folder with `pvc/CLAIM` and `nfs/SERVER`; `claims` are the folders of claims that are elsewhere.
+    """
+
+    def __init__(
+        self,
+        root: Path | None = None,
+        *,
+        claims: Mapping[str, Path] | None = None,
+        hosts: HostPolicy | None = None,
+        part_size: int = PART,
+    ) -> None:
         self._root = root
+        self._claims = dict(claims or {})
         self.hosts = hosts or HostPolicy()
         self._part_size = part_size
 
     @property
     def backends(self) -> tuple[str, ...]:
-        return ("pvc", "nfs", "s3") if self._root else ("s3",)
+        if self._root:
+            return ("pvc", "nfs", "s3")
+        return ("pvc", "s3") if self._claims else ("s3",)
 
     def path(self, transfer: Transfer) -> Path | None:
         """The file of a transfer, if it goes to a folder; None for S3."""
@@ -74,7 +87,7 @@ class Staging:
             return None
         if parts.scheme not in ("pvc", "nfs"):
             raise ProviderError(Code.INVALID, f"{transfer.url} has none of the schemes pvc, nfs and s3")
-        if self._root is None:
+        if parts.scheme not in self.backends:
             raise ProviderError(
                 Code.UNSUPPORTED, f"{transfer.url}: this provider has no folder for {parts.scheme} storage"
             )
@@ -85,13 +98,15 @@ class Staging:
 
     def _mounted(self, scheme: str, name: str) -> Path:
         """The folder of a claim or a server.  Claims may also be mounted directly below the root."""
-        assert self._root is not None
-        folders = [self._root / scheme / name, *([self._root / name] if scheme == "pvc" else [])]
+        claim, root = scheme == "pvc", self._root
+        folders = [self._claims[name]] if claim and name in self._claims else []
+        folders += [] if root is None else [root / scheme / name, *([root / name] if claim else [])]
         for folder in folders:
             if folder.is_dir():
                 return folder
-        what = "claim" if scheme == "pvc" else "NFS server"
-        raise ProviderError(Code.NOT_FOUND, f"{what} {name} is not mounted here: there is no folder {folders[0]}")
+        what = "claim" if claim else "NFS server"
+        where = f": there is no folder {folders[0]}" if folders else ""
+        raise ProviderError(Code.NOT_FOUND, f"{what} {name} is not mounted here{where}")
 
     def bucket(self, transfer: Transfer) -> tuple[Bucket, str]:
         parts = urlsplit(transfer.url)

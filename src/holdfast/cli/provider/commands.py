@@ -97,6 +97,22 @@ def options(function: Callable[..., None]) -> Callable[..., None]:
     return functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), wrapped)
 
 
+claim_option: Final = click.option(
+    "--claim", "claims", multiple=True, metavar="NAME=FOLDER", help="The folder of a claim with storage of migrations."
+)
+
+
+def _claims(given: tuple[str, ...]) -> dict[str, Path]:
+    """The folders of claims, by name."""
+    found = {}
+    for each in given:
+        name, _, folder = each.partition("=")
+        if not name or not folder:
+            raise click.UsageError(f"--claim is written NAME=FOLDER, and not {each}")
+        found[name] = Path(folder).absolute()
+    return found
+
+
 @click.group("provider")
 def command() -> None:
     """Serve a hypervisor to operators over gRPC."""
@@ -125,6 +141,7 @@ def serve() -> None:
     envvar="HOLDFAST_PROVIDER_STORAGE",
     help="Folder with pvc/CLAIM and nfs/SERVER.  [default: in memory only]",
 )
+@claim_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of what varies.")
 @click.option(
     "--failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share of calls that fail."
@@ -138,6 +155,7 @@ def simulated(
     hosts: int,
     inventory: Path | None,
     storage: Path | None,
+    claims: tuple[str, ...],
     seed: int,
     failure_rate: float,
     any_place: bool,
@@ -156,7 +174,7 @@ def simulated(
             seed=seed,
             faults=[Fault(rate=failure_rate)] if failure_rate else (),
             journal=data / "journal" if data else None,
-            store=Staging(storage) if storage else None,
+            store=Staging(storage, claims=_claims(claims)) if storage or claims else None,
         )
 
     _serve(listening, make)
@@ -198,6 +216,7 @@ def _described(text: str, where: str) -> World:
     envvar="HOLDFAST_PROVIDER_STORAGE",
     help="Folder in which storage of migrations is mounted: pvc/CLAIM, nfs/SERVER.",
 )
+@claim_option
 @click.option(
     "--allow-host",
     "hosts_allowed",
@@ -221,6 +240,7 @@ def qemu(
     hosts: tuple[str, ...],
     images: tuple[Path, ...],
     storage: Path | None,
+    claims: tuple[str, ...],
     hosts_allowed: tuple[str, ...],
     accel: str,
 ) -> None:
@@ -238,6 +258,7 @@ def qemu(
             hosts=folders or None,
             image_folders=tuple(path.absolute() for path in images),
             storage=storage.absolute() if storage else None,
+            claims=_claims(claims),
             hosts_allowed=hosts_allowed,
             acceleration={"kvm": launch.KVM, "tcg": launch.TCG}.get(accel),
         )

@@ -9,7 +9,14 @@ from holdfast.kinds import virtrigaud
 from holdfast.operators.operator import Operator
 from holdfast.operators.virtualmachine.classes import validate as classes
 from holdfast.operators.virtualmachine.clones import validate as clones
-from holdfast.operators.virtualmachine.controller import CONTROLLERS, IMAGES_FOLDER, PROCESSES, RUNTIME, configure
+from holdfast.operators.virtualmachine.controller import (
+    CONTROLLERS,
+    IMAGES_FOLDER,
+    PROCESSES,
+    RUNTIME,
+    STORAGE_FOLDER,
+    configure,
+)
 from holdfast.operators.virtualmachine.images import validate as images
 from holdfast.operators.virtualmachine.machines import validate as machines
 from holdfast.operators.virtualmachine.migrations import validate as migrations
@@ -66,7 +73,7 @@ OPERATOR: Final = Operator(
         virtrigaud.migrations.KIND: migrations.problems,
         virtrigaud.placement.KIND: placement.problems,
     },
-    settings=(RUNTIME, IMAGES_FOLDER),
+    settings=(RUNTIME, IMAGES_FOLDER, STORAGE_FOLDER),
     configure=configure,
     embedded={RUNTIME.name: PROCESSES},
     defaults=offered,

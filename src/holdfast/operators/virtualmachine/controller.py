@@ -15,6 +15,7 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS, SERVICES
 from holdfast.kernel.backoff import Backoff
 from holdfast.kinds.virtrigaud.machines import VirtualMachine
+from holdfast.kinds.virtrigaud.migrations import VMMigration
 from holdfast.meta.objects import Key
 from holdfast.operators.operator import Setting
 from holdfast.operators.virtualmachine import names, outside
@@ -86,6 +87,27 @@ def _first_or_last_machine(obj: Object, view: View) -> Iterable[Key]:
     return (key,) if waits else ()
 
 
+def _mounts_claim(obj: Object, view: View) -> Iterable[Key]:
+    """The Providers that mount a claim for migrations."""
+    if obj.meta.labels.get(names.STORAGE) != names.STORAGE_VALUE:
+        return ()
+    return (each.key for each in view.list(PROVIDERS, namespace=obj.meta.namespace))
+
+
+def _claim_matters(old: Object, new: Object) -> bool:
+    return (old.uid, old.deleting, old.meta.labels) != (new.uid, new.deleting, new.meta.labels)
+
+
+def _uses_nfs(obj: Object, view: View) -> Iterable[Key]:
+    """The Providers between which a machine moves by NFS."""
+    spec = obj.decode(VMMigration).spec
+    if spec.storage is None or spec.storage.nfs is None:
+        return ()
+    machine = view.get(MACHINES, Key(obj.key.namespace, spec.source.vm_ref.name))
+    source = () if machine is None else (key_of(machine.decode(VirtualMachine).spec.provider_ref, obj.key),)
+    return (*source, key_of(spec.target.provider_ref, obj.key))
+
+
 def _class_of(obj: Object, view: View) -> Iterable[Key]:
     return (key_of(obj.decode(VirtualMachine).spec.class_ref, obj.key),)
 
@@ -152,11 +174,13 @@ def controllers(
             owns=(DEPLOYMENTS, SERVICES, SECRETS, CLAIMS),
             watches=(
                 Watch(resource=PODS, keys=_of_pod),
+                Watch(resource=CLAIMS, keys=_mounts_claim, matters=_claim_matters),
+                Watch(resource=MIGRATIONS, keys=_uses_nfs, matters=_refers_to_others),
                 Watch(resource=MACHINES, keys=_first_or_last_machine, matters=_refers_to_others),
             ),
             reads=(CLASSES,),
             writes=(MACHINES, CLASSES),
-            indexes=(REFERENCES.index,),
+            indexes=(REFERENCES.index, migration_worlds.MIGRATIONS_OF.index),
             observe=provider_worlds.observe,
             survey=partial(provider_worlds.survey, connections=connections, clock=clock),
             decide=partial(providers.decide, settings=settings),
@@ -377,6 +401,15 @@ IMAGES_FOLDER: Final = Setting(
 )
 
 
+STORAGE_FOLDER: Final = Setting(
+    name="virtualmachine.storage",
+    variable="VIRTUALMACHINE_STORAGE",
+    default=NO_FOLDER,
+    meaning="The folder with nfs/SERVER, in which NFS is mounted for migrations, where Providers run as processes.",
+    problem=_images_problem,
+)
+
+
 def configure(values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
     """The controllers with the settings of an installation."""
     if values.get(RUNTIME.name, RUNTIME.default) != PROCESSES:
@@ -388,6 +421,7 @@ def configure(values: Mapping[str, str]) -> tuple[Controller[Any], ...]:
             command=(sys.executable, "-m", "holdfast"),
             env={"PYTHONPATH": path} if path else {},
             images=values.get(IMAGES_FOLDER.name, NO_FOLDER).removeprefix(NO_FOLDER),
+            storage=values.get(STORAGE_FOLDER.name, NO_FOLDER).removeprefix(NO_FOLDER),
             local=local_types(),
         )
     )

@@ -13,6 +13,7 @@ class Settings:
     command    how a process is started, before ``provider serve``
     env        the variables that it needs
     images     a folder with images that machines of QEMU may be made from
+    storage    a folder in which NFS servers are mounted that migrations use
     local      the types of hypervisor that can run on this machine; others are simulated when they run as processes
     """
 
@@ -20,6 +21,7 @@ class Settings:
     command: tuple[str, ...] = ("holdfast",)
     env: Mapping[str, str] = field(default_factory=dict)
     images: str = ""
+    storage: str = ""
     local: frozenset[str] = frozenset({"simulated"})
 
 

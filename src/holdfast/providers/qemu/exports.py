@@ -10,6 +10,8 @@ from holdfast.providers.contract import (
     Code,
     DiskInfo,
     ProviderError,
+    Stage,
+    Task,
     Transfer,
     Transferred,
 )
@@ -76,16 +78,24 @@ class Exports(Machines, Snapshots):
                     format=transfer.format or "qcow2",
                     snapshot=tag,
                     compress=transfer.compress,
-                    on_progress=(lambda percent: report(percent / 2)) if remote else report,
+                    on_progress=self._stage(task.id, _stage("exporting", 1, size), report),
                 )
-            checksum = await asyncio.to_thread(sha256, target)
             written = target.stat().st_size
+            at = self._stage(task.id, _stage("transferring", 2, written), report)
+            checksum = await asyncio.to_thread(sha256, target)
             if remote:
-                await self._staging.put(transfer, target, lambda done: report(50 + 50 * done / max(written, 1)))
+                await self._staging.put(transfer, target, lambda done: at(100 * done / max(written, 1)))
         finally:
             if remote:
                 target.unlink(missing_ok=True)
         return {"checksum": checksum, "size_bytes": str(written)}
 
     async def delete_export(self, transfer: Transfer) -> None:
+        for task in [self._books.tasks[id] for id in self._running]:
+            if task.call == "export_disk" and task.args["transfer"]["url"] == transfer.url:
+                await self.cancel(Task(id=task.id))
         await self._staging.remove(transfer)
+
+
+def _stage(name: str, number: int, size: int) -> Stage:
+    return Stage(name=name, number=number, count=2, total_bytes=size)

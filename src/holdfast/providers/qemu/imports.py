@@ -10,6 +10,7 @@ import msgspec
 from holdfast.providers.contract import (
     Code,
     ProviderError,
+    Stage,
     Task,
     Transfer,
     Transferred,
@@ -63,6 +64,8 @@ class Imports(Tasks):
         source = self._staging.path(transfer)
         fetched = target.with_suffix(".import")
         try:
+            report = self._report(task.id, 100)
+            self._stage(task.id, Stage(name="transferring", number=1, count=2), report)
             if source is None:
                 await self._staging.get(transfer, fetched)
                 source = fetched
@@ -80,8 +83,10 @@ class Imports(Tasks):
                     Code.INVALID, f"the disk at {transfer.url} has the format {found.format}, not {transfer.format}"
                 )
             if not target.exists():
-                report = self._report(task.id, source.stat().st_size)
-                await tools.convert(source, target, source_format=found.format, on_progress=report)
+                size = source.stat().st_size
+                name = "importing" if found.format == "qcow2" else "converting"
+                at = self._stage(task.id, Stage(name=name, number=2, count=2, total_bytes=size), report)
+                await tools.convert(source, target, source_format=found.format, on_progress=at)
         finally:
             fetched.unlink(missing_ok=True)
         record.checksum, record.virtual_bytes, record.ready = checksum, found.virtual_size, True
@@ -116,6 +121,7 @@ class Imports(Tasks):
                 record.machine = ""
 
     async def delete_disk(self, id: str) -> None:
+        id = next((one.id for one in self._books.imports.values() if one.name == id), id)
         record = self._books.imports.get(id)
         if record is None:
             if "/" in id and id.partition("/")[0] in self._guests:

@@ -48,12 +48,13 @@ class Tasks:
         hosts: Mapping[str, Path] | None = None,
         image_folders: tuple[Path, ...] = (),
         storage: Path | None = None,
+        claims: Mapping[str, Path] | None = None,
         hosts_allowed: tuple[str, ...] = (),
         acceleration: launch.Acceleration | None = None,
     ) -> None:
         self._data = data
         self._hosts = dict(hosts or {"local": data / "hosts" / "local"})
-        self._staging = Staging(storage, hosts=HostPolicy(hosts_allowed))
+        self._staging = Staging(storage, claims=claims, hosts=HostPolicy(hosts_allowed))
         self._image_folders = (data / "images", *image_folders)
         self._acceleration = acceleration
         self._version = ""

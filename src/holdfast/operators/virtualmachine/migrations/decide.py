@@ -57,7 +57,7 @@ from holdfast.runtime.decisions import Create, Delete, Notice, Patch
 
 _Phase = MigrationPhase
 
-_MOUNTS: Final = timedelta(minutes=5)
+_MOUNT_TIME: Final = timedelta(minutes=5)
 """How long providers may take to mount a claim."""
 
 _VALIDATION: Final = timedelta(minutes=10)
@@ -362,11 +362,13 @@ def _unable(world: World) -> Iterator[tuple[Reason, str]]:
     if imports.supports_disk_import is False:
         yield unsupported, f"provider {target} cannot import disks"
     # A provider that names no storage has pvc alone.
-    for name, backends in (
-        (source, exports.supported_export_backends),
-        (target, imports.supported_import_backends),
+    for side, backends in (
+        (world.source, exports.supported_export_backends),
+        (world.target, imports.supported_import_backends),
     ):
-        if backends and backend not in backends:
+        name, own = side.key.name, side.provider is not None and storage.mounted(side.provider[1]) is not None
+        # The storage of our own processes is mounted on demand.
+        if backends and backend not in backends and (backend == storage.S3 or not own):
             yield unsupported, f"spec.storage.type: provider {name} has {', '.join(backends)}, and not {backend}"
     if storage.mode(world.migration, exports, imports) is None:
         yield unsupported, f"spec.storage.transferMode: direct needs both providers, {source} and {target}"
@@ -443,28 +445,41 @@ def _disk(world: World, now: datetime) -> Step | None:
 
 def _storage(world: World, now: datetime) -> Step | None:
     """Make the claim, and wait until both providers have mounted it."""
+    if storage.backend(world.migration) == storage.NFS:
+        return _mounts(
+            world, "the NFS server", [each for each in (world.source, world.target) if _lacks_nfs(each)], now
+        )
     claim = world.before.storage_pvc_name
     if claim is None:
         return None
     if world.claim is None and claim == storage.temporary(world.object.key.name):
         return _claims(world, claim, now)
     lacking = [
-        side.key.name
+        side
         for side in (world.source, world.target)
         if side.provider is not None and storage.lacks(side.provider[1], claim)
     ]
+    where = f", which does not exist in namespace {world.target.key.namespace}" if world.claim is None else ""
+    return _mounts(world, f"the claim {claim}{where}", lacking, now)
+
+
+def _lacks_nfs(side: Side) -> bool:
+    """Whether a process of ours has no NFS server mounted yet."""
+    own = side.provider is not None and storage.mounted(side.provider[1]) is not None
+    return own and storage.NFS not in side.capabilities.supported_export_backends
+
+
+def _mounts(world: World, what: str, lacking: list[Side], now: datetime) -> Step | None:
     if not lacking:
         return None
     began = times.read(world.before.start_time) or now
-    who = " and ".join(f"provider {name}" for name in lacking)
-    namespace = world.target.key.namespace
-    exists = "" if world.claim is not None else f"; claim {claim} does not exist in namespace {namespace}"
-    if now >= began + _MOUNTS:
-        message = f"{who} did not mount the claim {claim} within {durations.short(_MOUNTS)}{exists}"
+    who = " and ".join(f"provider {side.key.name}" for side in lacking)
+    if now >= began + _MOUNT_TIME:
+        message = f"{who} did not mount {what} within {durations.short(_MOUNT_TIME)}"
         return failed(world, MigrationReason.STORAGE_NOT_MOUNTED, message, now)
-    message = f"{who} must mount the claim {claim}{exists}"
+    message = f"{who} must mount {what}"
     found = step(world, _Phase.VALIDATING, MigrationReason.WAITING_FOR_STORAGE, message, now)
-    limit = until(began + _MOUNTS, now=now, because="the claim is not mounted in time")
+    limit = until(began + _MOUNT_TIME, now=now, because="the storage is not mounted in time")
     return replace(found, outcome=limit)
 
 

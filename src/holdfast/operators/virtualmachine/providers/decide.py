@@ -35,7 +35,7 @@ def decide(world: World, now: datetime, *, settings: Settings) -> Decision:
     status, notices = report(world, health, now, adoption=adopted.status, settings=settings)
     return Decision(
         children=render.children(world, settings),
-        writes=adopted.writes,
+        writes=(*adopted.writes, *((shared,) if (shared := render.shared_claim(world, settings)) else ())),
         status=status,
         notices=(*adopted.notices, *notices),
         outcome=_next(world, health, now),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -15,7 +15,8 @@ import msgspec
 
 from holdfast.client.objects import Object, Undecodable
 from holdfast.client.pods import Pod
-from holdfast.client.resources import DEPLOYMENTS, PODS, SECRETS, Resource
+from holdfast.client.resources import CLAIMS, DEPLOYMENTS, PODS, SECRETS, Resource
+from holdfast.kinds.virtrigaud.migrations import VMMigration
 from holdfast.kinds.virtrigaud.providers import Provider, ProviderStatus
 from holdfast.meta import durations
 from holdfast.meta.objects import Key
@@ -31,9 +32,10 @@ from holdfast.operators.virtualmachine.connections import (
     target_of,
 )
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES
+from holdfast.operators.virtualmachine.migrations.observe import of_provider
 from holdfast.operators.virtualmachine.providers import certificates
 from holdfast.operators.virtualmachine.providers.validate import unreadable
-from holdfast.operators.virtualmachine.resources import CLASSES, MACHINES, PROVIDERS
+from holdfast.operators.virtualmachine.resources import CLASSES, MACHINES, MIGRATIONS, PROVIDERS
 from holdfast.operators.virtualmachine.secrets import Sealed, read
 from holdfast.providers.contract import Capabilities, Code, Inventory, Listed, ProviderError
 from holdfast.runtime.controllers import View
@@ -41,6 +43,8 @@ from holdfast.runtime.controllers import View
 INSTANCE: Final = "app.kubernetes.io/instance"
 NAME: Final = "app.kubernetes.io/name"
 APP: Final = "virtrigaud-provider"
+STORAGE_VOLUME: Final = "storage-"
+"""How the names of volumes begin that are mounted for migrations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +89,33 @@ class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     container_statuses: tuple[_Container, ...] = ()
 
 
+class _ClaimSource(msgspec.Struct, frozen=True, rename="camel"):
+    claim_name: str = ""
+
+
+class _Volume(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    persistent_volume_claim: _ClaimSource | None = None
+
+
+class _PodSpec(msgspec.Struct, frozen=True):
+    volumes: tuple[_Volume, ...] = ()
+
+
 class RuntimePod(msgspec.Struct, frozen=True):
     """A pod of a process."""
 
+    spec: _PodSpec = _PodSpec()
     status: _PodStatus = _PodStatus()
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The claims that it has mounted for migrations."""
+        return frozenset(
+            each.persistent_volume_claim.claim_name
+            for each in self.spec.volumes
+            if each.name.startswith(STORAGE_VOLUME) and each.persistent_volume_claim is not None
+        )
 
     @property
     def trouble(self) -> str:
@@ -112,6 +139,9 @@ class World:
     machines    the VirtualMachines that refer to it
     taken       the names of all VirtualMachines in its namespace, where machines are adopted
     classes     the names of all VMClasses there
+    claims      the names of the claims in its namespace that are for migrations
+    shared      the claim that all Providers of its namespace mount, if it exists
+    nfs         the NFS servers that migrations to or from it use, with what they export
     issued      new certificates, where they are needed
     answers     what the process answered, if it was asked
     """
@@ -125,6 +155,9 @@ class World:
     machines: tuple[Object, ...] = ()
     taken: frozenset[str] = frozenset()
     classes: frozenset[str] = frozenset()
+    claims: tuple[str, ...] = ()
+    shared: Object | None = None
+    nfs: tuple[tuple[str, str], ...] = ()
     issued: Mapping[str, bytes] | None = None
     answers: Answers | None = None
 
@@ -188,8 +221,33 @@ def observe(view: View, key: Key) -> World | None:
         machines=REFERENCES.of(view, obj),
         taken=_names(view, MACHINES, key.namespace) if adopts else frozenset(),
         classes=_names(view, CLASSES, key.namespace) if adopts else frozenset(),
+        claims=tuple(
+            each.key.name for each in view.list(CLAIMS, namespace=key.namespace, labels=_STORAGE) if not each.deleting
+        ),
+        shared=view.get(CLAIMS, Key(key.namespace, names.SHARED_STORAGE)),
+        nfs=tuple(sorted(set(_servers(view, obj)))),
     )
     return replace(world, target=target_of(view, key, provider, endpoint(world)))
+
+
+_STORAGE: Final = LabelSelector.from_object({"matchLabels": {names.STORAGE: names.STORAGE_VALUE}})
+
+
+def _servers(view: View, provider: Object) -> Iterator[tuple[str, str]]:
+    for key in of_provider(provider, view):
+        found = view.get(MIGRATIONS, key)
+        migration = None if found is None else found.decode(VMMigration)
+        nfs = migration.spec.storage.nfs if migration and migration.spec.storage else None
+        if nfs is not None and migration is not None and not (migration.status and migration.status.completion_time):
+            yield nfs.server, nfs.export
+
+
+def mounted(world: World) -> tuple[str, ...] | None:
+    """The claims for migrations that every process that is ready has mounted; None where the process is not ours."""
+    found = [pod.claims for _, ready, pod in world.pods if ready]
+    if world.external:
+        return None
+    return tuple(sorted(frozenset.intersection(*found))) if found else ()
 
 
 def _names(view: View, resource: Resource, namespace: str) -> frozenset[str]:

@@ -6,15 +6,19 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from holdfast.client.resources import CLAIMS
 from holdfast.kernel.children import Desired
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.connections import CA, CERTIFICATE, KEY
-from holdfast.operators.virtualmachine.providers.observe import World, labels
+from holdfast.operators.virtualmachine.providers.observe import STORAGE_VOLUME, World, labels
+from holdfast.operators.virtualmachine.resources import PROVIDERS
 from holdfast.operators.virtualmachine.settings import Settings
+from holdfast.runtime.decisions import Create, Patch
 
 _TLS: Final = "/etc/virtrigaud/tls"
 _CREDENTIALS: Final = "/etc/virtrigaud/credentials"
 _DATA: Final = "/var/lib/holdfast"
+_STORAGE: Final = "/mnt/migration-storage"
 _HEALTH_PORT: Final = 8080
 INVENTORY: Final = "HOLDFAST_PROVIDER_INVENTORY"
 """The environment variable with the hosts of a simulated hypervisor, in YAML."""
@@ -127,7 +131,56 @@ def _tls_volume(world: World) -> dict[str, Any]:
     return {"name": "tls", "secret": {"secretName": name, "items": items}}
 
 
-def _mounts(world: World, *, data: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def storage_claims(world: World, settings: Settings) -> tuple[str, ...]:
+    """The claims that are mounted for migrations.
+
+    A process of the node mounts the same one from the start: to mount another would restart it, and end its machines.
+    """
+    return (names.SHARED_STORAGE,) if settings.processes else world.claims
+
+
+def shared_claim(world: World, settings: Settings) -> Create | Patch | None:
+    """Make the claim that all Providers of a namespace mount, or note that this one does: it goes with the last one."""
+    if not settings.processes or world.external or world.idle:
+        return None
+    key, obj = world.object.key, world.object
+    owner = {"apiVersion": PROVIDERS.api_version, "kind": PROVIDERS.kind, "name": key.name, "uid": obj.uid}
+    found, because = world.shared, f"Provider {key.name} mounts it for migrations"
+    if found is None:
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": names.SHARED_STORAGE,
+                "namespace": key.namespace,
+                "labels": {names.STORAGE: names.STORAGE_VALUE},
+                "ownerReferences": [owner],
+            },
+            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "10Gi"}}},
+        }
+        return Create(resource=CLAIMS, manifest=manifest, because=because)
+    owners = found.wire()["metadata"].get("ownerReferences", [])
+    if any(each.get("uid") == obj.uid for each in owners) or found.deleting:
+        return None
+    patch = {"metadata": {"ownerReferences": [*owners, owner]}}
+    return Patch(resource=CLAIMS, key=found.key, uid=found.uid, version=found.version, patch=patch, because=because)
+
+
+def _storage(world: World, settings: Settings) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The volumes for migrations, and where they are mounted."""
+    volumes: list[dict[str, Any]] = []
+    mounts: list[dict[str, Any]] = []
+    for n, claim in enumerate(storage_claims(world, settings)):
+        name = f"{STORAGE_VOLUME}{n}"
+        volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+        mounts.append({"name": name, "mountPath": f"{_STORAGE}/{claim}"})
+    for n, (server, export) in enumerate(() if settings.processes else world.nfs):
+        volumes.append({"name": f"nfs-{n}", "nfs": {"server": server, "path": export}})
+        mounts.append({"name": f"nfs-{n}", "mountPath": f"{_STORAGE}/nfs/{server}/{export.strip('/')}"})
+    return volumes, mounts
+
+
+def _mounts(world: World, settings: Settings, *, data: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Volumes, and where they are mounted."""
     key, credentials = world.object.key, world.provider.spec.credential_secret_ref
     volumes, mounts = [], []
@@ -142,7 +195,8 @@ def _mounts(world: World, *, data: bool) -> tuple[list[dict[str, Any]], list[dic
         claim = {"claimName": names.data(key.namespace, key.name)}
         volumes.append({"name": "data", "persistentVolumeClaim": claim})
         mounts.append({"name": "data", "mountPath": _DATA})
-    return volumes, mounts
+    more = _storage(world, settings)
+    return [*volumes, *more[0]], [*mounts, *more[1]]
 
 
 def _serve(world: World, settings: Settings, address: str) -> list[str]:
@@ -150,6 +204,11 @@ def _serve(world: World, settings: Settings, address: str) -> list[str]:
     type = served_type(world, settings)
     arguments = ["provider", "serve", type, "--listen", f"{address}:{world.port}", "--data", _DATA]
     arguments += ["--tls-dir", _TLS] if world.secure else ["--plaintext"]
+    if type in _OWN:
+        for claim in storage_claims(world, settings):
+            arguments += ["--claim", f"{claim}={_STORAGE}/{claim}"]
+        folder = settings.storage or (_STORAGE if world.nfs and not settings.processes else "")
+        arguments += ["--storage", folder] if folder else []
     return arguments + _own_arguments(world, type, settings)
 
 
@@ -170,7 +229,7 @@ def _own_arguments(world: World, type: str, settings: Settings) -> list[str]:
 
 def _process(world: World, settings: Settings) -> dict[str, Any]:
     """A pod that runs as a process of the node."""
-    volumes, mounts = _mounts(world, data=True)
+    volumes, mounts = _mounts(world, settings, data=True)
     address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     return {
         "runtimeClassName": "process",
@@ -193,7 +252,7 @@ def _process(world: World, settings: Settings) -> dict[str, Any]:
 def _containers(world: World) -> dict[str, Any]:
     """A pod of the provider's image."""
     runtime = world.provider.spec.runtime
-    volumes, mounts = _mounts(world, data=False)
+    volumes, mounts = _mounts(world, Settings(), data=False)
     own = world.provider.spec.type.value in _OWN
     arguments = (
         _serve(world, Settings(), "0.0.0.0") if own else [f"--port={world.port}", f"--health-port={_HEALTH_PORT}"]

@@ -17,7 +17,7 @@ from holdfast.kinds.virtrigaud.providers import (
     ProviderRuntimePhase,
 )
 from holdfast.operators.virtualmachine import names
-from holdfast.operators.virtualmachine.providers.observe import World, endpoint
+from holdfast.operators.virtualmachine.providers.observe import World, endpoint, mounted
 from holdfast.operators.virtualmachine.providers.render import served_type
 from holdfast.operators.virtualmachine.reasons import OF_CODE, MachineReason, ProviderReason, advised
 from holdfast.operators.virtualmachine.settings import Settings
@@ -83,6 +83,7 @@ def report(
         ),
         **(kept | _reported(world) if health.counted else kept),
         "adoption": None if adoption is None else wire(adoption),
+        "mountedClaims": None if (claims := mounted(world)) is None else list(claims),
         "probes": None if health.probes is None else wire(health.probes),
     }
     verdicts = _verdicts(world, health, runtime)
