@@ -37,7 +37,7 @@ from holdfast.testing.clusters import Cluster, connected, opened
 from holdfast.testing.loops import VirtualLoop, run
 
 WHOLE = bool(os.environ.get("HOLDFAST_WHOLE_CONTRACT"))
-EVERY = 1 if WHOLE else 17
+EVERY = 1 if WHOLE else 67
 FILE = "/etc/motd"
 
 
@@ -187,7 +187,7 @@ TALES = {
         faults=(Fault(call="import_disk", code=Code.QUOTA, when="task"),),
     ),
     "a target that cannot be made": Tale(
-        spec={"source": OFF, "target": RUNS, "options": {"cleanupPolicy": "Always", "timeout": "60s"}},
+        spec={"source": OFF, "target": RUNS, "options": {"cleanupPolicy": "Always", "timeout": "30s"}},
         then=_failed,
         succeeds=False,
         faults=(Fault(call="power", name="moved-*", code=Code.INTERNAL, when="task"),),

@@ -56,10 +56,10 @@ spec:
 PATIENCE = 90.0
 
 
-def holdfast(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def holdfast(folder: Path, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "KUBECONFIG": str(folder / "kubeconfig")}
     command = [sys.executable, "-m", "holdfast", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=seconds)
 
 
 @contextlib.contextmanager

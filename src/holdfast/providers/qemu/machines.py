@@ -14,6 +14,7 @@ from holdfast.providers.contract import (
     Description,
     Disk,
     DiskInfo,
+    Image,
     Listed,
     Machine,
     Made,
@@ -82,6 +83,8 @@ class Machines(Images, Imports):
                 args["image"] = image
         elif not root.size_gib:
             raise ProviderError(Code.INVALID, f"machine {machine.name} has no image, no imported disk and no disk root")
+        if machine.extra.get("kernel"):
+            kernel = str(await self._kernel(machine.extra["kernel"]))
         disks = []
         if imported or "image" in args or root.size_gib:
             disks.append(DiskRecord(name="root", file="root.qcow2", bootable=not kernel))
@@ -90,6 +93,13 @@ class Machines(Images, Imports):
         args["sizes"] = {disk.name: disk.size_gib * GIB for disk in others}
         guest = self._make(machine, disks, kernel=kernel)
         return Made(id=guest.record.id, task=self._submit("create", guest.record.id, args))
+
+    async def _kernel(self, name: str) -> Path:
+        """The folder of images with the kernel that a class names: it is started, and the disk is its data."""
+        found = await self._image_for(Image(template=name))
+        if not isinstance(found, Path):
+            raise ProviderError(Code.INVALID, f"extraConfig.kernel: the image {name} is no folder with a kernel")
+        return found
 
     def _making(self, guest: Guest) -> Task | None:
         opened = [one.id for one in self._books.tasks.values() if one.subject == guest.record.id and not one.done]

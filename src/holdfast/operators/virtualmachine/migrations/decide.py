@@ -565,8 +565,7 @@ def progressed(world: World, state: TaskState, now: datetime) -> Step:
     """A task that is under way."""
     phase = progress.phase_of(world.stage, state)
     reason, words = _DOING[phase]
-    share = "" if state.percentage is None else f" ({state.percentage}% of it)"
-    found = step(world, phase, reason, f"{words}{share}", now, state)
+    found = step(world, phase, reason, words, now, state)
     began = times.read(found.status.progress.phase_start_time if found.status.progress else None) or now
     return replace(found, outcome=Again(progress.pause(state, began, now), f"task {world.before.task_ref} is due"))
 
@@ -606,7 +605,7 @@ def _asks(world: World, now: datetime) -> Step | None:
         if artifact is Artifact.SNAPSHOT:
             name = f"{world.object.key.name}-{world.object.meta.generation}"
             changes["snapshot_ref"] = names.machine(name, world.object.uid)
-        return recorded(world.having(**changes), phase, reason, f"{words}: it is asked", now)
+        return recorded(world.having(**changes), phase, reason, words, now)
     return replace(step(world, phase, reason, words, now), call=call)
 
 
