@@ -1,0 +1,354 @@
+"""The server of the dashboard: who gets in, what is refused, and what streams send."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.dashboard.stub import MIGRATIONS, TOKEN, WORKLOADS, Cluster, Running, workload
+
+from holdfast.dashboard import server as module
+from holdfast.dashboard.gate import CSRF, is_known_host
+from holdfast.dashboard.server import Message, Stream, assets
+from holdfast.dashboard.sessions import LIFETIME, Sessions
+
+HEADERS = {"content-type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    made = Running(Cluster(), hosts=("dash.example.com",))
+    made.do(lambda: made.cluster.put(WORKLOADS, workload("shop")))
+    yield made
+    made.close()
+
+
+class Viewer:
+    """A browser without a page."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+        self.cookie = ""
+        self.csrf = ""
+
+    def send(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.running.port, timeout=20)
+        given = {
+            "Host": f"127.0.0.1:{self.running.port}",
+            "Origin": self.running.base,
+            CSRF: self.csrf,
+            "Cookie": self.cookie,
+        }
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        connection.request(method, path, content, {name: value for name, value in given.items() if value})
+        answer = connection.getresponse()
+        read = answer.read()
+        connection.close()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, read
+
+    def sign_in(self, **proof: str) -> tuple[int, dict[str, str], bytes]:
+        status, headers, body = self.send(
+            "POST", "/api/session", proof or {"link": self.running.do(self.running.dashboard.link)}
+        )
+        if status == 200:
+            self.cookie = headers["set-cookie"].partition(";")[0]
+            self.csrf = json.loads(body)["csrf"]
+        return status, headers, body
+
+    def stream(self, path: str, events: int) -> list[tuple[str, str, Any]]:
+        """The first events of a stream: name, id, data."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.running.port, timeout=20)
+        connection.request("GET", path, headers={"Cookie": self.cookie, "Host": f"localhost:{self.running.port}"})
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        assert answer.getheader("content-type") == "text/event-stream"
+        found: list[tuple[str, str, Any]] = []
+        name = id = ""
+        while len(found) < events:
+            line = answer.readline().decode().rstrip("\n")
+            field, _, value = line.partition(": ")
+            if field == "event":
+                name, id = value, ""
+            elif field == "id":
+                id = value
+            elif field == "data":
+                found.append((name, id, json.loads(value)))
+        connection.close()
+        return found
+
+
+@pytest.fixture
+def viewer(running: Running) -> Viewer:
+    made = Viewer(running)
+    assert made.sign_in()[0] == 200
+    return made
+
+
+# --- getting in
+
+
+def test_a_link_begins_one_session(running: Running) -> None:
+    link = running.do(running.dashboard.link)
+    first, second = Viewer(running), Viewer(running)
+    status, headers, body = first.sign_in(link=link)
+    assert (status, json.loads(body)["user"]) == (200, "viewer@example.com")
+    cookie = headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert second.sign_in(link=link)[0] == 401
+    assert "holdfast dashboard" in json.loads(second.sign_in(link=link)[2])["hint"]
+
+
+def test_a_token_that_the_server_knows_begins_a_session_of_its_own_identity(running: Running) -> None:
+    viewer = Viewer(running)
+    assert viewer.sign_in(token=TOKEN)[0] == 200
+    assert viewer.sign_in(token="guessed")[0] == 401
+    assert viewer.sign_in(link="", token="")[0] == 400
+
+
+def test_without_a_session_nothing_is_shown(running: Running) -> None:
+    stranger = Viewer(running)
+    assert json.loads(stranger.send("GET", "/api/session")[2]) == {"user": None}
+    assert stranger.send("GET", "/api/stream")[0] == 401
+    for path in ("/api/verb", "/api/plan", "/api/link"):
+        assert stranger.send("POST", path, {})[0] == 401
+    assert stranger.send("GET", "/")[0] == 200
+
+
+def test_a_session_that_is_ended_is_over(viewer: Viewer) -> None:
+    assert viewer.send("DELETE", "/api/session")[0] == 200
+    assert json.loads(viewer.send("GET", "/api/session")[2]) == {"user": None}
+
+
+def test_sessions_end_after_a_while_and_links_are_not_guessed() -> None:
+    now = 0.0
+    sessions = Sessions(clock=lambda: now)
+    session = sessions.begin(user="a")
+    assert sessions.find(session.id) is session
+    now += LIFETIME + 1
+    assert sessions.find(session.id) is None
+    assert not sessions.redeem("x" * 32)
+    assert not sessions.redeem("ü")
+
+
+def test_a_viewer_may_make_a_link_for_another_browser(viewer: Viewer) -> None:
+    link = json.loads(viewer.send("POST", "/api/link", {})[2])["link"]
+    assert Viewer(viewer.running).sign_in(link=link)[0] == 200
+    other = Viewer(viewer.running)
+    other.sign_in(token=TOKEN)
+    assert other.send("POST", "/api/link", {})[0] == 403
+
+
+# --- forged requests
+
+
+@pytest.mark.parametrize(
+    ("host", "known"),
+    [
+        ("127.0.0.1:6480", True),
+        ("localhost", True),
+        ("[::1]:6480", True),
+        ("192.168.1.5:80", True),
+        ("dash.example.com", True),
+        ("DASH.example.com:443", True),
+        ("evil.example.com", False),
+        ("127.0.0.1.evil.example.com", False),
+        ("", False),
+        ("localhost@evil.example.com", False),
+        ("localhost/../x", False),
+        ("[::1", False),
+        ("localhost:port", False),
+    ],
+)
+def test_only_known_names_of_the_server_are_answered(host: str, known: bool) -> None:
+    assert is_known_host(host, ("dash.example.com",)) is known
+
+
+def test_a_page_of_another_site_reaches_nothing(viewer: Viewer) -> None:
+    assert viewer.send("GET", "/api/session", Host="evil.example.com")[0] == 421
+    for origin in ("https://evil.example.com", "null", f"http://localhost.evil.example.com:{viewer.running.port}"):
+        assert viewer.send("POST", "/api/plan", {"resource": "x"}, Origin=origin)[0] == 403
+    assert viewer.send("POST", "/api/plan", {"resource": "x"}, Origin="")[0] == 403
+    viewer.csrf = "forged"
+    status, _, body = viewer.send("POST", "/api/plan", {"resource": "x"})
+    assert (status, json.loads(body)["hint"]) == (403, "reload the page")
+
+
+def test_every_answer_forbids_what_the_page_does_not_need(viewer: Viewer) -> None:
+    for path in ("/", "/assets/app.js", "/assets/nothing.js", "/api/session", "/api/stream?resource=x", "/nowhere"):
+        _, headers, _ = viewer.send("GET", path)
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["x-frame-options"] == "DENY"
+    assert viewer.send("GET", "/api/session")[1]["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "path", ["/assets/..%2fserver.py", "/assets/../server.py", "/assets/%2e%2e/__init__.py", "/assets/"]
+)
+def test_no_other_file_is_served(viewer: Viewer, path: str) -> None:
+    assert viewer.send("GET", path)[0] == 404
+
+
+def test_the_page_is_small_and_has_no_markup_from_strings() -> None:
+    found = assets()
+    assert sum(len(each.body) for each in found.values()) < 200_000
+    for name, asset in found.items():
+        for word in (b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"document.write", b"eval(", b"new Function"):
+            assert word not in asset.body, name
+    index = found["index.html"].body
+    assert b"<style" not in index
+    assert b" style=" not in index
+    assert b"onclick" not in index
+
+
+# --- bad requests
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"resource": 1}', b"\xff", b"[" * 5000, b'"' + b"x" * 100_000 + b'"']
+)
+def test_a_request_that_cannot_be_read_is_refused(viewer: Viewer, body: bytes) -> None:
+    for path in ("/api/verb", "/api/plan", "/api/session"):
+        status, _, answer = viewer.send("POST", path, body)
+        assert status in (400, 413), answer
+        assert json.loads(answer)["error"]
+
+
+def test_a_verb_is_refused_where_nothing_may_be_changed(viewer: Viewer) -> None:
+    order = {"resource": "workloads.cloudless.io", "namespace": "default", "name": "shop", "verb": "pause"}
+    status, _, body = viewer.send("POST", "/api/verb", order)
+    assert (status, json.loads(body)["hint"]) == (403, "start it with --allow-changes")
+    assert viewer.send("POST", "/api/verb", {**order, "verb": "explode"})[0] == 404
+    assert viewer.send("POST", "/api/verb", {**order, "resource": "secrets"})[0] == 404
+    assert viewer.send("POST", "/api/verb", {**order, "name": "gone", "preview": True})[0] == 404
+
+
+# --- streams
+
+
+def test_the_overview_sends_all_rows_and_then_changes(viewer: Viewer) -> None:
+    cluster = viewer.running.cluster
+    (name, id, first), *_ = viewer.stream("/api/stream", 1)
+    assert (name, first["reset"]) == ("rows", True)
+    assert [each["name"] for each in first["rows"]] == ["shop"]
+    viewer.running.do(lambda: cluster.put(WORKLOADS, workload("shop", ready=1)))
+    (_, _, change), *_ = viewer.stream(f"/api/stream?since={id}", 1)
+    assert (change["reset"], [each["ready"] for each in change["rows"]]) == (False, [1])
+    assert change["counts"] == {"trouble": 1, "progressing": 0, "good": 0}
+    (_, _, again), *_ = viewer.stream("/api/stream?since=another.7", 1)
+    assert again["reset"]
+    viewer.running.do(lambda: cluster.put(WORKLOADS, workload("shop")))
+
+
+def test_viewers_of_one_identity_share_one_watch(viewer: Viewer) -> None:
+    viewer.stream("/api/stream", 1)
+    lists = viewer.running.cluster.lists
+    for _ in range(3):
+        Viewer(viewer.running)
+        viewer.stream("/api/stream", 1)
+    assert viewer.running.cluster.lists == lists
+
+
+def test_a_page_is_sent_in_sections(viewer: Viewer) -> None:
+    path = "/api/stream?resource=workloads.cloudless.io&namespace=default&name=shop"
+    (name, _, page), *_ = viewer.stream(path, 1)
+    assert name == "page"
+    assert page["head"]["row"]["name"] == "shop"
+    assert {"tree", "conditions", "events", "timeline", "verbs", "yaml", "links"} <= page.keys()
+
+
+def test_pages_of_unknown_objects_and_kinds_are_not_found(viewer: Viewer) -> None:
+    for query in ("resource=workloads.cloudless.io&namespace=default&name=nothing", "resource=secrets&name=x"):
+        assert viewer.send("GET", f"/api/stream?{query}")[0] == 404
+
+
+def test_a_migration_is_linked_to_its_machines(viewer: Viewer) -> None:
+    move = {
+        "metadata": {"name": "move"},
+        "spec": {"source": {"vmRef": {"name": "db"}}},
+        "status": {"progress": {"percentage": 30}},
+    }
+    viewer.running.do(lambda: viewer.running.cluster.put(MIGRATIONS, move))
+    path = "/api/stream?resource=vmmigrations.infra.virtrigaud.io&namespace=default&name=move"
+    (_, _, page), *_ = viewer.stream(path, 1)
+    assert [(each["relation"], each["name"]) for each in page["links"]] == [("source", "db")]
+    assert page["bars"][0]["percent"] == 30
+    viewer.running.do(lambda: viewer.running.cluster.delete(MIGRATIONS, "move"))
+
+
+def test_a_viewer_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SLOW_SECONDS", 0.01)
+
+    class Response:
+        prepared = True
+
+        async def write(self, data: bytes) -> None:
+            await asyncio.sleep(60)
+
+    closed = []
+
+    async def messages() -> Any:
+        try:
+            while True:
+                yield Message("rows", b"{}")
+        finally:
+            closed.append(True)
+
+    async def run() -> None:
+        stream = Stream.__new__(Stream)
+        stream.response = Response()  # type: ignore[assignment]
+        await stream.send(messages())
+
+    asyncio.run(asyncio.wait_for(run(), 5))
+    assert closed
+
+
+# --- the planner
+
+
+def test_the_planner_answers_with_the_plan_and_the_simulation_of_the_engine(viewer: Viewer) -> None:
+    asked = {"settings": {"replicas": 4, "maxSurge": 1, "maxUnavailable": 0}, "crash": 0.2}
+    status, _, body = viewer.send("POST", "/api/plan", {"resource": "workloads.cloudless.io", "asked": asked})
+    answer = json.loads(body)
+    assert status == 200
+    assert (answer["plan"]["floor"], answer["plan"]["lowestReady"], answer["plan"]["holds"]) == (4, 4, True)
+    assert answer["plan"]["steps"][0]["what"] == "start 1 new"
+    assert answer["simulation"]["ending"] == "completed"
+    assert answer["simulation"]["frames"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "setting"),
+    [
+        ({"settings": {"replicas": "many"}}, "replicas"),
+        ({"settings": {"maxSurge": -1}}, "maxSurge"),
+        ({"settings": {"unknown": 1}}, "unknown"),
+        ({"settings": {"replicas": 100000}}, "replicas"),
+        ({"settings": {"replicas": 3}, "crash": 2}, "crash"),
+        ({"settings": {"replicas": 3}, "readyAfter": "soon"}, "readyAfter"),
+        ({"settings": {"replicas": 3}, "promoteAfter": ""}, "promoteAfter"),
+        ({"settings": {"replicas": 3}, "current": -4}, "replicas"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_says_which_setting_is_wrong(viewer: Viewer, asked: Any, setting: str) -> None:
+    status, _, body = viewer.send("POST", "/api/plan", {"resource": "workloads.cloudless.io", "asked": asked})
+    assert status == 422, body
+    assert [each["setting"] for each in json.loads(body)["problems"]] == [setting]
+
+
+def test_a_blocked_plan_says_what_would_unblock_it(viewer: Viewer) -> None:
+    asked = {"settings": {"replicas": 3, "maxSurge": 0, "minAvailable": 3}}
+    _, _, body = viewer.send("POST", "/api/plan", {"resource": "workloads.cloudless.io", "asked": asked})
+    answer = json.loads(body)
+    assert answer["plan"]["blocked"]["remedy"]
+    assert answer["simulation"]["ending"] == "blocked"
