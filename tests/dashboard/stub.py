@@ -49,7 +49,8 @@ class Cluster:
             "creationTimestamp": "2025-01-01T00:00:00Z",
         }
         meta |= wire["metadata"] | {"resourceVersion": str(self.version)}
-        obj = Object.of(resource, {**wire, "metadata": meta})
+        known_as = {"apiVersion": resource.api_version, "kind": resource.kind}
+        obj = Object.of(resource, {**known_as, **wire, "metadata": meta})
         known = (resource, obj.key) in self.objects
         self.objects[resource, obj.key] = obj
         self._tell(resource, obj, Modified(obj) if known else Added(obj))

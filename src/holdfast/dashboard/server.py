@@ -282,7 +282,7 @@ class Dashboard:
         """All rows, or those that changed since; then each change."""
         epoch, _, number = since.partition(".")
         seen = int(number) if epoch == world.board.epoch and number.isascii() and number.isdigit() else 0
-        trouble, told = None, None
+        told: tuple[str, bool] | None = None
         while True:
             delta = world.board.since(seen)
             if delta.reset or delta.rows or delta.gone or seen == 0:
@@ -301,10 +301,10 @@ class Dashboard:
                         f"{world.board.epoch}.{delta.number}" if last else "",
                     )
             seen = delta.number
-            trouble = world.trouble
-            if trouble != told:
-                told = trouble
-                yield Message("trouble", msgspec.json.encode(trouble))
+            state = (world.trouble, world.loading)
+            if state != told:
+                told = state
+                yield Message("state", msgspec.json.encode({"trouble": state[0], "loading": state[1]}))
             await asyncio.sleep(PACE)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(PULSE_SECONDS / 5):

@@ -32,8 +32,8 @@ IDLE_SECONDS: Final = 120.0
 PAGE_SECONDS: Final = 10.0
 """How long a page without viewers is kept: a viewer that reloads it finds it there."""
 
-FIRST_SECONDS: Final = 10.0
-"""How long to wait for the first list of each kind."""
+FIRST_SECONDS: Final = 0.5
+"""How long to wait for the first list of each kind; rows that come later are changes."""
 
 
 class World:
@@ -74,6 +74,12 @@ class World:
     def kind(self, name: str) -> ShownKind | None:
         """The kind of a page."""
         return POD if name == PODS.group_resource else self._known.get(name)
+
+    @property
+    def loading(self) -> bool:
+        """Whether some kind was not listed yet, and may still be."""
+        troubled = self._caches.trouble()
+        return any(each not in troubled for each in self._caches.unseen())
 
     @property
     def trouble(self) -> str:

@@ -152,7 +152,10 @@ def _seen(kind: ShownKind, wire: Wire) -> Glance:
     try:
         return (kind.glance or overview.glance)(wire)
     except UNREADABLE as error:
-        return Glance(phase="Unreadable", health=Health.TROUBLE, because=f"it cannot be shown: {error}")
+        # An object of another version of its kind still has a phase and conditions.
+        unknown = Glance(phase="Unreadable", health=Health.TROUBLE)
+        seen = _or(unknown, lambda: overview.glance(wire))
+        return msgspec.structs.replace(seen, health=Health.TROUBLE, because=f"it cannot be read in full: {error}")
 
 
 def _owner(obj: Object) -> str:

@@ -93,7 +93,7 @@ function start() {
   fill(user,
     h("span", { title: session.server }, session.user || "signed in"),
     session.changes ? null : h("span", { class: "pill" }, "read-only"),
-    session.links ? h("button", { class: "plain", type: "button", title: "Copy a link that signs another browser in", onclick: copyLink }, "Link") : null,
+    session.links ? h("button", { class: "plain wide-only", type: "button", title: "Copy a link that signs another browser in", onclick: copyLink }, "Link") : null,
     h("button", { class: "plain", type: "button", onclick: signOut }, "Sign out"));
   addEventListener("hashchange", show);
   show();

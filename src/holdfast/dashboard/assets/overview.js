@@ -207,14 +207,17 @@ export function open(root, query, context) {
       for (const row of delta.rows) rows.set(row.id, row);
       for (const id of delta.gone) rows.delete(id);
       counts = delta.counts;
-      complete ||= rows.size >= counts.trouble + counts.progressing + counts.good;
       if (troubled !== null && counts.trouble > troubled) announce(`${counts.trouble} objects are in trouble`);
       troubled = counts.trouble;
       later();
       if (delta.reset && kept.scroll) { draw(); scroller.scrollTop = kept.scroll; }
       root.dataset.rows = String(rows.size);
     },
-    trouble: context.trouble,
+    state(state) {
+      context.trouble(state.trouble);
+      complete = !state.loading;
+      later();
+    },
   }, context.connection);
 
   if (session.kinds.length) shownCount.textContent = "Loading";
