@@ -69,6 +69,7 @@ COMMANDS: Final = {
     "diff": Entry("holdfast.cli.objects.diff:command", "Show what apply would change."),
     "scale": Entry("holdfast.cli.objects.scale:command", "Set the number of replicas of an object."),
     "delete": Entry("holdfast.cli.objects.delete:command", "Delete objects, and wait until they are deleted."),
+    "tui": Entry("holdfast.cli.tui.command:command", "Show all objects on one screen, live, and steer them by keys."),
     "kubectl": Entry(
         "holdfast.cli.objects.kubectl:command", "Run kubectl with the kubeconfig that the other commands use."
     ),

@@ -88,10 +88,7 @@ async def _describe(session: Session, asked: Asked, *, show_events: bool) -> Exi
     for target in found:
         try:
             for obj in await fetching.objects(session.client, target):
-                around = await _around(session, target.served, obj, known)
-                lines = describe(
-                    obj, around if show_events else replace(around, events=None), age=partial(age, now=time.time())
-                )
+                lines = await described(session, target.served, obj, known, show_events=show_events)
                 click.echo("\n\n" * bool(shown) + printable("\n".join(lines)))
                 shown += 1
         except StatusError as error:
@@ -99,6 +96,14 @@ async def _describe(session: Session, asked: Asked, *, show_events: bool) -> Exi
     if not shown and not problems:
         click.echo(targets.nothing(found, asked, session), err=True)
     return connecting.report(problems)
+
+
+async def described(
+    session: Session, served: Served, obj: Object, known: Discovery, *, show_events: bool = True
+) -> list[str]:
+    """The lines of the description of an object."""
+    around = await _around(session, served, obj, known)
+    return describe(obj, around if show_events else replace(around, events=None), age=partial(age, now=time.time()))
 
 
 async def _around(session: Session, served: Served, obj: Object, known: Discovery) -> Surroundings:

@@ -67,13 +67,13 @@ async def _events(
     session: Session, words: tuple[str, ...], types: frozenset[str], watch: bool, everywhere: bool, output: str | None
 ) -> ExitCode | None:
     scope = Scope(namespace="" if everywhere else session.namespace)
-    about: _Family | None = None
+    about: Family | None = None
     if words:
         known = await session.discovery()
         target = await targets.one(session, words, discovery=known)
         obj = await session.client.get(target.resource, target.key)
         below = await owned.owned(session, target.served, obj, known)
-        about = _Family(session, known, {obj.uid, *(each.uid for each in below)})
+        about = Family(session, known, {obj.uid, *(each.uid for each in below)})
         # The Events of objects without a namespace, such as nodes, are in the namespace default.
         scope = Scope(namespace=target.scope.namespace)
     screen = _Screen(namespaces=everywhere, types=types)
@@ -91,7 +91,7 @@ async def _events(
     return None
 
 
-async def _watch(session: Session, scope: Scope, about: _Family | None, screen: _Screen) -> None:
+async def _watch(session: Session, scope: Scope, about: Family | None, screen: _Screen) -> None:
     """Show Events until the command is interrupted."""
     changed: asyncio.Queue[Object] = asyncio.Queue()
     stores = watching.caches(session, {EVENTS: scope})
@@ -106,7 +106,7 @@ async def _watch(session: Session, scope: Scope, about: _Family | None, screen: 
             shown[event.uid] = event.version
 
 
-class _Family:
+class Family:
     """An object and everything that it owns, by UID; it grows as objects are created."""
 
     def __init__(self, session: Session, known: Discovery, uids: set[str]) -> None:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
 import click
@@ -141,14 +141,15 @@ def command(
 
 async def _logs(session: Session, words: tuple[str, ...], selector: str, wanted: Wanted) -> ExitCode | None:
     known = await session.discovery()
-    choice = await _Choice.of(session, known, words, selector)
+    choice = await Choice.of(session, known, words, selector)
     if wanted.follow:
-        return await _Follower(session, choice, wanted).run()
+        return await Follower(session, choice, wanted, _Printer(wanted)).run()
     found = await choice.pods()
     if not found:
         raise Refused(*choice.nothing())
     sources = [each for pod in found for each in sources_of(pod, wanted, alone=choice.is_pod)]
-    printer = _Printer(wanted, several=len(sources) > 1)
+    printer = _Printer(wanted)
+    printer.begin(several=len(sources) > 1)
     for source in sources:
         printer.add(source)
     gate = asyncio.Semaphore(_AT_ONCE)
@@ -243,7 +244,7 @@ def _status(pod: dict[str, Any], container: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class Choice:
     """The pods that the arguments name."""
 
     session: Session
@@ -252,7 +253,7 @@ class _Choice:
     labels: str = ""
 
     @classmethod
-    async def of(cls, session: Session, known: Discovery, words: Sequence[str], labels: str) -> _Choice:
+    async def of(cls, session: Session, known: Discovery, words: Sequence[str], labels: str) -> Choice:
         if not words:
             return cls(session, known, None, labels)
         named = ("pod", *words) if len(words) == 1 and "/" not in words[0] else tuple(words)
@@ -290,14 +291,37 @@ class _Choice:
 # Printing.
 
 
+class Printer(Protocol):
+    """Where followed lines go."""
+
+    def begin(self, *, several: bool) -> None:
+        """Called once, before anything else: whether there may be several containers."""
+        ...
+
+    def add(self, source: Source) -> None:
+        """Called before the first line of a container."""
+        ...
+
+    def line(self, source: Source, line: bytes) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
 class _Printer:
     """Prints lines; those of several containers begin with their pod."""
 
-    def __init__(self, wanted: Wanted, *, several: bool) -> None:
-        self._prefix = several if wanted.prefix is None else wanted.prefix
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._prefix = False
         self._colours = painting.has_colours()
         self._numbers: dict[str, int] = {}
         self._width = 0
+
+    def begin(self, *, several: bool) -> None:
+        self._prefix = several if self._wanted.prefix is None else self._wanted.prefix
+
+    def note(self, text: str) -> None:
+        click.echo(printable(f"note: {text}"), err=True)
 
     def add(self, source: Source) -> None:
         self._numbers.setdefault(source.title, len(self._numbers))
@@ -324,12 +348,13 @@ class _Printer:
 
 
 @dataclass
-class _Follower:
+class Follower:
     """Follows the logs of pods, also of those that are created later."""
 
     session: Session
-    choice: _Choice
+    choice: Choice
     wanted: Wanted
+    printer: Printer
     _tasks: dict[Source, asyncio.Task[None]] = field(default_factory=dict)
     _ours: set[str] = field(default_factory=set)
     _others: set[str] = field(default_factory=set)
@@ -343,11 +368,11 @@ class _Follower:
         if count > MOST:
             message = f"there are {count} containers, and at most {MOST} are followed at once"
             raise InputError(Complaint(message=message, hint="name a pod, or a container with -c", path="--follow"))
-        self._printer = _Printer(self.wanted, several=count > 1 or not self.choice.is_pod)
+        self.printer.begin(several=count > 1 or not self.choice.is_pod)
         stores = watching.caches(self.session, {PODS: self.choice.scope})
         changed = asyncio.Event()
         if not first:
-            click.echo(printable(self.choice.nothing()[0].replace("error: ", "note: ")), err=True)
+            self.printer.note(self.choice.nothing()[0].removeprefix("error: "))
         async with watching.running(stores):
             stores.subscribe(PODS, lambda old, new: changed.set())
             try:
@@ -373,7 +398,7 @@ class _Follower:
                 continue
             for source in sources_of(pod, self.wanted, alone=self.choice.is_pod):
                 if source not in self._tasks and has_started(pod, source.container):
-                    self._printer.add(source)
+                    self.printer.add(source)
                     self._tasks[source] = asyncio.ensure_future(self._follow(source, several=several))
 
     def _is_new(self, pod: Object) -> bool:
@@ -407,10 +432,10 @@ class _Follower:
             except NotFound:
                 return
             except BadRequest as error:
-                click.echo(printable(f"note: {error.message}"), err=True)
+                self.printer.note(error.message)
                 return
             except (StatusError, Unreachable) as error:
-                click.echo(printable(f"note: {source.title}: {error}; trying again"), err=True)
+                self.printer.note(f"{source.title}: {error}; trying again")
                 await asyncio.sleep(_AGAIN)
             else:
                 return
@@ -420,11 +445,11 @@ class _Follower:
         stamp, space, text = line.partition(b" ")
         moment = stamp.decode(errors="replace")
         if not space or not _is_time(moment):
-            self._printer.line(source, line)  # a server that writes no times
+            self.printer.line(source, line)  # a server that writes no times
             return after
         if after and _order(moment) <= _order(after):
             return after
-        self._printer.line(source, line if self.wanted.timestamps else text)
+        self.printer.line(source, line if self.wanted.timestamps else text)
         return moment
 
 

@@ -1,0 +1,272 @@
+"""``holdfast tui`` on a live cluster, driven by keys on a screen of 80 by 24."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.cli import main
+from holdfast.cli.connecting import Session
+from holdfast.client.api import ApiClient
+from holdfast.client.kubeconfig import connect
+from holdfast.client.resources import Resource
+from holdfast.kinds.cloudless import KINDS
+from holdfast.meta.objects import Key
+
+pytest.importorskip("textual")
+
+from textual.pilot import Pilot
+
+from holdfast.cli.tui.app import HoldfastApp
+from holdfast.cli.tui.view import View
+
+WORKLOADS = Resource.of(KINDS[0])
+PATIENCE = 30.0
+Story = Callable[["Driver"], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def kubeconfig() -> Iterator[Path]:
+    """The kubeconfig of a cluster with the operator of Workloads."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "up", "--ephemeral", "--nodes", "1", "--operators", "workload"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        found = re.search(r"KUBECONFIG=(\S+)", process.stdout.readline())
+        assert found
+        path = Path(found[1])
+        for name, image, replicas in (("shop", "web:1", 3), ("stuck", "web:broken", 2)):
+            asyncio.run(_created(path, name, image, replicas))
+        yield path
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+async def _created(kubeconfig: Path, name: str, image: str, replicas: int) -> None:
+    client = connect(kubeconfig).client
+    try:
+        rollout = {"progressDeadline": "2s", "minAvailable": 1, "maxSurge": 1}
+        spec = {"image": image, "replicas": replicas, "rollout": rollout}
+        await client.create(WORKLOADS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    finally:
+        await client.close()
+
+
+class Driver:
+    """A user at the terminal."""
+
+    def __init__(self, app: HoldfastApp, pilot: Pilot[None], client: ApiClient) -> None:
+        self.app, self.pilot, self.client = app, pilot, client
+
+    @property
+    def screen(self) -> str:
+        """The text on the screen."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def sees(self, text: str) -> str:
+        """Wait until a text is on the screen."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while text not in self.screen:
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(f"{text!r} is not on the screen:\n{self.screen}") from None
+        return self.screen
+
+    async def misses(self, text: str) -> None:
+        """Wait until a text is gone from the screen."""
+        async with asyncio.timeout(PATIENCE):
+            while text in self.screen:
+                await asyncio.sleep(0.02)
+
+    async def restarts(self, name: str = "shop") -> Any:
+        obj = await self.client.get(WORKLOADS, Key("default", name))
+        return obj.wire()["spec"].get("restartedAt") or obj.meta.annotations
+
+
+def play(kubeconfig: Path, story: Story, **options: Any) -> None:
+    async def run() -> None:
+        connection = connect(kubeconfig)
+        session = Session(connection.client, "default")
+        app = HoldfastApp(session, await session.discovery(), **options)
+        try:
+            async with app.run_test(size=(80, 24)) as pilot:
+                await story(Driver(app, pilot, connection.client))
+        finally:
+            await connection.client.close()
+
+    asyncio.run(run())
+
+
+def test_objects_in_trouble_come_first_and_every_line_fits(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("✗ Workload      default/stuck")
+        shown = await user.sees("✓ Workload      default/shop")
+        assert shown.index("default/stuck") < shown.index("default/shop")
+        assert "✗ 1 in trouble" in shown
+        assert "3/3" in shown
+        assert all(len(line) <= 80 for line in shown.splitlines())
+        assert len(shown.splitlines()) <= 24
+
+    play(kubeconfig, story)
+
+
+def test_a_filter_narrows_as_it_is_typed_and_escape_clears_it(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("default/shop")
+        await user.press("slash", *"stu")
+        await user.misses("default/shop")
+        await user.press("enter")
+        assert "filter 'stu'" in await user.sees("default/stuck")
+        await user.press("escape")
+        await user.sees("default/shop")
+        await user.press("t")
+        await user.misses("default/shop")
+
+    play(kubeconfig, story)
+
+
+def test_commands_choose_kinds_and_namespaces_and_suggest_what_was_meant(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("default/shop")
+        await user.press("colon", *"workloud", "enter")
+        await user.sees("there is no command or kind 'workloud'; did you mean workload?")
+        await user.press("colon", *"workload", "enter")
+        await user.sees("kind workloads.cloudless.io")
+        await user.press("colon", *"ns", "space", *"nowhere", "enter")
+        await user.sees("namespace nowhere")
+        await user.misses("shop")
+        await user.press("colon", *"ns", "space", *"all", "enter")
+        await user.sees("default/shop")
+        await user.press("colon", "q", "enter")
+
+    play(kubeconfig, story)
+
+
+def test_the_page_of_an_object_has_its_tree_conditions_and_events(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("✓ Workload      default/shop")
+        await user.press("slash", *"shop", "enter", "enter")
+        shown = await user.sees("3 of 3 available")
+        assert "floor 1" in shown
+        assert "●●●" in shown
+        assert all(len(line) <= 80 for line in shown.splitlines())
+        await user.press("G")
+        await user.sees("RolledOut")
+        await user.press("escape")
+        await user.sees("in progress")
+
+    play(kubeconfig, story)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("d", "Kind:         Workload (cloudless.io/v1)"),
+        ("y", "apiVersion: cloudless.io/v1"),
+        ("l", "This container is simulated"),
+        ("e", "RolledOut  workload/shop"),
+        ("question_mark", "only objects in trouble"),
+    ],
+)
+def test_each_view_of_an_object_opens_by_its_key_and_closes_by_escape(kubeconfig: Path, key: str, text: str) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("✓ Workload      default/shop")
+        await user.press("slash", *"shop", "enter", key)
+        await user.sees(text)
+        await user.press("j", "k", "ctrl+f", "ctrl+b", "G", "g", "escape")
+        await user.sees("filter 'shop'")
+
+    play(kubeconfig, story)
+
+
+def test_a_verb_shows_its_plan_and_changes_nothing_before_it_is_confirmed(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("✓ Workload      default/shop")
+        await user.press("slash", *"shop", "enter")
+        before = await user.restarts()
+        await user.press("colon", *"restart", "enter")
+        shown = await user.sees("workload/shop will be restarted")
+        assert "floor 1, lowest ready" in shown
+        await user.press("n")
+        await user.sees("workload/shop was not changed")
+        assert await user.restarts() == before
+        await user.press("v")
+        await user.sees("Which verb?")
+        await user.press("k", "enter")
+        await user.sees("will be restarted")
+        await user.press("y")
+        await user.sees("workload/shop restarted")
+        assert await user.restarts() != before
+
+    play(kubeconfig, story)
+
+
+def test_a_verb_that_is_refused_says_why(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("default/shop")
+        await user.press("slash", *"shop", "enter", "colon", *"resume", "enter")
+        await user.sees("workload/shop")
+        await user.sees("paused")
+
+    play(kubeconfig, story)
+
+
+def test_read_only_changes_nothing(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("default/shop")
+        await user.press("colon", *"restart", "enter")
+        await user.sees("started with --read-only")
+        await user.press("ctrl+d")
+        await user.sees("started with --read-only")
+
+    play(kubeconfig, story, read_only=True)
+
+
+def test_a_change_of_an_object_is_shown_without_a_key(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("default/shop")
+        meta = {"name": "later", "namespace": "default"}
+        await user.client.create(WORKLOADS, {"metadata": meta, "spec": {"image": "shop:1", "replicas": 1}})
+        await user.sees("✓ Workload      default/later")
+        await user.press("slash", *"later", "enter", "ctrl+d")
+        await user.sees("This cannot be undone.")
+        await user.press("y")
+        await user.misses("default/later")
+
+    play(kubeconfig, story)
+
+
+def test_a_lost_connection_is_said_and_what_was_seen_stays(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("default/shop")
+        screen = user.app.screen
+        assert isinstance(screen, View)
+        monkeypatch.setattr(screen.world, "outage", lambda: "connection lost since 12:00:00, retrying")
+        await user.sees("! connection lost since 12:00:00, retrying; what follows is as it was then")
+        assert "default/shop" in user.screen
+
+    play(kubeconfig, story)
+
+
+def test_without_a_terminal_it_says_what_to_use_instead(kubeconfig: Path) -> None:
+    result = CliRunner().invoke(main, ["tui", "--kubeconfig", str(kubeconfig)])
+    assert result.exit_code == 1
+    assert "needs a terminal" in result.output
