@@ -265,3 +265,11 @@ def test_order_is_the_order_of_the_values(a: Quantity, b: Quantity) -> None:
 def test_rounding_never_loses_anything(quantity: Quantity) -> None:
     assert abs(quantity.to_int()) == ceil(abs(exact(quantity)))
     assert abs(quantity.to_millis()) == ceil(abs(exact(quantity)) * 1000)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (1000, "1k"), (1536, "1536"), (64 << 20, "64Mi"), (3 << 30, "3Gi")]
+)
+def test_bytes_are_written_with_the_largest_binary_suffix(number: int, text: str) -> None:
+    assert str(Quantity.of_bytes(number)) == text
+    assert Quantity.parse(text).to_int() == number

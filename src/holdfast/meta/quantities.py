@@ -76,6 +76,11 @@ class Quantity:
             family = Format.DECIMAL_SI
         return cls(-magnitude if sign == "-" else magnitude, family)
 
+    @classmethod
+    def of_bytes(cls, number: int) -> Quantity:
+        """A number of bytes, which is written with binary suffixes where it has any."""
+        return cls(number * _NANO, Format.BINARY_SI)
+
     def to_int(self) -> int:
         """Whole units, rounded away from zero."""
         return _rounded_up(self.nanos, _NANO)

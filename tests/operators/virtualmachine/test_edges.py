@@ -31,6 +31,7 @@ from tests.operators.virtualmachine.stories import (
 )
 
 from holdfast.client.resources import EVENTS, SECRETS
+from holdfast.meta.quantities import Quantity
 from holdfast.operators.virtualmachine.reasons import NEXT, OF_CODE
 from holdfast.providers.contract import Code, Machine, Made, ProviderError
 from holdfast.providers.simulated import CAPABILITIES, Simulated
@@ -269,7 +270,7 @@ def test_a_machine_is_reverted_once_to_the_snapshot_that_its_spec_names() -> Non
                 "id": taken["snapshotID"],
                 "name": "s",
                 "creationTime": taken["creationTime"],
-                "sizeBytes": int(taken["size"]),
+                "sizeBytes": Quantity.parse(taken["size"]).to_int(),
             }
         ]
         await cluster.advance(600)

@@ -19,6 +19,8 @@ from tests.providers.qemu import guest as tiny
 from tests.providers.qemu.test_cluster import holdfast, until, up
 from tests.providers.qemu.test_machines import processes
 
+from holdfast.meta.quantities import Quantity
+
 pytestmark = pytest.mark.skipif(bool(tiny.missing()), reason=tiny.missing())
 
 API = "infra.virtrigaud.io/v1beta1"
@@ -114,7 +116,7 @@ def _linked(folder: Path) -> None:
 def _snapshot_and_clones(folder: Path, source: Path) -> None:
     applied(folder, ("VMSnapshot", "before", {"vmRef": {"name": "counter"}, "snapshotConfig": {"includeMemory": True}}))
     snapshot = waited(folder, "vmsnapshot/before", "Ready")
-    assert int(snapshot["size"]) > 8 * MIB, "the memory is in it"
+    assert Quantity.parse(snapshot["size"]).to_int() > 8 * MIB, "the memory is in it"
     then, word = counted(source)
     until(lambda: counted(source)[0] >= then + 3, folder)
     later = counted(source)[0]

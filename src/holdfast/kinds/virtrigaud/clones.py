@@ -306,7 +306,7 @@ class VMClone(Resource):
 KIND: Final = GROUP.kind(
     VMClone,
     "vmclones",
-    Column("Source", ".spec.source.vmRef.name"),
+    Column("Source", ".spec.source.*.name"),
     Column("Target", ".spec.target.name"),
     Column("Phase", ".status.phase"),
     Column("Clone Type", ".status.actualCloneType"),

@@ -252,6 +252,7 @@ KIND: Final = GROUP.kind(
     Column("Phase", ".status.phase"),
     Column("Size", ".status.size"),
     Column("Created", ".status.creationTime", "date"),
-    Column("Expires", ".status.expiryTime", "date"),
+    # A date column counts the time since then, which has not come yet.
+    Column("Expires", ".status.expiryTime"),
     short="vmsnap",
 )

@@ -14,6 +14,7 @@ from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.outcomes import Again, Done, Outcome, soonest, until
 from holdfast.kinds.virtrigaud.images import ImageMissingAction, ImagePhase, ProviderImageStatus, VMImageStatus
 from holdfast.meta import durations, hashing, times
+from holdfast.meta.quantities import Quantity
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.estimates import eta, rate
 from holdfast.operators.virtualmachine.images.observe import Place, World
@@ -146,7 +147,8 @@ def _followed(world: World, before: ProviderImageStatus, place: Place, now: date
         reason = ImageReason.CHECKSUM_MISMATCH if mismatch else ImageReason.FAILED
         return _failed(before, reason, state.error, now)
     on = _available(before, "the image is imported", now)
-    size = state.result.get("size_bytes")
+    given = state.result.get("size_bytes")
+    size = str(Quantity.of_bytes(int(given))) if given else None
     on = msgspec.structs.replace(on, path=state.result.get("path") or on.path, size=size or on.size)
     return Preparation(on=on, task=state)
 

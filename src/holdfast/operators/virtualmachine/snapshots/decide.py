@@ -27,6 +27,7 @@ from holdfast.kinds.virtrigaud.snapshots import (
 )
 from holdfast.kinds.virtrigaud.snapshots import VMSnapshotStatus as Status
 from holdfast.meta import times
+from holdfast.meta.quantities import Quantity
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.estimates import eta
 from holdfast.operators.virtualmachine.machines.observe import provider_label
@@ -490,8 +491,8 @@ def taken(world: World, made: Made, state: TaskState, virtual_bytes: int | None,
         progress=None,
         failed=None,
         completion_time=times.format(now),
-        size=size,
-        virtual_size=None if virtual_bytes is None else str(virtual_bytes),
+        size=None if not size else str(Quantity.of_bytes(int(size))),
+        virtual_size=None if virtual_bytes is None else str(Quantity.of_bytes(virtual_bytes)),
         parent=None if above is None else _reference(above),
         provider_status=on_provider(world, made.id, now, available=True),
     )
