@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
+from tests.cli.api_runs import Cli, pod
 
 from holdfast.cli.completion import SHELLS
 from holdfast.cli.main import COMMANDS, main
@@ -70,3 +72,28 @@ def test_kubectl_finds_the_plugin() -> None:
     answer = run("kubectl", "holdfast", "crds", "--kind", "Workload", "-o", "json")
     assert answer.returncode == 0, answer.stderr
     assert '"workloads.cloudless.io"' in answer.stdout
+
+
+def completions(cli: Cli, *words: str) -> list[str]:
+    """What may follow words, the last of which is unfinished."""
+    *args, incomplete = words
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in cli.environment.items():
+            patch.setenv(name, value)
+        found = ShellComplete(main, {}, "holdfast", "_HOLDFAST_COMPLETE").get_completions(args, incomplete)
+    return [item.value for item in found]
+
+
+def test_types_and_names_come_from_the_server(cli: Cli) -> None:
+    cli.apply(pod("web-0"), pod("web-1"), pod("other"))
+    place = ("-n", cli.namespace)
+    assert "deployment" in completions(cli, "get", *place, "dep")
+    assert completions(cli, "get", *place, "pods", "web") == ["web-0", "web-1"]
+    assert completions(cli, "describe", *place, "pod/web") == ["pod/web-0", "pod/web-1"]
+    assert completions(cli, "logs", *place, "web") == ["web-0", "web-1"]
+    assert "deployment/" in completions(cli, "exec", *place, "dep")
+
+
+def test_a_server_that_does_not_answer_or_a_type_that_is_none_completes_nothing(cli: Cli, tmp_path: Path) -> None:
+    assert completions(cli, "get", "nothing/x") == []
+    assert completions(Cli(tmp_path / "missing", tmp_path, "default"), "get", "po") == []

@@ -8,7 +8,7 @@ import click
 import pytest
 import yaml
 from click.testing import CliRunner
-from tests.cli.api_runs import Cli
+from tests.cli.api_runs import Cli, deployment
 
 from holdfast.cli import connecting, main
 from holdfast.cli.connecting import Verb, words
@@ -152,3 +152,24 @@ def echo(output: str, wait: bool, every: bool, words: tuple[str, ...]) -> None:
 def test_options_are_read_as_the_users_of_kubectl_write_them(written: list[str], read: str) -> None:
     result = CliRunner().invoke(echo, written)
     assert (result.exit_code, result.output) == (0, f"{read}\n")
+
+
+def test_hints_carry_the_namespace_that_the_user_named(cli: Cli) -> None:
+    cli.apply(deployment("idle"))
+    said = cli.refused("logs", "deployment/idle")
+    assert f"'holdfast describe deployment.apps/idle -n {cli.namespace}'" in said
+    assert "looked for in namespace" not in cli.refused("logs", "missing")
+    result = CliRunner().invoke(main, ["logs", "missing"], env=cli.environment)
+    assert "hint: it was looked for in namespace default; -n NAME names another one" in result.output
+
+
+def test_a_command_that_names_its_namespace_or_all_of_them_is_left_as_it_is() -> None:
+    token = connecting._named.set("shop")
+    try:
+        assert connecting.placed("see 'holdfast get pods'") == "see 'holdfast get pods -n shop'"
+        for text in ("'holdfast get pods -A'", "'holdfast get pods -n x'", "'holdfast up' starts it", "plain"):
+            assert connecting.placed(text) == text
+        assert connecting.addressed("workload/web") == "workload/web -n shop"
+    finally:
+        connecting._named.reset(token)
+    assert connecting.placed("see 'holdfast get pods'") == "see 'holdfast get pods'"

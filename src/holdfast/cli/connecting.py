@@ -14,6 +14,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Coroutine, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,7 @@ from holdfast.client.discovery import Discovery, UnknownResource, discover
 from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Client, Unreachable, Untrusted
 from holdfast.client.settings import KubeconfigError
-from holdfast.meta.errors import Invalid, StatusError, Unauthorized
+from holdfast.meta.errors import Invalid, NotFound, StatusError, Unauthorized
 from holdfast.meta.exchange import Request, Response
 
 OWN: Final = Path(".holdfast") / "kubeconfig"
@@ -49,7 +50,7 @@ class Refused(InputError):
     exit_code = ExitCode.BLOCKED
 
     def __init__(self, *sentences: str) -> None:
-        super().__init__(*(Complaint(message=sentence) for sentence in sentences))
+        super().__init__(*(Complaint(message=placed(sentence)) for sentence in sentences))
 
     def format_message(self) -> str:
         return printable("\n".join(complaint.message for complaint in self.complaints))
@@ -154,6 +155,7 @@ def run(where: Where, work: Callable[[Session], Coroutine[Any, Any, ExitCode | N
 
 
 async def _worked(where: Where, work: Callable[[Session], Coroutine[Any, Any, ExitCode | None]]) -> ExitCode | None:
+    _named.set(where.namespace)
     found = kubeconfig(where.kubeconfig, environment=os.environ, directory=Path.cwd())
     try:
         connection = connect(found, context=where.context)
@@ -165,6 +167,10 @@ async def _worked(where: Where, work: Callable[[Session], Coroutine[Any, Any, Ex
         )
     except Unreachable as error:
         raise _away(error) from None
+    except NotFound as error:
+        namespace = where.namespace or connection.namespace
+        elsewhere = f"hint: it was looked for in namespace {namespace}; -n NAME names another one"
+        raise Refused(words(error), *([] if where.namespace else [elsewhere])) from None
     except StatusError as error:
         raise Refused(words(error)) from None
     except UnknownResource as error:
@@ -202,8 +208,30 @@ def _invalid(error: Invalid) -> str:
     return "\n".join([f"{title}: ", *(f"* {cause}" for cause in causes)])
 
 
+_named: ContextVar[str] = ContextVar("namespace", default="")
+"""The namespace that the user named with -n."""
+
+_COMMANDS: Final = re.compile(
+    r"'(holdfast (?:rollout|get|describe|logs|events|exec|scale|wait|delete|vm) [^']*)(?<! -A)'"
+)
+"""Commands for objects of a namespace, as hints quote them."""
+
+
+def placed(text: str) -> str:
+    """A text whose commands have the namespace that the user named, so that they can be typed as they are."""
+    namespace = _named.get()
+    if not namespace:
+        return text
+    return _COMMANDS.sub(lambda found: found[0] if " -n " in found[1] else f"'{found[1]} -n {namespace}'", text)
+
+
+def addressed(called: str) -> str:
+    """An object as a command names it: with -n where the user named the namespace."""
+    return f"{called} -n {_named.get()}" if _named.get() else called
+
+
 def report(sentences: list[str]) -> ExitCode | None:
     """Print the errors on standard error; returns the exit code."""
     for sentence in sentences:
-        click.echo(printable(sentence), err=True)
+        click.echo(printable(placed(sentence)), err=True)
     return ExitCode.BLOCKED if sentences else None

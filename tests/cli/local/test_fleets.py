@@ -11,7 +11,7 @@ from holdfast.cluster.simulation.nodes import Fleet
 
 def test_nodes_are_described_by_resources_labels_and_a_count() -> None:
     gpus, small = parsed_fleets(
-        ("cpu=32,memory=128Gi,nvidia.com/gpu=8,count=4,labels=disk:ssd,labels=tier:a", "cpu=2,memory=4Gi,count=2")
+        ("cpu=32,memory=128Gi,nvidia.com/gpu=8,count=4,labels=disk=ssd,labels=tier:a", "cpu=2,memory=4Gi,count=2")
     )
     assert gpus.names == ("node-1", "node-2", "node-3", "node-4")
     assert gpus.resources | {"nvidia.com/gpu": "8", "cpu": "32"} == gpus.resources
@@ -41,7 +41,7 @@ def test_without_a_description_there_is_none() -> None:
         ("count=0", "count=0 is not a number from 1 to 1000"),
         ("count=2000", "from 1 to 1000"),
         ("nvidia.com/gpu=-1", "is not a number"),
-        ("labels=disk", "write labels=KEY:VALUE"),
+        ("labels=disk", "write labels=KEY=VALUE"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_what_to_write(text: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Simulated nodes as the option ``--node`` describes them: ``cpu=32,memory=128Gi,count=4,labels=disk:ssd``."""
+"""Simulated nodes as the option ``--node`` describes them: ``cpu=32,memory=128Gi,count=4,labels=disk=ssd``."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def _fleet(text: str) -> Fleet:
             case "memory":
                 fleet = replace(fleet, memory=_quantity(key, value))
             case "labels":
-                name, colon, content = value.partition(":")
+                name, colon, content = value.partition("=" if "=" in value else ":")
                 problem = next(iter((*label_key(name), *label_value(content))), None)
                 if not colon or problem is not None:
-                    raise _wrong(f"labels={value} is not a label; write labels=KEY:VALUE, once for each label")
+                    raise _wrong(f"labels={value} is not a label; write labels=KEY=VALUE, once for each label")
                 fleet = replace(fleet, labels={**fleet.labels, name: content})
             case _ if "/" in key:
                 fleet = replace(fleet, extended={**fleet.extended, key: str(_number(key, value))})

@@ -69,7 +69,7 @@ def _range(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[t
     "described",
     metavar="KEY=VALUE,...",
     multiple=True,
-    help="Simulated nodes of another kind, such as cpu=32,memory=128Gi,nvidia.com/gpu=8,count=4,labels=disk:ssd ; "
+    help="Simulated nodes of another kind, such as cpu=32,memory=128Gi,nvidia.com/gpu=8,count=4,labels=disk=ssd ; "
     "may be repeated.",
 )
 @click.option(

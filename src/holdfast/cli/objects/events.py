@@ -18,7 +18,7 @@ import click
 from holdfast.cli import connecting, painting, watching
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import ExitCode
-from holdfast.cli.objects import owned, printers, targets
+from holdfast.cli.objects import completing, owned, printers, targets
 from holdfast.client.discovery import Discovery, UnknownResource
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Scope
@@ -36,7 +36,7 @@ Shown = Callable[[Object], bool]
 
 
 @click.command("events", cls=Verb)
-@click.argument("words", nargs=-1, metavar="[TYPE/NAME]")
+@click.argument("words", nargs=-1, metavar="[TYPE/NAME]", shell_complete=completing.objects)
 @click.option("-w", "--watch", is_flag=True, help="Go on to show Events as they occur.")
 @click.option("--types", default="", metavar="TYPE,...", help="Only Events of these types: Normal, Warning.")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")

@@ -20,7 +20,7 @@ import click
 from holdfast.cli import connecting
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
-from holdfast.cli.objects import owned, targets
+from holdfast.cli.objects import completing, owned, targets
 from holdfast.client import remote_commands
 from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
@@ -41,7 +41,13 @@ class Wanted:
 
 
 @click.command("exec", cls=Verb, context_settings={"ignore_unknown_options": False})
-@click.argument("words", nargs=-1, metavar="POD | TYPE/NAME -- COMMAND [ARGUMENT...]", type=click.UNPROCESSED)
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="POD | TYPE/NAME -- COMMAND [ARGUMENT...]",
+    type=click.UNPROCESSED,
+    shell_complete=completing.objects_or_pods,
+)
 @click.option("-c", "--container", default="", metavar="NAME", help="The container.  [default: the first]")
 @click.option("-i", "--stdin", "input", is_flag=True, help="Send standard input to the command.")
 @click.option("-t", "--tty", is_flag=True, help="Give the command a terminal, such as for a shell.")
@@ -123,13 +129,10 @@ async def _pod(session: Session, named: tuple[str, ...]) -> Object:
     active = [each for each in found if Pod.of(each).active]
     ready = [each for each in active if Pod.of(each).ready]
     if not active:
-        called, place = (
-            f"{target.type}/{target.name}",
-            f" -n {target.scope.namespace}" if target.scope.namespace else "",
-        )
+        called = f"{target.type}/{target.name}"
         raise Refused(
             f"error: {called} has no pods that run, so no command can run in one",
-            f"hint: 'holdfast describe {called}{place}' shows what it waits for",
+            f"hint: 'holdfast describe {called}' shows what it waits for",
         )
     chosen = (ready or active)[0]
     if len(active) > 1:

@@ -19,7 +19,7 @@ import click
 from holdfast.cli import connecting, painting, watching
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
-from holdfast.cli.objects import owned, targets
+from holdfast.cli.objects import completing, owned, targets
 from holdfast.cli.objects.targets import Asked, Target
 from holdfast.client import streams
 from holdfast.client.discovery import Discovery
@@ -98,7 +98,7 @@ def _moment(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
 
 
 @click.command("logs", cls=Verb)
-@click.argument("words", nargs=-1, metavar="POD | TYPE/NAME")
+@click.argument("words", nargs=-1, metavar="POD | TYPE/NAME", shell_complete=completing.objects_or_pods)
 @click.option("-l", "--selector", default="", metavar="LABELS", help="The pods with such labels: app=web,tier!=db.")
 @click.option("-c", "--container", default="", metavar="NAME", help="The container.  [default: all of several pods]")
 @click.option("--all-containers", "every_container", is_flag=True, help="All containers, and those that initialise.")
@@ -283,8 +283,7 @@ class Choice:
             where = f"namespace {self.session.namespace}"
             return (f"error: no pod in {where} has the labels {self.labels}",)
         called = f"{self.target.type}/{self.target.name}"
-        place = f" -n {self.target.scope.namespace}" if self.target.scope.namespace else ""
-        hint = f"'holdfast describe {called}{place}' shows what it waits for"
+        hint = f"'holdfast describe {called}' shows what it waits for"
         return f"error: {called} has no pods now, so there are no logs", f"hint: {hint}; --follow waits for pods"
 
 

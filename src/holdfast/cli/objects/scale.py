@@ -16,7 +16,7 @@ import msgspec
 from holdfast.cli import connecting
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
-from holdfast.cli.objects import targets
+from holdfast.cli.objects import completing, targets
 from holdfast.cli.objects.describe import seen
 from holdfast.cli.objects.targets import Target
 from holdfast.cli.operator import selection
@@ -56,7 +56,7 @@ class _Scale(msgspec.Struct, frozen=True):
 
 
 @click.command("scale", cls=Verb)
-@click.argument("words", nargs=-1, metavar="TYPE/NAME")
+@click.argument("words", nargs=-1, metavar="TYPE/NAME", shell_complete=completing.objects)
 @click.option("--replicas", type=click.IntRange(0), required=True, metavar="N", help="How many replicas it gets.")
 @click.option("--current-replicas", "current", type=click.IntRange(0), metavar="N", help="Only if it has N now.")
 @click.option(_FLOOR, "below_floor", is_flag=True, help="Also below the number that must stay available.")
@@ -78,11 +78,11 @@ def command(*, where: Where, words: tuple[str, ...], **wanted: Any) -> None:
 
 async def _scale(session: Session, words: tuple[str, ...], wanted: Wanted) -> ExitCode | None:
     target = await targets.one(session, words)
-    called, place = f"{target.type}/{target.name}", f" -n {target.scope.namespace}" if target.scope.namespace else ""
+    called = f"{target.type}/{target.name}"
     if "scale" not in target.served.subresources:
         raise Refused(
             f"error: {called}: objects of this kind have no number of replicas that can be set",
-            f"hint: 'holdfast get {target.type} {target.name}{place} -o yaml' shows its fields",
+            f"hint: 'holdfast get {target.type} {target.name} -o yaml' shows its fields",
         )
     path = unquote(target.resource.path(target.scope.namespace, target.name, "scale"))
     answer = await session.ask(Request("GET", path, headers={"accept": JSON}))
@@ -90,7 +90,7 @@ async def _scale(session: Session, words: tuple[str, ...], wanted: Wanted) -> Ex
     if wanted.current is not None and wanted.current != before:
         raise Refused(
             f"error: {called} has {before} replicas, and --current-replicas says {wanted.current}",
-            f"hint: look at it with 'holdfast describe {called}{place}', and decide again",
+            f"hint: look at it with 'holdfast describe {called}', and decide again",
         )
     if before == wanted.replicas:
         click.echo(f"{called} has {before} replicas already")
@@ -117,7 +117,7 @@ async def _scale(session: Session, words: tuple[str, ...], wanted: Wanted) -> Ex
     await steering.hand_back(session.ask, session.client, obj, manager=MANAGER, subresource="scale")
     click.echo(f"{called} scaled from {before} to {wanted.replicas}")
     if kind is not None:
-        click.echo(f"hint: 'holdfast rollout status {called}{place}' shows how far it is")
+        click.echo(connecting.placed(f"hint: 'holdfast rollout status {called}' shows how far it is"))
     return None
 
 

@@ -18,6 +18,7 @@ from holdfast.cli.connecting import Session
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.manifests import sources
 from holdfast.cli.manifests.sources import Manifest
+from holdfast.cli.objects import completing
 from holdfast.client.discovery import Discovery, Served
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import Resource
@@ -65,7 +66,7 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _OPTIONS: Final = (
-    click.argument("words", nargs=-1, metavar="TYPE [NAME...] | TYPE/NAME..."),
+    click.argument("words", nargs=-1, metavar="TYPE [NAME...] | TYPE/NAME...", shell_complete=completing.objects),
     sources.files,
     sources.recursive,
     click.option(

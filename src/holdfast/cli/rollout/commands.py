@@ -15,7 +15,7 @@ import click
 from holdfast.cli import connecting
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
-from holdfast.cli.objects import fetching, printers, targets
+from holdfast.cli.objects import completing, fetching, printers, targets
 from holdfast.cli.objects.targets import Asked, Target
 from holdfast.cli.objects.wait import timeout_of
 from holdfast.cli.operator.selection import rollout_kinds
@@ -172,7 +172,7 @@ command.add_command(_verb("restart", "Replace all replicas, in a rollout of the 
 
 
 @command.command("status", cls=Verb)
-@click.argument("words", nargs=-1, metavar=TARGET)
+@click.argument("words", nargs=-1, metavar=TARGET, shell_complete=completing.objects)
 @click.option(
     "-w/-W", "--watch/--no-watch", default=True, help="Whether to wait until the rollout ends.  [default: wait]"
 )
@@ -209,7 +209,7 @@ def status(*, where: Where, words: tuple[str, ...], watch: bool, timeout: float,
 
 
 @command.command("history", cls=Verb)
-@click.argument("words", nargs=-1, metavar=TARGET)
+@click.argument("words", nargs=-1, metavar=TARGET, shell_complete=completing.objects)
 @click.option("--revision", "number", type=click.IntRange(1), metavar="N", help="Show one revision in full.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="JSON or YAML, for programs.")
 @connecting.options
@@ -231,7 +231,7 @@ def history(*, where: Where, words: tuple[str, ...], number: int | None, output:
 
 
 @command.command("plan", cls=Verb)
-@click.argument("words", nargs=-1, metavar=f"[{TARGET}]")
+@click.argument("words", nargs=-1, metavar=f"[{TARGET}]", shell_complete=completing.objects)
 @click.option("-f", "--filename", "file", default="", metavar="FILE|-", help="The manifest that would be applied.")
 @click.option("--image", default="", metavar="IMAGE", help="Plan with this image.")
 @click.option("--replicas", type=click.IntRange(0), metavar="N", help="Plan with this number of replicas.")

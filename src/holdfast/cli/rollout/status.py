@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from holdfast.cli import connecting
 from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import printers
@@ -192,7 +193,7 @@ def _grown(observed: Observed, kind: RolloutKind, *, now: datetime | None = None
 
 def _lines(tree: Tree, target: Target, *, height: int | None) -> tuple[Line, ...]:
     width = shutil.get_terminal_size().columns
-    return rollout_screens.screen(tree, width=width, height=height, called=_called(target))
+    return rollout_screens.screen(tree, width=width, height=height, called=connecting.addressed(_called(target)))
 
 
 def _print(lines: tuple[Line, ...]) -> None:
