@@ -93,6 +93,12 @@ def _version(version: Mapping[str, Any]) -> Iterator[str]:
 
 def _at(schema: Schema, path: str) -> Schema | None:
     """The node that a JSONPath of the simple form leads to; anything inside a free-form object is found."""
+    before, wildcard, after = path.partition(".*")
+    if wildcard:
+        # It leads somewhere if it does so from every field.
+        above = _at(schema, before) or {}
+        found = [_at(inner, after) for inner in above.get("properties", {}).values()]
+        return found[0] if found and None not in found else None
     node: Schema = schema
     for step in re.findall(r"\.[A-Za-z0-9_-]+|\[[^\]]*\]", path):
         if step.startswith("[") and not step.startswith("['"):
