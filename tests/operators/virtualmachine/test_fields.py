@@ -104,7 +104,11 @@ SEED: dict[str, tuple[str, str, str]] = {
 
 ELSEWHERE: dict[str, dict[str, str]] = {
     "VMSet": {"floor.lowered": "an update for which minAvailable leaves no way is blocked, and the floor not lowered"},
-    "VMSnapshot": {"providerStatus.path": "no provider says where it stores snapshots"},
+    "VMSnapshot": {
+        "providerStatus.path": "no provider says where it stores snapshots",
+        "failed.generation": "only migrations record it",
+    },
+    "VMClone": {"failed.generation": "only migrations record it"},
     "VMNetworkAttachment": {
         "ipAllocations.leaseExpiry": "only static addresses are listed, and those are not leased",
         "providerStatus.id": "networks are described, and not made on providers",
@@ -190,6 +194,7 @@ def seen() -> dict[str, Seen]:
         Fault(call="clone", name="frail-copy-*", times=1, code=Code.CONFLICT, when="task"),
         Fault(call="execute", name="copy-*", times=1, code=Code.CONFLICT),
         Fault(call="prepare_image", name="broken-*", code=Code.INTERNAL),
+        Fault(call="clone", name="lucky-*", times=1, code=Code.QUOTA),
     )
 
     hypervisors = Hypervisors(faults=faults)
@@ -311,6 +316,10 @@ async def _policies(cluster: Cluster) -> None:
         await cluster.create(MACHINES, machine(f"{name}-1", labels={"app": name}, placementRef={"name": name}))
     blind = {"providerRef": {"name": "blind"}, "placementRef": {"name": "db"}}
     await cluster.create(MACHINES, machine("db-2", **blind))
+    filed = {"folders": ["prod"], "resourcePools": ["gold"], "excludedHosts": ["host-3"]}
+    await cluster.create(POLICIES, policy("copies", hard=filed, soft={"zones": ["zone-q"]}))
+    target = {"name": "lucky", "placementRef": {"name": "copies"}}
+    await cluster.create(CLONES, clone("lucky", target=target, options={"retryPolicy": {"retryDelay": "10s"}}))
     await cluster.advance(60)
     await cluster.patch(POLICIES, "db", {"spec": {"antiAffinity": None}})
     await cluster.advance(60)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from tests.operators.virtualmachine.stories import (
     CLASSES,
+    CLONES,
     MACHINES,
     POLICIES,
     PROVIDERS,
@@ -27,6 +28,7 @@ from tests.operators.virtualmachine.stories import (
     told,
     vm_class,
 )
+from tests.operators.virtualmachine.test_clones import clone
 
 from holdfast.client.resources import EVENTS
 from holdfast.providers.contract import Code, Datastore, Gpu, Host, ResourcePool, Taint
@@ -174,6 +176,52 @@ def test_the_machines_of_a_set_are_spread_also_while_it_is_updated() -> None:
         assert len(listed) == len({each.host for each in listed}) == 5
 
     told(story, hypervisors)
+
+
+# --- clones
+
+
+def test_clones_are_made_where_the_policy_of_their_target_chooses() -> None:
+    hypervisors = hosts(3)
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await cluster.create(POLICIES, policy(**STRICT))
+        await created(cluster, **REF)
+        for n in range(3):
+            await cluster.create(CLONES, clone(f"c{n}", target={"name": f"copy-{n}", **REF}))
+
+        async def are_settled() -> bool:
+            found = [await status_of(cluster, f"c{n}", CLONES) for n in range(3)]
+            return sorted(each.get("phase", "") for each in found) == ["Pending", "Ready", "Ready"]
+
+        await cluster.until(are_settled, within=900)
+        listed = await hypervisors.at().machines()
+        assert len(listed) == len({each.host for each in listed}) == 3
+        found = {n: await status_of(cluster, f"c{n}", CLONES) for n in range(3)}
+        waits = next(n for n, each in found.items() if each["phase"] == "Pending")
+        assert answer(found[waits], "Ready") == ("False", "Unplaceable")
+        assert "host-0, host-1, host-2: 1 machine of the policy there" in found[waits]["message"]
+        assert all(each["placement"]["phase"] == "Placed" for n, each in found.items() if n != waits)
+        await cluster.delete(MACHINES, f"copy-{(waits + 1) % 3}")
+        await cluster.until(lambda: cluster.find(MACHINES, f"copy-{waits}"), within=900)
+
+    told(story, hypervisors)
+
+
+def test_a_clone_waits_for_its_policy() -> None:
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await created(cluster)
+        await cluster.create(CLONES, clone("c", target={"name": "copy", **REF}))
+        await cluster.settle()
+        found = await status_of(cluster, "c", CLONES)
+        assert found["message"].startswith("VMPlacementPolicy spread does not exist")
+        await cluster.create(POLICIES, policy(hard={"hosts": ["host-2"]}))
+        await cluster.until(lambda: cluster.find(MACHINES, "copy"), within=900)
+        assert (await reaches(cluster, "Stopped", "copy"))["placement"]["host"] == "host-2"
+
+    told(story, hosts(3))
 
 
 # --- machines that fit nowhere

@@ -25,6 +25,7 @@ from holdfast.kinds.model import (
 )
 from holdfast.kinds.virtrigaud.devices import Disks, Networks
 from holdfast.kinds.virtrigaud.guests import UserData
+from holdfast.kinds.virtrigaud.machines import PlacementStatus
 from holdfast.kinds.virtrigaud.operations import FailedAttempts, OperationMetadata, OperationStatus, RetryPolicy
 from holdfast.kinds.virtrigaud.references import (
     GROUP,
@@ -293,6 +294,7 @@ class VMCloneStatus(OperationStatus):
     progress: Annotated[CloneProgress, api("Progress of the operation.")] | None = None
     customization_status: Annotated[CustomizationStatus, api("Progress of the customization.")] | None = None
     provider_ref: Annotated[ObjectRef, api("The Provider that was asked for the clone.")] | None = None
+    placement: Annotated[PlacementStatus, api("Where the VMPlacementPolicy of the target puts it.")] | None = None
     failed: Annotated[FailedAttempts, api("What failed, and when it is tried again.")] | None = None
 
 

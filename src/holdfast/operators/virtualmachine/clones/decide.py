@@ -38,6 +38,8 @@ from holdfast.operators.virtualmachine.clones.observe import World
 from holdfast.operators.virtualmachine.clones.validate import limits, problems
 from holdfast.operators.virtualmachine.estimates import eta, rate
 from holdfast.operators.virtualmachine.machines.observe import is_true
+from holdfast.operators.virtualmachine.placement import demand
+from holdfast.operators.virtualmachine.placement.waiting import awaited
 from holdfast.operators.virtualmachine.reasons import (
     CORRECTED_BY_USER,
     OF_CODE,
@@ -329,6 +331,18 @@ def _adopt(world: World, now: datetime) -> Step | None:
     return cloned(world, before.target_vm_id or "", now) if ended else None
 
 
+def _place(world: World, now: datetime) -> Step | None:
+    """What a clone waits for until the VMPlacementPolicy of its target has chosen a host."""
+    reference, wanted = world.clone.spec.target.placement_ref, world.wanted
+    if reference is None or wanted is None or not demand.clone_needs_place(world.object, world.clone):
+        return None
+    if wanted.policy is None:
+        message = f"VMPlacementPolicy {reference.name} does not exist"
+        return _step(world, ClonePhase.PENDING, CloneReason.WAITING, message)
+    reason, message = awaited(wanted.policy[1], reference.name, world.before.placement)
+    return _step(world, ClonePhase.PENDING, reason, message)
+
+
 def _record(world: World, now: datetime) -> Step | None:
     """Record that the clone is about to be made, before the provider is asked."""
     if world.before.start_time is not None:
@@ -393,6 +407,7 @@ _LADDER: Final[tuple[Rung, ...]] = (
     _failing,
     _unsupported,
     _adopt,
+    _place,
     _record,
     _from_image,
     _ask,

@@ -6,17 +6,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+
 from holdfast.client.objects import Object
 from holdfast.client.resources import SECRETS, Resource
 from holdfast.kinds.virtrigaud import Provider, VirtualMachine, VMClone, VMSnapshot
 from holdfast.kinds.virtrigaud.clones import CloneOptions, CloneType, VMCloneStatus
+from holdfast.kinds.virtrigaud.machines import VirtualMachineStatus
 from holdfast.meta.objects import Key
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.clones.render import target_machine
 from holdfast.operators.virtualmachine.connections import Connections, Target, address_of, target_of
 from holdfast.operators.virtualmachine.machines import observe as machines
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES, is_true, key_of
-from holdfast.operators.virtualmachine.resources import CLASSES, CLONES, MACHINES, NETWORKS, PROVIDERS, SNAPSHOTS
+from holdfast.operators.virtualmachine.resources import (
+    CLASSES,
+    CLONES,
+    MACHINES,
+    NETWORKS,
+    POLICIES,
+    PROVIDERS,
+    SNAPSHOTS,
+)
 from holdfast.providers.contract import ProviderError, Task, TaskState
 from holdfast.runtime.controllers import View
 from holdfast.runtime.references import References
@@ -89,7 +100,7 @@ def observe(view: View, key: Key) -> World | None:
     name = refers.vm_ref.name if refers.vm_ref else snapshot[1].spec.vm_ref.name if snapshot else ""
     source = machines.referred(view, MACHINES, Key(key.namespace, name), VirtualMachine) if name else None
     made = target_machine(obj, clone, source[1] if source else None)
-    wanted = None if made is None else machines.world_of(view, Object.of(MACHINES, made))
+    wanted = None if made is None else _placed(machines.world_of(view, Object.of(MACHINES, made)), clone)
     provider = _provider(view, clone, wanted)
     ready = provider is not None and is_true(provider[0], "Ready")
     return World(
@@ -101,6 +112,12 @@ def observe(view: View, key: Key) -> World | None:
         target=target_of(view, provider[0].key, provider[1], address_of(provider[1])) if provider and ready else None,
         machine=machines.referred(view, MACHINES, Key(key.namespace, clone.spec.target.name), VirtualMachine),
     )
+
+
+def _placed(wanted: machines.World, clone: VMClone) -> machines.World:
+    """The machine that is made, with the place that its policy chose."""
+    status = VirtualMachineStatus(placement=clone.status.placement if clone.status else None)
+    return replace(wanted, machine=msgspec.structs.replace(wanted.machine, status=status))
 
 
 def _provider(view: View, clone: VMClone, wanted: machines.World | None) -> tuple[Object, Provider] | None:
@@ -131,6 +148,8 @@ def _mentions(obj: Object) -> Iterator[tuple[Resource, str | Key]]:
         yield MACHINES, spec.source.vm_ref.name
     if spec.source.snapshot_ref is not None:
         yield SNAPSHOTS, spec.source.snapshot_ref.name
+    if spec.target.placement_ref is not None:
+        yield POLICIES, spec.target.placement_ref.name
     if spec.target.class_ref is not None:
         yield CLASSES, spec.target.class_ref.name
     yield from ((NETWORKS, key_of(card.network_ref, obj.key)) for card in spec.target.networks if card.network_ref)

@@ -37,8 +37,7 @@ from holdfast.operators.virtualmachine.machines.observe import World, is_true
 from holdfast.operators.virtualmachine.machines.validate import problems
 from holdfast.operators.virtualmachine.machines.windows import may_restart, next_opening
 from holdfast.operators.virtualmachine.placement import demand
-from holdfast.operators.virtualmachine.placement.schedule import Refusal, grouped
-from holdfast.operators.virtualmachine.placement.validate import problems as placement_problems
+from holdfast.operators.virtualmachine.placement.waiting import awaited
 from holdfast.operators.virtualmachine.reasons import CORRECTED_BY_USER, OF_CODE, MachineReason
 from holdfast.providers.contract import Change, Machine
 from holdfast.runtime.decisions import Decision, Notice
@@ -294,16 +293,7 @@ def _place(facts: Facts) -> Step | None:
     world = facts.world
     if world.policy is None or not demand.needs_place(world.object, world.machine):
         return None
-    name = world.policy[0].key.name
-    wrong = "; ".join(f"{each.path}: {each.message}" for each in placement_problems(world.policy[1]))
-    if wrong:
-        return _waits(facts, MachineReason.WAITING, f"VMPlacementPolicy {name} is not valid: {wrong}")
-    before = world.before.placement
-    if before is None or before.phase != demand.UNPLACEABLE:
-        return _waits(facts, MachineReason.WAITING_FOR_PLACE, f"VMPlacementPolicy {name} has not chosen a host yet")
-    why = grouped(tuple(Refusal(each.host, each.reason) for each in before.refused))
-    said = before.reason or f"VMPlacementPolicy {name}: no host is possible"
-    return _waits(facts, MachineReason.UNPLACEABLE, f"{said}: {why}" if why else said)
+    return _waits(facts, *awaited(world.policy[1], world.policy[0].key.name, world.before.placement))
 
 
 # --- a machine that exists

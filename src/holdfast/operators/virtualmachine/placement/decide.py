@@ -21,7 +21,6 @@ from holdfast.operators.virtualmachine.placement.observe import Unplaced, World
 from holdfast.operators.virtualmachine.placement.schedule import Choice, grouped, resident, schedule
 from holdfast.operators.virtualmachine.placement.world import World as Placing
 from holdfast.operators.virtualmachine.reasons import OF_CODE, MachineReason
-from holdfast.operators.virtualmachine.resources import MACHINES
 from holdfast.providers.contract import Placement
 from holdfast.runtime.decisions import Decision, Notice, Patch, Write
 from holdfast.runtime.status import present, wire
@@ -64,8 +63,8 @@ def _interval(world: World) -> timedelta:
 
 def _chosen(each: Unplaced, placing: Placing) -> tuple[Choice, tuple[str, ...]]:
     """The choice, and the hosts on which the machine could not be created; those are avoided if others are possible."""
-    last = demand.failed_host(each.machine)
-    failed = tuple(dict.fromkeys((*each.before.failed_hosts, *((last,) if last else ()))))
+    last = (each.failed_host,) if each.failed_host else ()
+    failed = tuple(dict.fromkeys((*each.before.failed_hosts, *last)))
     choice = schedule(each.policy, replace(each.request, avoided=frozenset(failed)), placing)
     if choice.placement is not None or not failed:
         return choice, failed
@@ -80,7 +79,7 @@ def _writes(each: Unplaced, status: dict[str, Any], choice: Choice) -> Iterator[
     where = "it fits nowhere" if choice.placement is None else f"it is placed on {choice.placement.host or 'a host'}"
     yield Patch(
         because=f"VMPlacementPolicy {each.policy.key.name}: {where}",
-        resource=MACHINES,
+        resource=each.object.resource,
         key=each.object.key,
         patch={"status": {"placement": difference}},
         uid=each.object.uid,
@@ -99,7 +98,7 @@ def _status(each: Unplaced, choice: Choice, failed: tuple[str, ...], now: dateti
         "reason": reason(each.policy.key.name, choice),
         "candidates": len(choice.scores),
         "refused": [{"host": one.host, "reason": one.reason} for one in choice.refused[:_REFUSED]] or None,
-        "failures": demand.failures(each.machine) or None,
+        "failures": each.failures or None,
         "failedHosts": list(failed) or None,
     }
     if placed is not None:

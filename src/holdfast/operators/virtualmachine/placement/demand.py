@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.client.objects import Object
+from holdfast.kinds.virtrigaud.clones import ClonePhase, VMClone, VMCloneStatus
 from holdfast.kinds.virtrigaud.machines import (
     Operation,
     OperationType,
@@ -40,6 +41,33 @@ def needs_place(obj: Object, machine: VirtualMachine) -> bool:
         return True
     valid = chosen.policy == reference.name and chosen.machine_generation == obj.meta.generation
     return not status.id and not (valid and chosen.phase == PLACED)
+
+
+def clone_needs_place(obj: Object, clone: VMClone) -> bool:
+    """Whether a place must be chosen before a machine or a snapshot is cloned."""
+    status = clone.status or VMCloneStatus()
+    if not is_open(obj, clone) or status.target_vm_id:
+        return False
+    found = status.placement
+    if found is None or clone_failures(clone) > (found.failures or 0):
+        return True
+    reference = clone.spec.target.placement_ref
+    valid = reference is not None and found.policy == reference.name
+    return not (valid and found.phase == PLACED and found.machine_generation == obj.meta.generation)
+
+
+def is_open(obj: Object, clone: VMClone) -> bool:
+    """Whether a clone has a policy and is not a machine yet; one of an image is placed as its machine."""
+    source, phase = clone.spec.source, clone.status.phase if clone.status else None
+    copies = source.vm_ref is not None or source.snapshot_ref is not None
+    has_policy = clone.spec.target.placement_ref is not None
+    return has_policy and copies and not obj.deleting and phase is not ClonePhase.READY
+
+
+def clone_failures(clone: VMClone) -> int:
+    """How often the clone could not be made for a reason that another host may not have."""
+    failed = clone.status.failed if clone.status else None
+    return failed.count if failed is not None and failed.reason in _ELSEWHERE else 0
 
 
 def is_adopted(obj: Object) -> bool:

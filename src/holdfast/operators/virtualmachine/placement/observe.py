@@ -1,4 +1,4 @@
-"""The world of the machines of one Provider that need a place: what they ask for, and what is on the Provider."""
+"""The world of the machines and clones of one Provider that need a place, and what is on the Provider."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import Final
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import NAMESPACES
-from holdfast.kinds.virtrigaud import Provider, VirtualMachine, VMClass, VMPlacementPolicy
+from holdfast.kinds.virtrigaud import Provider, VirtualMachine, VMClass, VMClone, VMPlacementPolicy
 from holdfast.kinds.virtrigaud.machines import PlacementStatus, VirtualMachineSpec, VirtualMachineStatus
-from holdfast.kinds.virtrigaud.placement import VMAffinityTerm
+from holdfast.kinds.virtrigaud.placement import VMAffinityTerm, VMPlacementPolicySpec
 from holdfast.meta.objects import Key
+from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine.clones import observe as clones
 from holdfast.operators.virtualmachine.connections import Connections, Target, address_of, target_of
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES, is_true, key_of
 from holdfast.operators.virtualmachine.machines.render import gib, mib
 from holdfast.operators.virtualmachine.placement import demand
+from holdfast.operators.virtualmachine.placement.schedule import resident
 from holdfast.operators.virtualmachine.placement.world import Policy, Request, Resident
 from holdfast.operators.virtualmachine.placement.world import World as Placing
-from holdfast.operators.virtualmachine.resources import CLASSES, MACHINES, POLICIES, PROVIDERS
+from holdfast.operators.virtualmachine.resources import CLASSES, CLONES, MACHINES, POLICIES, PROVIDERS
 from holdfast.providers.contract import Inventory, Placement, ProviderError
 from holdfast.runtime.controllers import Index, View
 
@@ -27,18 +30,23 @@ _GIB: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
-    """A machine that needs a place: the object, its policy, and what it asks for."""
+    """A machine, or a clone of one, that needs a place.
+
+    object             the VirtualMachine, or the VMClone
+    before             what its status says of its place
+    policy             its policy, and the generation of that
+    request            what it asks for
+    failures           how often the provider could not create it where it was placed
+    failed_host        where that was, if the choice does not know of it yet
+    """
 
     object: Object
-    machine: VirtualMachine
+    before: PlacementStatus
     policy: Policy
     policy_generation: int
     request: Request
-
-    @property
-    def before(self) -> PlacementStatus:
-        status = self.machine.status
-        return (status.placement if status else None) or PlacementStatus()
+    failures: int = 0
+    failed_host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +67,9 @@ class World:
     """
     provider    the Provider
     target      how it is reached
-    unplaced    its machines that need a place, in the order in which they get it: by priority, then by age
+    unplaced    its machines and clones that need a place, in the order in which they get it: by priority, then by age
     machines    its other machines
+    clones      the machines that are being cloned where a policy chose
     policies    the policies of all of them
     namespaces  the labels of all namespaces, where a policy selects by them
     inventory   its hosts and datastores; None where it was not asked
@@ -71,6 +80,7 @@ class World:
     target: Target
     unplaced: tuple[Unplaced, ...] = ()
     machines: tuple[Sized, ...] = ()
+    clones: tuple[Resident, ...] = ()
     policies: Mapping[Key, VMPlacementPolicy] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     inventory: Inventory | None = None
@@ -82,7 +92,7 @@ class World:
         inventory = self.inventory or Inventory()
         return Placing(
             inventory=inventory,
-            residents=tuple(residents(self.machines, inventory)),
+            residents=(*residents(self.machines, inventory), *self.clones),
             policies={key: each.spec for key, each in self.policies.items()},
             namespaces=self.namespaces,
         )
@@ -104,14 +114,44 @@ UNPLACED: Final = Index(resource=MACHINES, name="unplaced", values=_unplaced)
 """The machines that need a place, by their Provider."""
 
 
+OPEN_CLONES: Final = Index(
+    resource=CLONES, name="open", values=lambda obj: ("",) if demand.is_open(obj, obj.decode(VMClone)) else ()
+)
+"""The clones with a policy that are not machines yet; few, and their Provider is that of their source."""
+
+
 def unplaced_on(view: View, provider: Key) -> tuple[Object, ...]:
     return view.indexed(MACHINES, UNPLACED.name, f"{provider.namespace}/{provider.name}")
+
+
+def clones_on(view: View, provider: Key) -> Iterator[clones.World]:
+    for obj in view.indexed(CLONES, OPEN_CLONES.name, ""):
+        found = clones.observe(view, obj.key)
+        there = found.wanted.provider if found is not None and found.wanted is not None else None
+        if found is not None and there is not None and there[0].key == provider:
+            yield found
+
+
+def is_awaited(view: View, provider: Key) -> bool:
+    """Whether a machine or a clone on a Provider needs a place."""
+    if unplaced_on(view, provider):
+        return True
+    return any(demand.clone_needs_place(each.object, each.clone) for each in clones_on(view, provider))
+
+
+def of_clone(obj: Object, view: View) -> Iterable[Key]:
+    """The Provider of a clone that needs a place."""
+    if not demand.clone_needs_place(obj, obj.decode(VMClone)):
+        return ()
+    found = clones.observe(view, obj.key)
+    provider = found.wanted.provider if found is not None and found.wanted is not None else None
+    return () if provider is None else (provider[0].key,)
 
 
 def of_machine(obj: Object, view: View) -> Iterable[Key]:
     """The Provider of a machine, while a machine on it needs a place."""
     key = key_of(obj.decode(VirtualMachine).spec.provider_ref, obj.key)
-    return (key,) if unplaced_on(view, key) else ()
+    return (key,) if is_awaited(view, key) else ()
 
 
 def machine_matters(old: Object, new: Object) -> bool:
@@ -134,9 +174,10 @@ def _facts(obj: Object) -> tuple[object, ...]:
 
 
 def of_reference(obj: Object, view: View) -> Iterable[Key]:
-    """The Providers of the machines that mention a policy or a class, while they need a place."""
+    """The Providers of the machines and clones that mention a policy or a class, while they need a place."""
     found = {key_of(each.decode(VirtualMachine).spec.provider_ref, each.key) for each in REFERENCES.of(view, obj)}
-    return [key for key in found if unplaced_on(view, key)]
+    cloning = {key for each in clones.CLONES_OF.of(view, obj) for key in of_clone(each, view)}
+    return [*cloning, *(key for key in found - cloning if is_awaited(view, key))]
 
 
 def spec_matters(old: Object, new: Object) -> bool:
@@ -151,22 +192,26 @@ def observe(view: View, key: Key) -> World | None:
     obj = view.get(PROVIDERS, key)
     if obj is None or obj.deleting:
         return None
-    waiting = unplaced_on(view, key)
-    if not waiting or not is_true(obj, "Ready"):
+    waiting, cloning = unplaced_on(view, key), tuple(clones_on(view, key))
+    asking = [each for each in cloning if demand.clone_needs_place(each.object, each.clone)]
+    if not (waiting or asking) or not is_true(obj, "Ready"):
         return None
     provider = obj.decode(Provider)
     target = target_of(view, key, provider, address_of(provider))
     if target is None:
         return None
     machines = REFERENCES.of(view, obj)
-    policies = _policies(view, machines)
-    names = {each.key for each in waiting}
-    unplaced = tuple(_asking(view, waiting, policies))
+    known = {each.key for each in waiting}
+    wanted = [(each.meta.namespace, each.decode(VirtualMachine)) for each in machines]
+    wanted += [(each.object.key.namespace, each.wanted.machine) for each in cloning if each.wanted]
+    policies = _policies(view, wanted)
+    unplaced = (*_asking(view, waiting, policies), *_cloning(view, asking, policies))
     return World(
         provider=obj,
         target=target,
         unplaced=tuple(sorted(unplaced, key=_turn)),
-        machines=tuple(_sized(view, each) for each in machines if each.key not in names),
+        machines=tuple(_sized(view, each) for each in machines if each.key not in known),
+        clones=tuple(each for one in cloning if (each := _cloned(one)) is not None),
         policies=policies,
         namespaces=namespaces(view, policies.values()),
     )
@@ -176,8 +221,8 @@ def _turn(each: Unplaced) -> tuple[int, str, Key]:
     return -each.policy.priority, each.object.meta.creation_timestamp or "", each.object.key
 
 
-def _policies(view: View, machines: Iterable[Object]) -> dict[Key, VMPlacementPolicy]:
-    references = ((each.meta.namespace, each.decode(VirtualMachine).spec.placement_ref) for each in machines)
+def _policies(view: View, machines: Iterable[tuple[str, VirtualMachine]]) -> dict[Key, VMPlacementPolicy]:
+    references = ((namespace, each.spec.placement_ref) for namespace, each in machines)
     keys = {Key(namespace, each.name) for namespace, each in references if each is not None}
     found = ((key, view.get(POLICIES, key)) for key in sorted(keys))
     return {key: each.decode(VMPlacementPolicy) for key, each in found if each is not None}
@@ -209,18 +254,59 @@ def _asking(view: View, waiting: Iterable[Object], policies: Mapping[Key, VMPlac
         reference = machine.spec.placement_ref
         assert reference is not None, "a machine that needs a place has a policy"
         key = Key(obj.key.namespace, reference.name)
-        policy, vm_class = policies.get(key), view.get(CLASSES, key_of(machine.spec.class_ref, obj.key))
-        if policy is None or vm_class is None:
+        found = _policy(view, key, policies)
+        vm_class = view.get(CLASSES, key_of(machine.spec.class_ref, obj.key))
+        if found is None or vm_class is None:
             continue
-        found = view.get(POLICIES, key)
-        assert found is not None, "the policy was read from it"
         yield Unplaced(
             object=obj,
-            machine=machine,
-            policy=Policy(key=key, spec=policy.spec),
-            policy_generation=found.meta.generation,
+            before=(machine.status.placement if machine.status else None) or PlacementStatus(),
+            policy=found[0],
+            policy_generation=found[1],
             request=request_of(obj, machine, vm_class.decode(VMClass)),
+            failures=demand.failures(machine),
+            failed_host=demand.failed_host(machine),
         )
+
+
+def _policy(view: View, key: Key, policies: Mapping[Key, VMPlacementPolicy]) -> tuple[Policy, int] | None:
+    found = view.get(POLICIES, key)
+    return None if found is None else (Policy(key=key, spec=policies[key].spec), found.meta.generation)
+
+
+def _cloning(
+    view: View, asking: Iterable[clones.World], policies: Mapping[Key, VMPlacementPolicy]
+) -> Iterator[Unplaced]:
+    """The clones whose source, policy and class exist."""
+    for each in asking:
+        wanted, reference = each.wanted, each.clone.spec.target.placement_ref
+        if wanted is None or wanted.vm_class is None or reference is None:
+            continue
+        found = _policy(view, Key(each.object.key.namespace, reference.name), policies)
+        if found is None:
+            continue
+        before, failures = each.before.placement or PlacementStatus(), demand.clone_failures(each.clone)
+        yield Unplaced(
+            object=each.object,
+            before=before,
+            policy=found[0],
+            policy_generation=found[1],
+            request=request_of(wanted.object, wanted.machine, wanted.vm_class[1]),
+            failures=failures,
+            failed_host=(before.host or "") if failures > (before.failures or 0) else "",
+        )
+
+
+def _cloned(each: clones.World) -> Resident | None:
+    """A clone that has a place, and is not a machine yet."""
+    place, wanted = each.before.placement, each.wanted
+    if place is None or place.phase != demand.PLACED or wanted is None or each.is_made:
+        return None
+    request = request_of(wanted.object, wanted.machine, wanted.vm_class[1] if wanted.vm_class else None)
+    policy = Key(each.object.key.namespace, place.policy or "")
+    placed = Placement(host=place.host or "", datastore=place.datastore or "")
+    # Whether the provider counts it already is not known; to count it twice for a moment does no harm.
+    return resident(Policy(key=policy, spec=VMPlacementPolicySpec()), request, placed)
 
 
 def _sized(view: View, obj: Object) -> Sized:
@@ -274,7 +360,8 @@ def residents(machines: Iterable[Sized], inventory: Inventory) -> Iterator[Resid
     on = {id: host.name for host in inventory.hosts for id in host.machines}
     for each in machines:
         status, place = each.status, each.status.placement
-        host = on.get(status.id or "") or (place.host if place else None) or ""
+        id = status.id or each.object.meta.annotations.get(names.ADOPT_ID, "")
+        host = on.get(id) or (place.host if place else None) or ""
         if not host:
             continue
         reference, size, asked = each.machine.spec.placement_ref, status.current_resources, each.request
@@ -289,7 +376,7 @@ def residents(machines: Iterable[Sized], inventory: Inventory) -> Iterator[Resid
             disk_bytes=asked.disk_bytes,
             gpus=asked.gpus,
             gpu_type=asked.gpu_type,
-            counted=status.id in on or (not on and bool(status.id)),
+            counted=id in on or (not on and bool(id)),
         )
 
 

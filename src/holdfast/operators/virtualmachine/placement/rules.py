@@ -89,11 +89,11 @@ def _unless(failed: bool, words: str) -> Judgement:
     return (0.0, words) if failed else MET
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], most: int = _NAMED) -> str:
     """Names in a sentence; of many, the first ones."""
     given = list(names)
-    more = f" and {len(given) - _NAMED} more" if len(given) > _NAMED else ""
-    return ", ".join(given[:_NAMED]) + more
+    more = f" and {len(given) - most} more" if len(given) > most else ""
+    return ", ".join(given[:most]) + more
 
 
 # --- what a host can hold

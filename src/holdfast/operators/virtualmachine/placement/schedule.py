@@ -20,6 +20,9 @@ PREFERENCES: Final = 80
 _SAID: Final = 12
 """How many reasons a message has; the status has all of them."""
 
+_HOSTS: Final = 40
+"""How many hosts a message names for one reason."""
+
 _DIGITS: Final = re.compile(r"(\d+)")
 
 
@@ -109,7 +112,7 @@ def grouped(refused: tuple[Refusal, ...]) -> str:
     hosts: dict[str, list[str]] = {}
     for each in refused:
         hosts.setdefault(each.reason.partition("; ")[0], []).append(each.host)
-    parts = [f"{', '.join(names)}: {why}" for why, names in hosts.items()]
+    parts = [f"{listed(names, _HOSTS)}: {why}" for why, names in hosts.items()]
     more = f"; and {len(parts) - _SAID} more, see status.placement.refused" if len(parts) > _SAID else ""
     return "; ".join(parts[:_SAID]) + more
 

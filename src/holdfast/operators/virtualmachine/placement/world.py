@@ -124,6 +124,7 @@ class World:
                 memory_mib_used=host.memory_mib_used + memory[host.name],
             )
             for host in self.inventory.hosts
+            if host.name
         }
 
     @cached_property
