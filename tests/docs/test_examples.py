@@ -19,13 +19,8 @@ def named(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
-def runnable() -> list[Path]:
-    # Nothing operates VMMigrations yet.
-    return [path for path in EXAMPLES if named(path) != "virtualmachines/migration"]
-
-
 def test_what_the_comments_say_to_type_succeeds(tmp_path: Path) -> None:
-    terminal, typed = Terminal(tmp_path), {path: examples.commands(path.read_text()) for path in runnable()}
+    terminal, typed = Terminal(tmp_path), {path: examples.commands(path.read_text()) for path in EXAMPLES}
     alone = [path for path in typed if path.parent.name in GANGS]
     together = [path for path in typed if path not in alone]
     with terminal.up():
@@ -42,7 +37,7 @@ def test_what_the_comments_say_to_type_succeeds(tmp_path: Path) -> None:
                 terminal.type(line)
 
 
-@pytest.mark.parametrize("path", runnable(), ids=named)
+@pytest.mark.parametrize("path", EXAMPLES, ids=named)
 def test_the_comment_says_what_an_example_shows_and_how_to_run_it(path: Path) -> None:
     text, at = path.read_text(), path.relative_to(ROOT)
     assert examples.summary(text).endswith(".")

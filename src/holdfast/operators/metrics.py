@@ -51,6 +51,7 @@ class _Seen:
     ended: datetime | None
     rejected: str
     below: bool
+    failed: bool
 
 
 class RolloutMetrics(Collector):
@@ -70,7 +71,7 @@ class RolloutMetrics(Collector):
         self._durations: dict[str, list[float]] = {}
         for kind in self._kinds:
             name = kind.resource.kind
-            self._finished.update({(name, "completed"): 0, (name, "rejected"): 0})
+            self._finished.update({(name, "completed"): 0, (name, "rejected"): 0, (name, "failed"): 0})
             self._breaches[name] = 0
             self._durations[name] = []
 
@@ -99,6 +100,7 @@ class RolloutMetrics(Collector):
         yield from _floors(shown)
         yield from _states(shown)
         yield from _times(shown, now)
+        yield from _figures(shown)
         yield left_out
         yield from self._totals()
 
@@ -110,7 +112,7 @@ class RolloutMetrics(Collector):
         except Undecodable:
             return None
         below = any(floor.lowest is not None and floor.lowest < floor.floor for floor in standing.floors)
-        name = kind.resource.kind
+        name, failed = kind.resource.kind, standing.state is RolloutState.FAILED
         if seen is not None:
             if standing.ended is not None and standing.ended != seen.ended:
                 self._finished[name, "completed"] += 1
@@ -118,9 +120,11 @@ class RolloutMetrics(Collector):
                     self._durations[name].append((standing.ended - standing.started).total_seconds())
             if standing.rejected and standing.rejected != seen.rejected:
                 self._finished[name, "rejected"] += 1
+            if failed and not seen.failed:
+                self._finished[name, "failed"] += 1
         if below and (seen is None or not seen.below):
             self._breaches[name] += 1
-        self._seen[obj.uid] = _Seen(standing.ended, standing.rejected, below)
+        self._seen[obj.uid] = _Seen(standing.ended, standing.rejected, below, failed)
         return standing
 
     def _totals(self) -> Iterator[Metric]:
@@ -189,6 +193,14 @@ def _states(shown: _Shown) -> Iterator[Metric]:
         if standing.state in _STOPPED:
             reason.add_metric([*labels, standing.state.value, standing.because.code], 1)
     yield from (state, reason)
+
+
+def _figures(shown: _Shown) -> Iterator[Metric]:
+    family = _family("figure", "Figures of the kind's own, such as the bytes that a migration transfers.", "figure")
+    for labels, standing in shown:
+        for name, value in standing.figures.items():
+            family.add_metric([*labels, name], value)
+    yield family
 
 
 def _times(shown: _Shown, now: datetime) -> Iterator[Metric]:

@@ -153,6 +153,7 @@ class Standing:
     warnings   declared exceptions, such as a lowered floor, and the like
     facts      more to show beside the counts
     more       fields of the kind's own, for programs
+    figures    figures of the kind's own, for metrics
     """
 
     name: str
@@ -184,6 +185,7 @@ class Standing:
     warnings: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def floor(self) -> Floor | None:

@@ -5,6 +5,8 @@ The simulated hypervisor always; QEMU with a real guest where it is installed.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import re
 import subprocess
@@ -17,10 +19,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.places import ROOT
+from tests.providers import s3_server
 from tests.providers.qemu import guest
 
 HOLDFAST = [sys.executable, "-m", "holdfast"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+EXAMPLE_VERSION = "infra.virtrigaud.io/v1beta1"
 SHARED = ROOT.parent / "shared" / "manifests" / "virtrigaud"
 EXAMPLE = ROOT / "examples" / "virtualmachines" / "simulated.yaml"
 
@@ -34,7 +38,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command += ["--set", f"virtualmachine.images={folder / 'images'}"]
     with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        limit = threading.Timer(150, process.terminate)
+        limit = threading.Timer(240, process.terminate)
         limit.start()
         assert re.search(r"KUBECONFIG=", process.stdout.readline())
         # What it prints later is not read, and must not fill the pipe.
@@ -116,22 +120,24 @@ def test_a_real_guest_boots_gets_an_address_shuts_down_and_leaves_nothing(kubeco
 def test_the_example_of_a_set_runs_is_scaled_changed_in_place_and_undone(kubeconfig: str, tmp_path: Path) -> None:
     example, changed = EXAMPLE.with_name("set.yaml"), tmp_path / "set.yaml"
     holdfast(kubeconfig, "apply", "-f", str(example))
-    said = holdfast(kubeconfig, "rollout", "status", "vmset/web", "--timeout=60s")
+    said = holdfast(kubeconfig, "rollout", "status", "vmset/farm", "--timeout=60s")
     assert "rolled out: 5 of 5 machines ready" in said
     changed.write_text(
         example.read_text().replace("replicas: 5", "replicas: 3").replace("minAvailable: 4", "minAvailable: 2")
     )
     holdfast(kubeconfig, "apply", "-f", str(changed))
-    assert "3 of 3 machines ready" in holdfast(kubeconfig, "rollout", "status", "vmset/web", "--timeout=60s")
+    assert "3 of 3 machines ready" in holdfast(kubeconfig, "rollout", "status", "vmset/farm", "--timeout=60s")
     changed.write_text(changed.read_text().replace("        name: medium", "        name: large"))
     holdfast(kubeconfig, "apply", "-f", str(changed))
-    holdfast(kubeconfig, "rollout", "status", "vmset/web", "--timeout=60s")
-    sizes = holdfast(kubeconfig, "get", "vm", "-l", "app=web", "-o", "jsonpath={.items[*].status.currentResources.cpu}")
+    holdfast(kubeconfig, "rollout", "status", "vmset/farm", "--timeout=60s")
+    sizes = holdfast(
+        kubeconfig, "get", "vm", "-l", "app=farm", "-o", "jsonpath={.items[*].status.currentResources.cpu}"
+    )
     assert sizes.split() == ["4"] * 3
-    assert "undone: back to revision 1" in holdfast(kubeconfig, "rollout", "undo", "vmset/web")
-    holdfast(kubeconfig, "rollout", "status", "vmset/web", "--timeout=60s")
-    assert "classRef" in holdfast(kubeconfig, "rollout", "history", "vmset/web")
-    assert re.search(r"^Machines:\n", holdfast(kubeconfig, "describe", "vmset", "web"), re.MULTILINE)
+    assert "undone: back to revision 1" in holdfast(kubeconfig, "rollout", "undo", "vmset/farm")
+    holdfast(kubeconfig, "rollout", "status", "vmset/farm", "--timeout=60s")
+    assert "classRef" in holdfast(kubeconfig, "rollout", "history", "vmset/farm")
+    assert re.search(r"^Machines:\n", holdfast(kubeconfig, "describe", "vmset", "farm"), re.MULTILINE)
 
 
 def test_the_example_of_placement_spreads_its_machines_and_says_why_one_more_fits_nowhere(
@@ -150,3 +156,55 @@ def test_the_example_of_placement_spreads_its_machines_and_says_why_one_more_fit
     assert "rack2-c" in said
     assert "in maintenance" in said
     holdfast(kubeconfig, "wait", "vmpp/spread", "--for=jsonpath={.status.placementStats.failedPlacements}=1")
+
+
+@contextlib.contextmanager
+def bucket() -> Iterator[s3_server.S3]:
+    """An S3 server that runs beside the test."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    serving = s3_server.serving()
+    try:
+        yield asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def test_the_example_of_a_migration_runs_through_a_claim_and_another_one_through_a_bucket(
+    kubeconfig: str, tmp_path: Path
+) -> None:
+    holdfast(kubeconfig, "apply", "-f", str(EXAMPLE.with_name("migration.yaml")))
+    said = holdfast(kubeconfig, "rollout", "status", "vmmigration/shop-to-new-rack", "--timeout=60s")
+    assert "Validating-Target" in said
+    assert "rolled out: 1 of 1 machine ready" in said
+    shown = holdfast(kubeconfig, "get", "vmmigration", "shop-to-new-rack")
+    assert shown.splitlines()[1].split()[:5] == ["shop-to-new-rack", "shop", "shop-moved", "Ready", "100"]
+    assert re.search(r"^Disk:\n", holdfast(kubeconfig, "describe", "vmmigration", "shop-to-new-rack"), re.MULTILINE)
+    assert holdfast(kubeconfig, "get", "vm", "shop", "-o", "jsonpath={.status.powerState}") == "Off"
+
+    with bucket() as s3:
+        metadata: dict[str, Any] = {"name": "back"}
+        secret = {"accessKeyID": s3_server.ACCESS, "secretAccessKey": s3_server.SECRET}
+        spec = {
+            "source": {"vmRef": {"name": "shop-moved"}, "powerOffBeforeMigration": True, "deleteAfterMigration": True},
+            "target": {"name": "shop-back", "providerRef": {"name": "old-rack"}, "powerOn": True},
+            "storage": {
+                "type": "s3",
+                "s3": {"bucket": "bucket", "endpoint": s3.endpoint, "credentialsSecretRef": {"name": "back"}},
+            },
+        }
+        objects = (
+            {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": secret},
+            {"apiVersion": EXAMPLE_VERSION, "kind": "VMMigration", "metadata": metadata, "spec": spec},
+        )
+        (tmp_path / "back.yaml").write_text(yaml.safe_dump_all(objects))
+        holdfast(kubeconfig, "apply", "-f", str(tmp_path / "back.yaml"))
+        holdfast(kubeconfig, "rollout", "status", "vmmigration/back", "--timeout=60s")
+        holdfast(kubeconfig, "wait", "vmmigration/back", "--for=jsonpath={.status.storageInfo.cleanedUp}=true")
+        assert any(method == "PUT" for method, _ in s3.requests)
+        assert (s3.objects, s3.uploads) == ({}, {})
+        assert "secretAccessKey" not in holdfast(kubeconfig, "get", "vmmigration", "back", "-o", "yaml")

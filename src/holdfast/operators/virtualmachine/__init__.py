@@ -21,6 +21,7 @@ from holdfast.operators.virtualmachine.images import validate as images
 from holdfast.operators.virtualmachine.machines import validate as machines
 from holdfast.operators.virtualmachine.migrations import validate as migrations
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
+from holdfast.operators.virtualmachine.migrations.verbs import ROLLOUT as MIGRATIONS
 from holdfast.operators.virtualmachine.networks import validate as networks
 from holdfast.operators.virtualmachine.offers import offered
 from holdfast.operators.virtualmachine.placement import validate as placement
@@ -46,7 +47,7 @@ OPERATOR: Final = Operator(
     name="virtualmachine",
     summary="Virtual machines on hypervisors (infra.virtrigaud.io VirtualMachine, VMSet, Provider, VMImage, VMClass).",
     controllers=CONTROLLERS,
-    rollouts=(ROLLOUT, SETS),
+    rollouts=(ROLLOUT, SETS, MIGRATIONS),
     shown=SHOWN,
     reasons=(
         MachineReason,
