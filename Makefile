@@ -4,10 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
+SITE   := $(VENV)/.site
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-go kubernetes kubernetes-stop test-kubernetes check bench torture golden proto clean
+.PHONY: help demo up docs test test-go kubernetes kubernetes-stop test-kubernetes check bench torture golden proto clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +44,16 @@ demo: $(READY) ## Show rollouts of several systems that never fall below their f
 
 up: $(READY) ## Start a cluster in one process; it prints its kubeconfig
 	@$(BIN)/holdfast up
+
+# What builds the site of the documentation.
+$(SITE): $(READY)
+	@echo "installing what builds the documentation into $(VENV), once ..."
+	@$(call install,'.[docs]')
+	@touch $@
+
+docs: $(SITE) ## Build the site of the documentation in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "read it: build/site/index.html"
 
 test: $(STAMP) ## Run every test
 	@$(BIN)/python -m pytest -n auto --dist worksteal
