@@ -35,6 +35,7 @@ PAGES_OF: dict[str, Kind] = {
     "classes": virtrigaud.classes.KIND,
     "images": virtrigaud.images.KIND,
     "networks": virtrigaud.networks.KIND,
+    "placementpolicies": virtrigaud.placement.KIND,
 }
 """The pages with a table of every field."""
 
