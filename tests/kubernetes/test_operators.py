@@ -21,7 +21,7 @@ import yaml
 from tests.cli.operator.test_commands import asked
 from tests.cli.operator.test_definitions import SET as SET_KIND
 from tests.cli.operator.test_definitions import foreign
-from tests.cli.operator.test_packaging import helm, needs_helm
+from tests.cli.operator.test_packaging import UPGRADES, elsewhere, helm, installed_resources, needs_helm
 from tests.cli.operator.test_webhooks import free_port
 from tests.kubernetes.sites import PATIENCE, Site, play
 from tests.kubernetes.yards import KUBECTL, Yard, resting, yard
@@ -281,7 +281,8 @@ def test_webhooks_refuse_what_the_schema_cannot_and_convert_older_versions(told:
     one, other = cyclic["spec"]["template"]["cliques"]
     cyclic["spec"]["template"]["cliqueStartupType"] = "CliqueStartupTypeExplicit"
     one["spec"]["startsAfter"], other["spec"]["startsAfter"] = [other["name"]], [one["name"]]
-    older = example("graphdeployments/v1alpha1.yaml")
+    documents = yaml.safe_load_all((EXAMPLES / "graphdeployments/v1alpha1.yaml").read_text())
+    older = next(each for each in documents if each["kind"] == GRAPHS.kind)
 
     async def act(yard: Yard) -> None:
         await yard.operate("--webhook-port", str(free_port()))
@@ -306,30 +307,116 @@ def test_webhooks_refuse_what_the_schema_cannot_and_convert_older_versions(told:
 
 
 @given
+@needs_kubectl
+@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
+def test_a_webhook_writes_defaults_that_apply_never_fights(told: Tell, how: tuple[str, ...]) -> None:
+    gangs = copy.deepcopy(SET)
+    gangs["spec"]["replicas"] = 0
+    for clique in gangs["spec"]["template"]["cliques"]:
+        clique["spec"].pop("minAvailable", None)
+    replicas = [each["spec"]["replicas"] for each in gangs["spec"]["template"]["cliques"]]
+
+    async def act(yard: Yard) -> None:
+        await yard.operate("--controllers", SET_CONTROLLERS, "--webhook-port", str(free_port()))
+        try:
+            for image in ("1", "1", "2"):
+                changed = copy.deepcopy(gangs)
+                changed["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]["image"] = f"x:{image}"
+                changed["spec"]["template"]["cliques"][0]["spec"]["replicas"] += int(image) - 1
+                command = ("apply", *how, "-n", yard.site.namespace, "-f", "-")
+                applied = await yard.kubectl(*command, input=json.dumps(changed))
+                assert applied.returncode == 0, applied.stderr
+                stored = await found(yard, SETS, gangs["metadata"]["name"])
+                cliques = stored["spec"]["template"]["cliques"]
+                assert [each["spec"]["minAvailable"] for each in cliques] == replicas
+                assert stored["metadata"]["generation"] == int(image), "the same manifest changes nothing"
+        finally:
+            for sort in ("mutating", "validating"):
+                await yard.kubectl("delete", f"{sort}webhookconfiguration", registration.CONFIGURATION)
+            await yard.kubectl("delete", "secret", "-n", "default", certificates.SECRET)
+
+    told(act)
+
+
+@given
+@needs_kubectl
+@pytest.mark.parametrize("strict", [False, True], ids=["accepting", "strict"])
+def test_a_webhook_that_is_killed_does_not_lock_the_cluster(told: Tell, strict: bool) -> None:
+    workload = {**SMALL, "metadata": {"name": "locked"}}
+    plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "locked"}}
+
+    async def act(yard: Yard) -> None:
+        own = f"{yard.site.namespace}-own"
+        await yard.kubectl("create", "namespace", own)
+        options = ["--webhook-port", str(free_port()), "--leader-elect", "--lease-namespace", own]
+        running = await yard.operate("--controllers", "workload", *options, *(["--webhook-strict"] if strict else []))
+        running.process.kill()
+
+        async def created(namespace: str, manifest: Wire) -> bool:
+            asked = await yard.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(manifest))
+            assert asked.returncode == 0 or "failed calling webhook" in asked.stderr, asked.stderr
+            await yard.kubectl("delete", "-n", namespace, manifest["kind"], "locked", "--ignore-not-found")
+            return asked.returncode == 0
+
+        try:
+            for namespace in ("kube-system", own):
+                assert await created(namespace, plain)
+                assert await created(namespace, workload), "a cluster with a dead webhook can be repaired"
+            assert await created(yard.site.namespace, plain)
+            assert await created(yard.site.namespace, workload) is not strict
+        finally:
+            for sort in ("mutating", "validating"):
+                await yard.kubectl("delete", f"{sort}webhookconfiguration", registration.CONFIGURATION)
+            await yard.kubectl("delete", "namespace", own, "--wait=false")
+
+    told(act)
+
+
+@given
 @needs_helm
 def test_the_chart_is_accepted_upgraded_and_uninstalled(told: Tell, fresh: Callable[..., Any], tmp_path: Path) -> None:
     chart = tmp_path / "chart"
     packaging.write(packaging.chart(), chart)
-    options = ("--set", "crds.keep=false,networkPolicy=true,grafanaDashboard=true")
 
     async def act(yard: Yard) -> None:
         await fresh(yard.site)
+        client = yard.site.client
+        before = {each.key.name for each in (await client.list(DEFINITIONS)).objects}
+        others = [each for each in elsewhere() if each["metadata"]["name"] not in before]
+        for definition in others:
+            await client.create(DEFINITIONS, definition)
+        try:
+            await installed(yard)
+        finally:
+            for definition in others:
+                await client.delete(DEFINITIONS, Key("", definition["metadata"]["name"]))
+
+    async def installed(yard: Yard) -> None:
         place = ("--kubeconfig", str(yard.site.kubeconfig), "-n", yard.site.namespace)
-        for verb in ("install", "upgrade"):
-            answer = await asyncio.to_thread(helm, verb, "holdfast", str(chart), *place, *options, home=tmp_path)
+        values = tmp_path / "values.yaml"
+        for verb, chosen in UPGRADES:
+            values.write_text(yaml.safe_dump({"crds": {"keep": False}, **chosen}))
+            command = (verb, "holdfast", str(chart), *place, "-f", str(values))
+            answer = await asyncio.to_thread(helm, *command, home=tmp_path)
             assert answer.returncode == 0, answer.stderr
         deployment = await found(yard, DEPLOYMENTS, "holdfast-operator")
         assert deployment["spec"]["replicas"] == 2
-        # The account of the installation may do what its operators do.
+        # The account of the installation may do what its operators do, and change its own webhooks only.
         account = f"system:serviceaccount:{yard.site.namespace}:holdfast-operator"
-        for verb, resource in (("patch", "workloads.cloudless.io/status"), ("create", "pods"), ("list", "nodes")):
-            asked = await yard.kubectl("auth", "can-i", verb, resource, "--as", account, "-n", "default")
-            assert asked.stdout.strip() == "yes", (verb, resource, asked)
+        for verb, resource, said in (
+            ("patch", "workloads.cloudless.io/status", "yes"),
+            ("create", "pods", "yes"),
+            ("list", "nodes", "yes"),
+            ("patch", "validatingwebhookconfigurations/other", "no"),
+        ):
+            own = "default" if said == "yes" else yard.site.namespace
+            asked = await yard.kubectl("auth", "can-i", verb, resource, "--as", account, "-n", own)
+            assert said in asked.stdout.split(), (verb, resource, asked)
         answer = await asyncio.to_thread(helm, "uninstall", "holdfast", *place, home=tmp_path)
         assert answer.returncode == 0, answer.stderr
-        left = await yard.kubectl(
-            "get", "clusterroles,clusterrolebindings,validatingwebhookconfigurations", "-o", "name"
-        )
-        assert "holdfast" not in left.stdout
+        for resource in installed_resources():
+            for each in (await yard.site.client.list(resource)).objects:
+                assert "holdfast-operator" not in each.key.name, each
+                assert resource is not DEFINITIONS or each.key.name not in OURS, each
 
     told(act)
