@@ -1,7 +1,8 @@
-"""Pods in gangs, created and rolled: a PodCliqueSet with many replicas, each of which is a gang of many pods.
+"""Pods in gangs, created and rolled: the replicas of a scaling group, or those of a PodCliqueSet.
 
-A replica of the set is updated at a time, and a part of its pods at once; each pod is ready after a second.  Server,
-controllers, and scheduler with nodes are processes of their own, as for `rollouts`.
+Of a scaling group, one replica at a time is replaced as a whole.  Of a set, one replica at a time is updated, and a
+part of its pods at once.  Each pod is ready after a second.  Server, controllers, and scheduler with nodes are
+processes of their own, as for `rollouts`.
 """
 
 from __future__ import annotations
@@ -30,11 +31,18 @@ SETS: Final = next(Resource.of(kind) for kind in grove.KINDS if kind.name == "Po
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A set: its gangs, the pods of each, and the percentage of them that may surge; none may be unavailable."""
+    """A set: its gangs, the pods of each, and the percentage of them that may surge.
+
+    Without a surge, the gangs are replicas of a scaling group.
+    """
 
     gangs: int
     size: int
-    surge: int
+    surge: int = 0
+
+    def __str__(self) -> str:
+        kind = f"surge {self.surge} %" if self.surge else "scaling group"
+        return f"{self.gangs} gangs of {self.size} pods, {kind}"
 
     @property
     def pods(self) -> int:
@@ -43,10 +51,10 @@ class Shape:
     @property
     def bound(self) -> float:
         """Seconds of a rollout if nothing but readiness takes time."""
-        return self.gangs * 100 / self.surge * READY_SECONDS
+        return self.gangs * 100 / (self.surge or 100) * READY_SECONDS
 
 
-SMALL: Final = sized(Shape(10, 10, 100), Shape(2, 2, 100))
+SMALL: Final = sized(Shape(10, 10), Shape(2, 2))
 LARGE: Final = sized(Shape(10, 100, 50), Shape(2, 4, 50))
 
 
@@ -72,10 +80,9 @@ LINES: Final[Sequence[Line[Figures]]] = (
 
 
 def report() -> None:
-    for shape in sized((SMALL, LARGE), (LARGE,)):
+    for shape in (SMALL, LARGE):
         created, rolled = asyncio.run(measured(clusters.ours(), shape))
-        title = f"{shape.gangs} gangs of {shape.size} pods, surge {shape.surge} %"
-        show(title, LINES, {"created": created, "rolled": rolled})
+        show(str(shape), LINES, {"created": created, "rolled": rolled})
 
 
 async def measured(opened: Opened, shape: Shape) -> tuple[Figures, Figures]:
@@ -127,6 +134,12 @@ def _set(shape: Shape, namespace: str, image: str) -> dict[str, Any]:
             "podSpec": {"containers": [container]},
         },
     }
-    strategy = {"type": "RollingRecreate", "rollingUpdate": {"maxSurge": f"{shape.surge}%", "maxUnavailable": 0}}
-    spec = {"replicas": shape.gangs, "updateStrategy": strategy, "template": {"cliques": [clique]}}
+    template: dict[str, Any] = {"cliques": [clique]}
+    if shape.surge:
+        rolling = {"maxSurge": f"{shape.surge}%", "maxUnavailable": 0}
+        strategy = {"type": "RollingRecreate", "rollingUpdate": rolling}
+        spec = {"replicas": shape.gangs, "updateStrategy": strategy, "template": template}
+    else:
+        group = {"name": "engines", "cliqueNames": ["engine"], "replicas": shape.gangs, "minAvailable": 1}
+        spec = {"replicas": 1, "template": {**template, "podCliqueScalingGroups": [group]}}
     return {"metadata": {"name": "rolled", "namespace": namespace}, "spec": spec}

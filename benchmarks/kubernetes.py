@@ -45,8 +45,8 @@ def report() -> None:
         _print_group("A field copied to the status on Kubernetes, beside kopf", operators.LINES, copied, by_kopf)
         shape = gangs.SMALL
         created, rolled = runner.run(gangs.measured(clusters.given(kubeconfig), shape))
-        _print_group(f"{shape.gangs} gangs of {shape.size} on Kubernetes, created", gangs.LINES[:1], created)
-        _print_group(f"{shape.gangs} gangs of {shape.size} on Kubernetes, rolled", gangs.LINES, rolled)
+        _print_group(f"{shape} on Kubernetes, created", gangs.LINES, created)
+        _print_group(f"{shape} on Kubernetes, rolled", gangs.LINES, rolled)
 
 
 async def _version(kubeconfig: Path) -> str:

@@ -57,9 +57,10 @@ def _deployments() -> Program:
 
 def _nodes() -> Program:
     from holdfast.cluster import simulation
+    from holdfast.cluster.controllers.gc.collector import GarbageCollector
     from holdfast.cluster.scheduling.scheduler import Scheduler
 
-    return Program(controllers=(simulation.controller(),), components=(Scheduler(),))
+    return Program(controllers=(simulation.controller(),), components=(Scheduler(), GarbageCollector()))
 
 
 def _kubelets() -> Program:
