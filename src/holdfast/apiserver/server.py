@@ -40,7 +40,7 @@ from holdfast.apiserver.openapi import discovery, v3
 from holdfast.apiserver.openapi.documents import page_not_found
 from holdfast.apiserver.own_service import OwnService
 from holdfast.apiserver.resources import Object, Registry, ResourceType
-from holdfast.apiserver.routes import RequestInfo, parse
+from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.storage import backups
 from holdfast.apiserver.storage.store import Entry, Store
 from holdfast.apiserver.verbs import subresources
@@ -199,9 +199,8 @@ class Server:
         await self.webhooks.close()
         await self.store.close()
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, request: Request, info: RequestInfo) -> Response:
         """Answer an authorized request."""
-        info = parse(request.method, request.path, request.query)
         if not info.is_resource:
             return self._other(request)
         if not self.registry.serves(info.group, info.version):

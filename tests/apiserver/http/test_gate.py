@@ -20,6 +20,7 @@ from holdfast.apiserver.auth.tokens import Issuer
 from holdfast.apiserver.http.fairness import Bounds, Limits
 from holdfast.apiserver.http.gate import PEER, Following, guarded
 from holdfast.apiserver.http.metrics import Metrics
+from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.storage.store import Entry
 from holdfast.meta.errors import NotFound
 from holdfast.meta.exchange import Request, Response, User, encode
@@ -81,7 +82,7 @@ class World:
             now=lambda: NOW,
         )
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: Request, info: RequestInfo) -> Response:
         self.seen.append(request)
         if isinstance(self.answer, Exception):
             raise self.answer

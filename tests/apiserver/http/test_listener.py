@@ -260,6 +260,19 @@ def test_warnings_are_one_line_headers() -> None:
     served(handler, scenario)
 
 
+def test_no_value_of_a_header_makes_another_header() -> None:
+    async def handler(request: Request) -> Response:
+        return Response(200, b"{}", headers={"Audit-Id": "a\r\nSet-Cookie: b"})
+
+    async def scenario(bench: Bench) -> None:
+        answer = await (await bench.connect()).ask("GET", "/")
+        assert (answer.status, answer.body) == (200, b"{}")
+        assert answer.header("audit-id") == "a  Set-Cookie: b"
+        assert answer.header("date").endswith("GMT")
+
+    served(handler, scenario)
+
+
 def test_refusals_are_statuses_with_the_time_to_wait() -> None:
     async def handler(request: Request) -> Response:
         if request.path == "/busy":

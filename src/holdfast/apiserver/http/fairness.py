@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, Generic, TypeVar
@@ -158,24 +158,20 @@ class Limits:
 
     def seat(self, user: str, *, admin: bool = False) -> AbstractAsyncContextManager[None]:
         """Wait for a seat, and hold it while a request is processed."""
-        return self._hold(self._admins if admin else self._users, user)
+        return _Held(self, self._admins if admin else self._users, user)
 
     def body(self, user: str, *, size: int | None, admin: bool = False) -> AbstractAsyncContextManager[None]:
         """Wait until a body of `size` bytes, or of an unknown size, may be read, and hold its place in memory."""
         large = size is None or size > self.bounds.small_body
-        return self._hold(self._bodies[admin, large], user)
+        return _Held(self, self._bodies[admin, large], user)
 
-    @asynccontextmanager
-    async def _hold(self, seats: Seats[asyncio.Future[None]], user: str) -> AsyncIterator[None]:
+    async def take(self, seats: Seats[asyncio.Future[None]], user: str) -> None:
+        """Wait for a seat; `leave` must follow."""
         place, ticket = seats.ask(user, asyncio.get_running_loop().create_future)
         if place is Place.REFUSED:
             raise self._refused()
         if ticket is not None:
             await self._wait(seats, user, ticket)
-        try:
-            yield
-        finally:
-            self._leave(seats, user)
 
     def begin_watch(self, user: str) -> None:
         """Count a watch, which is long-running and has no seat; `end_watch` must follow."""
@@ -197,12 +193,13 @@ class Limits:
                 await ticket
         except (TimeoutError, asyncio.CancelledError) as error:
             if not seats.give_up(user, ticket):
-                self._leave(seats, user)
+                self.leave(seats, user)
             if isinstance(error, TimeoutError):
                 raise self._refused() from None
             raise
 
-    def _leave(self, seats: Seats[asyncio.Future[None]], user: str) -> None:
+    def leave(self, seats: Seats[asyncio.Future[None]], user: str) -> None:
+        """Give a seat back."""
         ticket = seats.leave(user)
         if ticket is not None and not ticket.done():
             ticket.set_result(None)
@@ -210,3 +207,20 @@ class Limits:
     def _refused(self) -> TooManyRequests:
         self.rejected += 1
         return TooManyRequests.of(WHY, retry_after_seconds=RETRY_AFTER_SECONDS)
+
+
+class _Held(AbstractAsyncContextManager[None]):
+    """A seat of a user, for the duration of a block."""
+
+    __slots__ = ("_limits", "_seats", "_user")
+
+    def __init__(self, limits: Limits, seats: Seats[asyncio.Future[None]], user: str) -> None:
+        self._limits = limits
+        self._seats = seats
+        self._user = user
+
+    async def __aenter__(self) -> None:
+        await self._limits.take(self._seats, self._user)
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._limits.leave(self._seats, self._user)

@@ -28,6 +28,9 @@ from holdfast.meta.exchange import Request, Response, User
 
 Handle = Callable[[Request], Awaitable[Response]]
 
+Answer = Callable[[Request, RequestInfo], Awaitable[Response]]
+"""Answers an authorized request, of which the gate has parsed what it is about."""
+
 PEER: Final = ":peer"
 """The pseudo header with the client certificate of the connection; no client can send a header name with a colon."""
 
@@ -39,7 +42,7 @@ _log: Final = logging.getLogger("holdfast.apiserver")
 
 
 def guarded(
-    handle: Handle,
+    answer: Answer,
     authenticator: Authenticator,
     *,
     authorizer: Authorizer,
@@ -47,15 +50,15 @@ def guarded(
     metrics: Metrics,
     now: Callable[[], datetime],
 ) -> Handle:
-    """`handle` behind the gate.  It gets the authenticated user, and its errors become responses."""
-    gate = _Gate(handle, authenticator, authorizer=authorizer, limits=limits, metrics=metrics, now=now)
+    """`answer` behind the gate.  It gets the authenticated user, and its errors become responses."""
+    gate = _Gate(answer, authenticator, authorizer=authorizer, limits=limits, metrics=metrics, now=now)
     return gate.answer
 
 
 class _Gate:
     def __init__(
         self,
-        handle: Handle,
+        answer: Answer,
         authenticator: Authenticator,
         *,
         authorizer: Authorizer,
@@ -63,7 +66,7 @@ class _Gate:
         metrics: Metrics,
         now: Callable[[], datetime],
     ) -> None:
-        self._handle = handle
+        self._behind = answer
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._limits = limits
@@ -109,7 +112,7 @@ class _Gate:
 
     async def _allowed(self, request: Request, info: RequestInfo) -> Response:
         if is_open(info.path) and request.method in ("GET", "HEAD"):
-            return await self._handle(request)  # health checks do not wait for a seat
+            return await self._behind(request, info)  # health checks do not wait for a seat
         self._authorizer.check(request.user, info)
         if info.path == "/metrics" and request.method == "GET":
             return Response(200, self._metrics.render(), content_type=CONTENT_TYPE)
@@ -120,13 +123,13 @@ class _Gate:
             return await self._answered(await request.received(), info)
 
     async def _answered(self, request: Request, info: RequestInfo) -> Response:
-        return await (self._watched(request) if info.verb == "watch" else self._seated(request))
+        return await (self._watched(request, info) if info.verb == "watch" else self._seated(request, info))
 
-    async def _watched(self, request: Request) -> Response:
+    async def _watched(self, request: Request, info: RequestInfo) -> Response:
         name = request.user.name
         self._limits.begin_watch(name)
         try:
-            response = await self._seated(request)
+            response = await self._seated(request, info)
         except BaseException:
             self._limits.end_watch(name)
             raise
@@ -136,10 +139,10 @@ class _Gate:
             response.stream = Following(response.stream, lambda: self._limits.end_watch(name))
         return response
 
-    async def _seated(self, request: Request) -> Response:
+    async def _seated(self, request: Request, info: RequestInfo) -> Response:
         """The response; a stream gives its seat back once it has started."""
         async with self._limits.seat(request.user.name, admin=MASTERS in request.user.groups):
-            return await self._handle(request)
+            return await self._behind(request, info)
 
 
 class Following(AsyncIterator[bytes]):

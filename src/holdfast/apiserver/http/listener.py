@@ -9,16 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from email.utils import formatdate
+from functools import lru_cache, partial
+from http import HTTPStatus
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote
 
-from aiohttp import WSMsgType, web
+from aiohttp import HttpVersion11, WSMsgType, web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestPayloadError
 from multidict import CIMultiDict
@@ -196,6 +199,8 @@ class Listener:
         return bytes(body)
 
     async def _written(self, incoming: web.BaseRequest, response: Response) -> web.StreamResponse:
+        if self._is_plain(incoming, response):
+            return await self._written_at_once(incoming, response)
         headers = CIMultiDict(response.headers)
         headers["Content-Type"] = response.content_type
         headers["Cache-Control"] = "no-cache, private"
@@ -263,6 +268,30 @@ class Listener:
         with contextlib.suppress(ConnectionError):
             await answer.close()
         return answer
+
+    def _is_plain(self, incoming: web.BaseRequest, response: Response) -> bool:
+        """Whether a response is one small body on a connection that stays open, as most are."""
+        return (
+            response.stream is None
+            and response.upgrade is None
+            and len(response.body) < min(self._bounds.gzip_from, _SLICE)
+            and not response.warnings
+            and response.status in _REASONS
+            and incoming.version == HttpVersion11
+            and incoming.keep_alive
+            and incoming.method != "HEAD"
+            and not self.draining
+        )
+
+    async def _written_at_once(self, incoming: web.BaseRequest, response: Response) -> web.StreamResponse:
+        """Write head and body in one piece, without the layers of aiohttp that serve all other responses."""
+        transport = incoming.transport
+        if transport is not None and not transport.is_closing():
+            transport.write(_head(response, int(self._now().timestamp())) + response.body)
+            if transport.get_write_buffer_size():
+                with contextlib.suppress(ConnectionError), self._patience(incoming):
+                    await incoming.writer.drain()
+        return _SENT
 
     async def _sliced(self, incoming: web.BaseRequest, answer: web.StreamResponse, body: bytes) -> None:
         """Write a body in chunks: encrypted as a whole, it would be in memory three times."""
@@ -422,6 +451,51 @@ def _abort(incoming: web.BaseRequest) -> None:
 
 _CLOSING: Final = frozenset({408, 413, 431})
 """Responses to requests whose remaining body is not read."""
+
+_REASONS: Final = {
+    status.value: status.phrase for status in HTTPStatus if status >= 200 and status not in (204, 304, *_CLOSING)
+}
+"""The phrases of the responses that have a body and leave the connection open."""
+
+
+class _Sent(web.StreamResponse):
+    """A response that has been written: nothing is left to do for aiohttp."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keep_alive = True
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        return None
+
+
+_SENT: Final = _Sent()
+
+
+def _head(response: Response, now: int) -> bytes:
+    """The status line and the headers of a response; control characters would end a header early."""
+    lines = [
+        f"HTTP/1.1 {response.status} {_REASONS[response.status]}",
+        *(f"{name}: {_CONTROL.sub(' ', value)}" for name, value in response.headers.items()),
+        f"Content-Type: {response.content_type}",
+        "Cache-Control: no-cache, private",
+        f"Content-Length: {len(response.body)}",
+        f"Date: {_date(now)}",
+        f"Server: {_SERVER}",
+        "\r\n",
+    ]
+    return "\r\n".join(lines).encode()
+
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@lru_cache(maxsize=1)
+def _date(now: int) -> str:
+    return formatdate(now, usegmt=True)
 
 
 def _target(raw: str, most: int) -> tuple[str, Mapping[str, tuple[str, ...]]]:
