@@ -32,6 +32,18 @@ def test_a_type_that_cannot_be_changed_is_decoded_once() -> None:
     assert obj.decode(Frozen) is obj.decode(Frozen)
 
 
+def test_readers_of_several_types_do_not_make_each_other_decode_again() -> None:
+    obj = pod()
+    first, other = obj.decode(Frozen), obj.decode(Other)
+    assert obj.decode(Frozen) is first
+    assert obj.decode(Other) is other
+
+
+def test_the_head_is_what_owner_references_are_made_from() -> None:
+    wire = {"kind": "Pod", "metadata": {"name": "one", "namespace": "here", "uid": "u", "deletionTimestamp": "t"}}
+    assert Object.of(PODS, {**wire, "spec": {}}).head() == {"apiVersion": "v1", **wire}
+
+
 def test_each_type_says_what_it_declares_whatever_was_read_before() -> None:
     obj = pod()
     assert obj.decode(Frozen).spec == {"nodeName": "node-1"}

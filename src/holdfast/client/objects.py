@@ -49,6 +49,14 @@ class Meta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
 
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The one owner that manages the object, if any does."""
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
+
 
 class Undecodable(msgspec.ValidationError):
     """An object is stored in a form that its type does not allow; the message ends with the JSON path."""
@@ -75,7 +83,7 @@ class Object:
         self.resource = resource
         self.raw = raw
         self.meta = _head.decode(raw).metadata if meta is None else meta
-        self._read: Any = None
+        self._read: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, resource: Resource, wire: dict[str, Any]) -> Object:
@@ -105,7 +113,7 @@ class Object:
     @property
     def controller(self) -> OwnerReference | None:
         """The one owner that manages it, if any does."""
-        return next((owner for owner in self.meta.owner_references if owner.controller), None)
+        return self.meta.controller
 
     def is_controlled_by(self, uid: str) -> bool:
         """Whether the object with this UID manages it."""
@@ -115,18 +123,27 @@ class Object:
     def decode(self, type: type[T]) -> T:
         """The object, or as much of it as `type` declares.
 
-        A frozen type is decoded once: a controller reads all its pods again whenever one of them changes.
-        Raises `Undecodable`.
+        A frozen type is decoded once: a controller reads all its pods again whenever one of them changes, and
+        several controllers read one object, each as a type of its own.  Raises `Undecodable`.
         """
-        if self._read.__class__ is type:
-            return self._read
+        for read in self._read:
+            if read.__class__ is type:
+                return read
         try:
-            read = decoder(type).decode(self.raw)
+            decoded = decoder(type).decode(self.raw)
         except msgspec.ValidationError as error:
             raise Undecodable(self.ref, str(error)) from None
-        if isinstance(read, msgspec.Struct) and read.__struct_config__.frozen:
-            self._read = read
-        return read
+        if isinstance(decoded, msgspec.Struct) and decoded.__struct_config__.frozen:
+            self._read = (*self._read, decoded)
+        return decoded
+
+    def head(self) -> dict[str, Any]:
+        """The object as far as owner references are made from it, without decoding the rest."""
+        meta = self.meta
+        metadata = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
+        if meta.deletion_timestamp is not None:
+            metadata["deletionTimestamp"] = meta.deletion_timestamp
+        return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "metadata": metadata}
 
     def wire(self) -> dict[str, Any]:
         """The whole object as a mapping of the caller's own, with its kind, which items of lists leave out."""

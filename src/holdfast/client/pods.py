@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final, Self
 
 import msgspec
@@ -54,8 +55,11 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     pod_ip: str = msgspec.field(default="", name="podIP")
 
 
-class Pod(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """What an owner reads of a pod."""
+class Pod(msgspec.Struct, frozen=True, rename="camel", dict=True):
+    """What an owner reads of a pod.
+
+    An object keeps its decoded pod, and owners ask it again in each pass, so what takes a search is kept in turn.
+    """
 
     metadata: Meta = Meta()
     spec: PodSpec = PodSpec()
@@ -79,12 +83,12 @@ class Pod(msgspec.Struct, frozen=True, rename="camel", gc=False):
         """It runs or will: neither finished nor being deleted."""
         return not self.finished and not self.deleting
 
-    @property
+    @cached_property
     def ready(self) -> bool:
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True"
 
-    @property
+    @cached_property
     def restarts(self) -> int:
         """Of the container that restarted most."""
         return max((container.restart_count for container in self.status.container_statuses), default=0)
@@ -93,6 +97,10 @@ class Pod(msgspec.Struct, frozen=True, rename="camel", gc=False):
         return next((each for each in self.status.conditions if each.type == type), None)
 
     def ready_since(self) -> datetime | None:
+        return self._ready_since
+
+    @cached_property
+    def _ready_since(self) -> datetime | None:
         condition = self.condition("Ready")
         if condition is None or condition.status != "True" or not condition.last_transition_time:
             return None

@@ -74,7 +74,10 @@ class Situation:
 
     def since(self, progressed_at: datetime | None) -> Situation:
         """The same situation, with the time when its rollout last made progress."""
-        return replace(self, progressed_at=progressed_at)
+        made = replace(self, progressed_at=progressed_at)
+        # The replicas are the same, and are not counted again.
+        vars(made)["fleet"] = msgspec.structs.replace(self.fleet, progressed_at=progressed_at)
+        return made
 
     def chosen(self, stop: Stop) -> tuple[str, ...]:
         """The replicas that a decision stops, by id."""

@@ -40,7 +40,7 @@ def claim(
     ours: set[str] = set()
     writes: list[Write] = []
     for meta in metas:
-        controller = next((each for each in meta.owner_references if each.controller), None)
+        controller = meta.controller
         if controller is not None:
             if controller.uid != uid:
                 continue

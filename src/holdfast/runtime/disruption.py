@@ -120,7 +120,7 @@ def budget_writes(
             "name": name,
             "namespace": owner.key.namespace,
             "labels": dict(selector),
-            "ownerReferences": [owner_reference(owner.wire())],
+            "ownerReferences": [owner_reference(owner.head())],
         }
         manifest = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
         yield Create(because=f"a drain keeps {floor} available", resource=BUDGETS, manifest=manifest)

@@ -27,6 +27,7 @@ from holdfast.runtime.controllers import View
 from holdfast.runtime.decisions import Create, Delete, Evict, Patch, Write
 from holdfast.runtime.failures import Away, combined, failure_of, outcome_unknown
 from holdfast.runtime.pruning import Kept
+from holdfast.runtime.status import stored_status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ class Executor:
 
     async def status(self, obj: Object, status: Mapping[str, Any]) -> bool:
         """Write what differs of a status, on condition that the object has not changed since; whether anything did."""
-        difference = merge.diff(obj.wire().get("status") or {}, status)
+        difference = merge.diff(stored_status(obj), status)
         if not difference:
             return False
         patch = {"metadata": {"resourceVersion": obj.version}, "status": difference}

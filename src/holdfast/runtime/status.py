@@ -33,7 +33,7 @@ class _Reported(msgspec.Struct, frozen=True):
 
 def stored_status(obj: Object) -> dict[str, Any]:
     """The status of an object as it is stored; empty where it is not an object."""
-    # Decoded apart from `Object.decode`, which keeps the result of one type: the one that the controller reads.
+    # Decoded apart from `Object.decode`, which keeps its results: this one is the caller's own.
     status = decoder(_Reported).decode(obj.raw).status
     return status if isinstance(status, dict) else {}
 

@@ -100,7 +100,7 @@ class BackendStatus(PodStatus, frozen=True, rename="camel", gc=False):
     pod_ips: tuple[Address, ...] = msgspec.field(default=(), name="podIPs")
 
 
-class Backend(Pod, frozen=True, rename="camel", gc=False):
+class Backend(Pod, frozen=True, rename="camel"):
     """A pod with what is needed to reach it."""
 
     spec: BackendSpec = BackendSpec()

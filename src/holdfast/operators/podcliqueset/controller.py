@@ -31,8 +31,8 @@ from holdfast.operators.podcliqueset.cliques.observe import observe as observe_c
 from holdfast.operators.podcliqueset.cliques.observe import sight as sight_clique
 from holdfast.operators.podcliqueset.cliques.status import explain as explain_clique
 from holdfast.operators.podcliqueset.gangs.decide import decide as decide_gang
+from holdfast.operators.podcliqueset.gangs.observe import CLIQUES_OF_GANG, PODS_OF_GANG
 from holdfast.operators.podcliqueset.gangs.observe import observe as observe_gang
-from holdfast.operators.podcliqueset.gangs.observe import of_clique, of_pod
 from holdfast.operators.podcliqueset.groups.decide import decide as decide_group
 from holdfast.operators.podcliqueset.groups.observe import observe as observe_group
 from holdfast.operators.podcliqueset.groups.observe import sight as sight_group
@@ -101,7 +101,7 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
         Controller(
             name="podgang",
             resource=GANGS,
-            watches=(Watch(resource=PODS, keys=of_pod), Watch(resource=CLIQUES, keys=of_clique)),
+            watches=(PODS_OF_GANG, CLIQUES_OF_GANG),
             reads=(SETS, GROUPS),
             writes=(PODS, GANGS),
             observe=observe_gang,

@@ -52,7 +52,7 @@ def layout_of(view: View, part: Object) -> Layout | None:
 
 
 def on_changed_set(resource: Resource) -> Watch:
-    """Reconcile the parts of a set that changed.
+    """Reconcile the parts of a set when it changed in a way that they read (`_said`).
 
     All of them when its spec changed or an update begins, then those of the replica that is being updated.
     """
@@ -74,4 +74,20 @@ def on_changed_set(resource: Resource) -> Watch:
         found = view.list(resource, namespace=obj.meta.namespace, labels=labels.selector(marks))
         return [each.key for each in found]
 
-    return Watch(resource=SETS, keys=keys)
+    return Watch(resource=SETS, keys=keys, matters=lambda old, new: _said(old) != _said(new))
+
+
+def _said(obj: Object) -> tuple[object, ...]:
+    """What the parts of a set read of it: its spec, its labels, and whose turn it is; not the rest of its status."""
+    meta, layout = obj.meta, read(obj)
+    status = layout.set.status
+    return (
+        meta.generation,
+        meta.labels,
+        meta.annotations,
+        obj.deleting,
+        layout.minimums,
+        (None, None) if status is None else (status.current_generation_hash, status.observed_generation),
+        is_rolling_update_in_progress(layout.set),
+        currently_updating_replica(layout.set),
+    )

@@ -100,8 +100,9 @@ def observe(view: View, key: Key) -> World | None:
     if obj is None or obj.deleting:
         return None
     workload = obj.decode(Workload)
-    claimed = _claimed(view, obj)
-    found = [pod for pod in _candidates(view, obj) if pod.deleting or pod.uid in claimed.uids]
+    candidates = _candidates(view, obj)
+    claimed = _claimed(obj, candidates)
+    found = [pod for pod in candidates if pod.deleting or pod.uid in claimed.uids]
     pods = tuple(map(Pod.of, found))
     # Budgets that select a replica, or will select the next one.
     worn = [{**obj.meta.labels, **labels(key.name)}, *(pod.metadata.labels for pod in pods)]
@@ -133,14 +134,14 @@ def _candidates(view: View, owner: Object) -> list[Object]:
     return [*controlled, *view.indexed(PODS, _ORPHANS, _selected_by(owner.key))]
 
 
-def _claimed(view: View, owner: Object) -> Claimed:
+def _claimed(owner: Object, candidates: Iterable[Object]) -> Claimed:
     """Which pods are replicas: those that have the labels, as a ReplicaSet claims its pods.
 
     A pod that lost them receives no traffic, so it is released and replaced.
     """
     wanted = labels(owner.key.name).items()
-    pods = (pod.meta for pod in _candidates(view, owner) if not pod.deleting)
-    return claim(owner.wire(), pods, resource=PODS, fits=lambda meta: wanted <= meta.labels.items())
+    pods = (pod.meta for pod in candidates if not pod.deleting)
+    return claim(owner.head(), pods, resource=PODS, fits=lambda meta: wanted <= meta.labels.items())
 
 
 def switches(workload: Workload) -> bool:

@@ -51,7 +51,7 @@ class JobPodStatus(PodStatus, frozen=True, rename="camel", gc=False):
     init_container_statuses: tuple[Container, ...] = ()
 
 
-class JobPod(Pod, frozen=True, rename="camel", gc=False):
+class JobPod(Pod, frozen=True, rename="camel"):
     """What a job reads of a pod."""
 
     status: JobPodStatus = JobPodStatus()

@@ -65,7 +65,8 @@ def _rehearsals(world: World, made: Update, *, image: str) -> Iterator[Rehearsal
 
 
 def _starts(world: World, made: Step, *, image: str) -> Iterator[Write]:
-    clique = world.object.wire()
-    for index in free_indices(world.pods, made.starts(Side.NEW)):
+    number = made.starts(Side.NEW)
+    clique = world.object.wire() if number else {}
+    for index in free_indices(world.pods, number):
         manifest = render.pod(clique, world.layout, index=index, after=world.parents, image=image)
         yield Create(because=made.decision.because.message, resource=PODS, manifest=manifest)

@@ -137,8 +137,9 @@ def observe(view: View, key: Key) -> World | None:
         return None
     owner = obj.controller
     standalone = owner is not None and owner.kind == SETS.kind
-    claimed = _claimed(view, obj)
-    pods = tuple(pod for pod in _candidates(view, obj) if pod.deleting or pod.uid in claimed.uids)
+    candidates = _candidates(view, obj)
+    claimed = _claimed(obj, candidates)
+    pods = tuple(pod for pod in candidates if pod.deleting or pod.uid in claimed.uids)
     return World(
         object=obj,
         clique=clique,
@@ -162,14 +163,14 @@ def _candidates(view: View, owner: Object) -> tuple[Object, ...]:
     return (*controlled, *view.indexed(PODS, ORPHANS.name, str(owner.key)))
 
 
-def _claimed(view: View, owner: Object) -> Claimed:
+def _claimed(owner: Object, candidates: Iterable[Object]) -> Claimed:
     """Which pods are its own: those that have its labels, as a ReplicaSet claims its pods.
 
     A pod that lost them is not selected by the Service of its replica, so it is released and replaced.
     """
     wanted = labels.of_pods(owner.key.name, owner.meta.labels).items()
-    pods = (pod.meta for pod in _candidates(view, owner) if not pod.deleting)
-    return claim(owner.wire(), pods, resource=PODS, fits=lambda meta: wanted <= meta.labels.items())
+    pods = (pod.meta for pod in candidates if not pod.deleting)
+    return claim(owner.head(), pods, resource=PODS, fits=lambda meta: wanted <= meta.labels.items())
 
 
 # --- pods without a controller

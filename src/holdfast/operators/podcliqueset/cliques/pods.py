@@ -48,7 +48,7 @@ class _Status(pods.PodStatus, frozen=True, rename="camel", gc=False):
     container_statuses: tuple[_Container, ...] = ()
 
 
-class Pod(pods.Pod, frozen=True, rename="camel", gc=False):
+class Pod(pods.Pod, frozen=True, rename="camel"):
     """A pod, as far as its PodClique reads it."""
 
     spec: _Spec = _Spec()

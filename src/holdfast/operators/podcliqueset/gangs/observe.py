@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
@@ -20,7 +20,7 @@ from holdfast.operators.podcliqueset.part_status import Group as ScalingGroup
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
 from holdfast.operators.podcliqueset.templates import Layout, replicas
 from holdfast.operators.podcliqueset.turns import layout_of
-from holdfast.runtime.controllers import View
+from holdfast.runtime.controllers import View, Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def observe(view: View, key: Key) -> World | None:
         base = Key(key.namespace, names.replica(layout.name, index))
     owner = view.get(SETS, Key(key.namespace, layout.name))
     assert owner is not None, "its layout was read from it"
-    wanted["metadata"]["ownerReferences"] = [owner_reference(owner.wire())]
+    wanted["metadata"]["ownerReferences"] = [owner_reference(owner.head())]
     return World(
         object=obj,
         wanted=wanted,
@@ -141,25 +141,25 @@ def _lacks(view: View, base: Key) -> str:
     """The PodCliques of a base gang with fewer scheduled pods than minAvailable."""
     chosen = labels.selector({labels.GANG: base.name})
     cliques = [Clique.of(each) for each in view.list(CLIQUES, namespace=base.namespace, labels=chosen)]
-    lacking = [
-        clique.name
-        for clique in cliques
-        if (clique.status.scheduled_replicas or 0) < min(clique.spec.min_available, clique.spec.replicas)
-    ]
+    lacking = [clique.name for clique in cliques if _is_lacking(clique)]
     if not cliques:
         return f"PodGang {base.name} has no PodCliques yet"
     return f"PodGang {base.name} has too few scheduled pods of {', '.join(lacking[:3])}" if lacking else ""
 
 
+def _is_lacking(clique: Clique) -> bool:
+    return (clique.status.scheduled_replicas or 0) < min(clique.spec.min_available, clique.spec.replicas)
+
+
 # --- which PodGangs a change concerns
 
 
-def of_pod(pod: Object, view: View) -> Iterable[Key]:
+def _of_pod(pod: Object, view: View) -> Iterable[Key]:
     gang = pod.meta.labels.get(labels.GANG)
     return (Key(pod.meta.namespace, gang),) if gang else ()
 
 
-def of_clique(clique: Object, view: View) -> Iterable[Key]:
+def _of_clique(clique: Object, view: View) -> Iterable[Key]:
     """The PodGang of a PodClique, and the scaled PodGangs that wait for it."""
     gang = clique.meta.labels.get(labels.GANG)
     if not gang:
@@ -167,3 +167,23 @@ def of_clique(clique: Object, view: View) -> Iterable[Key]:
     chosen = labels.selector({labels.BASE_GANG: gang})
     waiting = view.list(GANGS, namespace=clique.meta.namespace, labels=chosen)
     return (Key(clique.meta.namespace, gang), *(each.key for each in waiting))
+
+
+def _read_of_pod(obj: Object) -> tuple[object, ...]:
+    """What a PodGang reads of a pod: whether it is ready is not part of it."""
+    pod = Pod.of(obj)
+    return obj.meta.labels, obj.meta.owner_references, pod.active, pod.gated, pod.scheduled
+
+
+def _read_of_clique(obj: Object) -> tuple[object, ...]:
+    """What PodGangs read of a PodClique: of its status, only whether enough of its pods are scheduled."""
+    clique = Clique.of(obj)
+    return obj.meta.generation, obj.meta.labels, obj.deleting, _is_lacking(clique)
+
+
+PODS_OF_GANG: Final = Watch(
+    resource=PODS, keys=_of_pod, matters=lambda old, new: _read_of_pod(old) != _read_of_pod(new)
+)
+CLIQUES_OF_GANG: Final = Watch(
+    resource=CLIQUES, keys=_of_clique, matters=lambda old, new: _read_of_clique(old) != _read_of_clique(new)
+)

@@ -70,7 +70,7 @@ def _rehearsals(world: World, made: Update) -> Iterator[Rehearsal]:
 def _creations(world: World, replica: GroupReplica, because: str) -> Iterator[Write]:
     for name in replica.missing:
         made = _rendered(world, replica.index, name)
-        made["metadata"]["ownerReferences"] = [owner_reference(world.object.wire())]
+        made["metadata"]["ownerReferences"] = [owner_reference(world.object.head())]
         yield Create(because=because, resource=CLIQUES, manifest=made)
 
 

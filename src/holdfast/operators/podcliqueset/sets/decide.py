@@ -55,7 +55,7 @@ def children(world: World) -> Iterator[dict[str, Any]]:
 
 
 def _writes(world: World, ending: Termination) -> Iterator[Write]:
-    layout, owner = world.layout, owner_reference(world.object.wire())
+    layout, owner = world.layout, owner_reference(world.object.head())
     for index in range(layout.replicas):
         for clique in layout.standalone:
             made = render.clique(layout, clique, index, template_hash=world.hashes[clique.name])
