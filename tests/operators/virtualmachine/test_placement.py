@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from tests.operators.virtualmachine import migration_stories as migrations
 from tests.operators.virtualmachine.stories import (
     CLASSES,
     CLONES,
     MACHINES,
+    MIGRATIONS,
     POLICIES,
     PROVIDERS,
     SETS,
@@ -358,17 +360,48 @@ def test_a_provider_that_fails_for_a_while_does_not_move_a_machine() -> None:
     told(story, Hypervisors(world=World.of(hosts=3), faults=(Fault(call="create", times=2),)))
 
 
+def test_a_machine_that_was_deleted_by_others_comes_back_on_another_host_if_its_own_takes_none() -> None:
+    hypervisors = hosts(3)
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await cluster.create(POLICIES, policy(soft={"hosts": ["host-0"]}))
+        status = await created(cluster, **REF)
+        there = hypervisors.at()
+        there.set_maintenance("host-0", True)
+        there.remove(status["id"])
+
+        async def is_back() -> bool:
+            return bool(await there.machines()) and answer(await status_of(cluster), "Ready")[0] == "True"
+
+        await cluster.until(is_back, within=600)
+        (listed,) = await there.machines()
+        assert listed.host == (await status_of(cluster))["placement"]["host"] != "host-0"
+
+    told(story, hypervisors)
+
+
+def test_a_machine_that_is_migrated_is_placed_by_the_policy_of_the_target() -> None:
+    pair = migrations.Pair(world=World.of(hosts=3, clusters=1))
+
+    async def story(cluster: Cluster) -> None:
+        await migrations.furnished(cluster)
+        await cluster.create(POLICIES, policy(hard={"hosts": ["host-2"]}))
+        await created(cluster)
+        await cluster.create(MIGRATIONS, migrations.migration(target=REF))
+        await migrations.in_phase(cluster, "Ready")
+        (listed,) = await pair.target.machines()
+        assert listed.host == "host-2"
+        assert (await status_of(cluster, "moved"))["placement"]["phase"] == "Placed"
+
+    told(story, pair)
+
+
 # --- providers that report nothing
 
 
 def test_hard_constraints_are_passed_on_to_a_provider_without_an_inventory() -> None:
     able = msgspec.structs.replace(CAPABILITIES, inventory=False)
-
-    class Blind(Hypervisors):
-        def at(self, address: str = "sim:9443") -> Any:
-            found = super().at(address)
-            found.inventory = _nothing
-            return found
 
     async def story(cluster: Cluster) -> None:
         await furnished(cluster)
@@ -384,13 +417,7 @@ def test_hard_constraints_are_passed_on_to_a_provider_without_an_inventory() -> 
         assert result["supportedFeatures"] == ["hard.clusters", "hard.hosts"]
         assert result["unsupportedFeatures"] == ["antiAffinity.hostAntiAffinity"]
 
-    told(story, Blind(world=World.of(hosts=3, clusters=1), capabilities=able))
-
-
-async def _nothing() -> Any:
-    from holdfast.providers.contract import Inventory
-
-    return Inventory()
+    told(story, Hypervisors(world=World.of(hosts=3, clusters=1), capabilities=able))
 
 
 # --- the policy

@@ -161,7 +161,7 @@ def simulated(
     any_place: bool,
 ) -> None:
     """Serve machines that exist in memory."""
-    from holdfast.providers.simulated import Fault, Simulated, World
+    from holdfast.providers.simulated import CAPABILITIES, Fault, Simulated, World
 
     text = os.environ.get(INVENTORY) if inventory is None else inventory.read_text(errors="replace")
     world = _described(text, str(inventory or INVENTORY)) if text else World.of(hosts=hosts)
@@ -171,6 +171,8 @@ def simulated(
 
         return Simulated(
             msgspec.structs.replace(world, any_place=any_place),
+            # What stands for any hypervisor does not know the names of its hosts.
+            capabilities=msgspec.structs.replace(CAPABILITIES, inventory=not any_place),
             seed=seed,
             faults=[Fault(rate=failure_rate)] if failure_rate else (),
             journal=data / "journal" if data else None,

@@ -23,6 +23,8 @@ class Places(Tasks):
     async def inventory(self) -> Inventory:
         answer = await self._call("inventory", "")
         answer()
+        if not self.answers.inventory:
+            return Inventory()
         return Inventory(
             hosts=tuple(self._hosts().values()),
             datastores=tuple(self._datastores().values()),
