@@ -13,8 +13,14 @@ PAGES = (
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 )
-LIVE = (ROOT / "README.md", *(path for path in PAGES if path.parent.name in ("tutorials", "howto", "coming-from")))
+LIVE = tuple(path for path in PAGES if path.parent.name in ("tutorials", "howto", "coming-from"))
 """Pages whose console blocks are typed beside a cluster of ``holdfast up``, from the first to the last."""
+
+TOUR = ROOT / "README.md"
+"""The same, from ``holdfast up`` to ``holdfast down``."""
+
+OFFLINE = tuple(path for path in PAGES if path not in (*LIVE, TOUR))
+"""Pages whose console blocks need no cluster."""
 
 FENCE = re.compile(r"^( *)```([\w-]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"(?<=```console\n)(.*?)(?=```)", re.DOTALL)

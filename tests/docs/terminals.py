@@ -82,8 +82,8 @@ class Terminal:
         return run.returncode, run.stdout
 
     @contextlib.contextmanager
-    def up(self, *options: str) -> Iterator[str]:
-        """`holdfast up` in another window; the first line that it prints."""
+    def up(self, *options: str) -> Iterator[subprocess.Popen[str]]:
+        """`holdfast up` in another window, until the end of the block."""
         command = [*HOLDFAST, "up", *options]
         with subprocess.Popen(
             command, cwd=self.home, env=self.environment, stdout=subprocess.PIPE, text=True
@@ -95,7 +95,7 @@ class Terminal:
                 said = process.stdout.readline()
                 assert said.startswith("ready: "), said
                 threading.Thread(target=process.stdout.read, daemon=True).start()
-                yield said
+                yield process
             finally:
                 process.terminate()
                 process.wait(60)
