@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.views.spans import Tone
 from holdfast.views.tables import (
     Alignment,
     Column,
@@ -17,6 +18,8 @@ from holdfast.views.tables import (
     header,
     line,
     order,
+    painted,
+    tone,
 )
 
 COLUMNS = [Column("Name", format="name"), Column("Count", type="integer"), Column("Node", priority=1)]
@@ -93,3 +96,25 @@ def test_a_column_that_cannot_be_read_is_refused(written: str) -> None:
 def test_rows_are_sorted_as_people_would(values: list[Any], sorted_: list[Any]) -> None:
     objects = [{} if value is None else {"x": value} for value in values]
     assert [values[index] for index in order(objects, ".x")] == sorted_
+
+
+@pytest.mark.parametrize(
+    ("title", "cell", "meaning"),
+    [
+        ("STATUS", "Running", Tone.GOOD),
+        ("STATUS", "CrashLoopBackOff", Tone.BAD),
+        ("STATUS", "ContainerCreating", Tone.CARE),
+        ("PHASE", "Failed", Tone.BAD),
+        ("NAME", "Failed", Tone.PLAIN),
+        ("AVAILABLE", "3", Tone.PLAIN),
+        ("STATUS", "", Tone.PLAIN),
+    ],
+)
+def test_a_state_has_a_tone(title: str, cell: str, meaning: Tone) -> None:
+    assert tone(title, cell) is meaning
+
+
+def test_painted_rows_have_the_text_of_aligned_ones() -> None:
+    titles, rows = ["NAME", "STATUS"], [["web-0", "Running"], ["a-longer-name", ""]]
+    made = painted(titles, rows, Alignment(), header=True)
+    assert ["".join(span.text for span in line) for line in made] == aligned([titles, *rows])

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
+from holdfast.cli.errors import Complaint, ExitCode, InputError, for_terminal, printable
 from holdfast.client.discovery import Discovery, UnknownResource, discover
 from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Client, Unreachable, Untrusted
@@ -233,5 +233,5 @@ def addressed(called: str) -> str:
 def report(sentences: list[str]) -> ExitCode | None:
     """Print the errors on standard error; returns the exit code."""
     for sentence in sentences:
-        click.echo(printable(placed(sentence)), err=True)
+        click.echo(for_terminal(printable(placed(sentence))), err=True)
     return ExitCode.BLOCKED if sentences else None

@@ -7,11 +7,15 @@ command, a kind or a file format.
 
 from __future__ import annotations
 
+import shutil
+import sys
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import IO, Any, Final
 
 import click
+
+from holdfast.views.folding import folded_messages
 
 
 class ExitCode(IntEnum):
@@ -98,12 +102,18 @@ class InputError(click.ClickException):
         return printable("\n".join(shown))
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(self.format_message(), file=file, err=file is None)
+        text = self.format_message()
+        click.echo(for_terminal(text) if file is None else text, file=file, err=file is None)
 
 
 def printable(text: str) -> str:
     """``text`` without control characters: it may come from a file that the user does not trust."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+
+
+def for_terminal(text: str) -> str:
+    """Messages for standard error: folded at blanks where it is a terminal that is narrower."""
+    return folded_messages(text, shutil.get_terminal_size().columns if sys.stderr.isatty() else None)
 
 
 def usage_message(error: click.UsageError) -> str:

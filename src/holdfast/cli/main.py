@@ -18,7 +18,7 @@ import click
 
 import holdfast
 from holdfast import operators
-from holdfast.cli.errors import ExitCode, InputError, usage_message
+from holdfast.cli.errors import ExitCode, InputError, for_terminal, usage_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _supervise(run: Callable[[], Any]) -> NoReturn:
         click.echo(error.format_message())
         sys.exit(ExitCode.OK)
     except click.UsageError as error:
-        click.echo(usage_message(error), err=True)
+        click.echo(for_terminal(usage_message(error)), err=True)
         sys.exit(ExitCode.BAD_INPUT)
     except click.ClickException as error:
         click.echo(f"error: {error.format_message()}", err=True)

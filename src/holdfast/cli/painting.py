@@ -7,6 +7,7 @@ The sixteen colours of the terminal's own palette are used, which its user chose
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from typing import IO, Any, Final
@@ -50,9 +51,18 @@ def has_colours(stream: IO[Any] | None = None) -> bool:
     return (stream or sys.stdout).isatty()
 
 
-def text(lines: Iterable[Line], *, colours: bool) -> str:
-    """Lines as text, with or without colours; control characters of what they show are replaced."""
-    return "\n".join("".join(_painted(span, colours=colours) for span in line).rstrip() for line in lines)
+def width(stream: IO[Any] | None = None) -> int | None:
+    """The columns of the terminal that a stream is; None where it is none."""
+    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
+
+
+def text(lines: Iterable[Line], *, colours: bool, exact: bool = False) -> str:
+    """Lines as text, with or without colours; control characters of what they show are replaced.
+
+    With `exact`, blanks at the end of a line are kept.
+    """
+    made = ("".join(_painted(span, colours=colours) for span in line) for line in lines)
+    return "\n".join(line if exact else line.rstrip() for line in made)
 
 
 def _painted(span: Span, *, colours: bool) -> str:

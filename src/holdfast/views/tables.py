@@ -16,6 +16,7 @@ import msgspec
 
 from holdfast.meta.jsonpath import evaluate
 from holdfast.meta.quantities import Quantity, QuantityError
+from holdfast.views.spans import Line, Span, Tone
 
 NOTHING: Final = "<none>"
 
@@ -111,17 +112,54 @@ class Alignment:
     widths: list[int] = field(default_factory=list)
 
     def lines(self, rows: Iterable[Sequence[str]]) -> list[str]:
+        return ["".join(cells) for cells in self.cells(rows)]
+
+    def cells(self, rows: Iterable[Sequence[str]]) -> list[list[str]]:
+        """The cells of each line, filled up to the widths of their columns."""
         rows = list(rows)
         for row in rows:
             self.widths += [_NARROWEST] * (len(row) - len(self.widths))
             for index, cell in enumerate(row):
                 self.widths[index] = max(self.widths[index], len(cell) + _GAP)
         # The last cell is not filled up: nothing comes after it.
-        return ["".join([*map(str.ljust, row[:-1], self.widths), *row[-1:]]) for row in rows]
+        return [[*map(str.ljust, row[:-1], self.widths), *row[-1:]] for row in rows]
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
     return Alignment().lines(rows)
+
+
+# What a cell means.
+
+_STATES: Final = frozenset({"STATUS", "PHASE", "STATE", "AVAILABLE"})
+"""The columns whose cells have a tone."""
+
+_BAD: Final = re.compile(
+    r"Err|Fail|BackOff|Crash|Lost|NotReady|Blocked|Evicted|OOMKilled|Invalid|Degraded|Unreachable|Rejected"
+)
+_GOOD: Final = frozenset(
+    {"Running", "Ready", "Completed", "Complete", "Succeeded", "Active", "Bound", "Available", "Healthy", "True"}
+)
+
+
+def tone(title: str, cell: str) -> Tone:
+    """What a cell means, by the title of its column."""
+    if title not in _STATES or not cell or cell == NOTHING or cell.isdecimal():
+        return Tone.PLAIN
+    if _BAD.search(cell):
+        return Tone.BAD
+    return Tone.GOOD if cell in _GOOD else Tone.CARE
+
+
+def painted(titles: Sequence[str], rows: Sequence[Sequence[str]], alignment: Alignment, *, header: bool) -> list[Line]:
+    """Rows below their titles, whose states have tones."""
+    made = alignment.cells([*([titles] if header else []), *rows])
+    lines: list[Line] = [tuple(Span(cell, Tone.FAINT) for cell in made[0])] if header else []
+    for row, cells in zip(rows, made[1:] if header else made, strict=True):
+        plain = [tone(title, cell) for title, cell in zip(titles, row, strict=False)]
+        tones = [*plain, *(Tone.PLAIN for _ in cells[len(plain) :])]
+        lines.append(tuple(Span(cell, each) for cell, each in zip(cells, tones, strict=True)))
+    return lines
 
 
 # Columns that a user asks for.

@@ -209,4 +209,4 @@ def _connector(processes: ProcessNode | None) -> Connector:
 
 
 async def _simulated() -> AsyncIterator[bytes]:
-    yield b"This container is simulated, so it has no log. Pods with runtimeClassName: process run as processes.\n"
+    yield b"This container is simulated, so it has no log.\n"

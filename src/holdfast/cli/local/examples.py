@@ -13,7 +13,9 @@ from typing import Final
 import click
 
 import holdfast
+from holdfast.cli import painting
 from holdfast.cli.errors import Complaint, InputError
+from holdfast.views.folding import folded
 
 ROOT: Final = Path(holdfast.__file__).parent / "examples"
 """The folder of all examples."""
@@ -39,8 +41,8 @@ def command(target: Path | None) -> None:
     Copy them:     holdfast examples --to examples
     """
     if target is None:
-        for path in paths():
-            click.echo(f"{path.relative_to(ROOT)!s:<38} {summary(path.read_text())}")
+        lines = (f"{path.relative_to(ROOT)!s:<38}   {summary(path.read_text())}" for path in paths())
+        click.echo("\n".join(folded(lines, painting.width())))
         click.echo("\ncopy them with: holdfast examples --to examples")
         return
     if target.exists():

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from holdfast.cli import connecting
+from holdfast.cli import connecting, painting
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import fetching, targets
@@ -27,6 +27,7 @@ from holdfast.meta.ages import age
 from holdfast.meta.errors import Forbidden, MethodNotAllowed, NotFound, StatusError
 from holdfast.views import tables
 from holdfast.views.descriptions import StatusTable, Surroundings, describe
+from holdfast.views.folding import folded
 from holdfast.views.tables import Column, Look, Row, Table
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ async def _describe(session: Session, asked: Asked, *, show_events: bool) -> Exi
         try:
             for obj in await fetching.objects(session.client, target):
                 lines = await described(session, target.served, obj, known, show_events=show_events)
-                click.echo("\n\n" * bool(shown) + printable("\n".join(lines)))
+                click.echo("\n\n" * bool(shown) + printable("\n".join(folded(lines, painting.width()))))
                 shown += 1
         except StatusError as error:
             problems.append(connecting.words(error))

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from holdfast.cli import connecting
+from holdfast.cli import connecting, painting
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.objects import fetching, printers, targets
@@ -142,13 +142,18 @@ async def _show(session: Session, found: Sequence[Target], wanted: Wanted) -> Ex
         look = _look(served, wanted.look, several=several)
         rows = [tables.line(whole.columns, row, look) for row in whole.rows or ()]
         if rows:
-            heading = [tables.header(whole.columns, look)] if look.headers else []
-            between = [""] if shown else []
-            click.echo("\n".join([*between, *tables.aligned([*heading, *rows])]))
+            text = _text(tables.header(whole.columns, look), rows, look.headers)
+            click.echo("\n" * bool(shown) + text, color=True)
         shown += len(rows)
     if not shown and not problems and not wanted.ignore_not_found:
         click.echo(targets.nothing(found, wanted.asked, session), err=True)
     return connecting.report(problems)
+
+
+def _text(titles: list[str], rows: list[list[str]], header: bool, alignment: tables.Alignment | None = None) -> str:
+    """Rows as text, whose states have colours on a terminal."""
+    lines = tables.painted(titles, rows, alignment or tables.Alignment(), header=header)
+    return painting.text(lines, colours=painting.has_colours(), exact=True)
 
 
 def _look(served: Served, look: Look, *, several: bool = False) -> Look:
@@ -245,12 +250,12 @@ class _Screen:
             self._print(self._printer, [_bare(row.object or {}, self._wanted) for row in table.rows or ()])
             return
         look = self._wanted.look
-        heading = [tables.header(table.columns, look)] if look.headers and not self._columns and table.rows else []
+        heading = bool(look.headers and not self._columns and table.rows)
         if table.columns and table.rows:
             self._columns = table.columns
         rows = [tables.line(self._columns, row, look) for row in table.rows or ()]
-        for line in self._alignment.lines([*heading, *rows]):
-            click.echo(line)
+        if rows:
+            click.echo(_text(tables.header(self._columns, look), rows, heading, self._alignment), color=True)
 
     def _print(self, printer: printers.Printer, objects: Iterable[Object]) -> None:
         for obj in objects:

@@ -8,6 +8,7 @@ from functools import partial
 import click
 import msgspec
 
+from holdfast.cli import painting
 from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import printers
@@ -17,6 +18,7 @@ from holdfast.client.resources import CONTROLLER_REVISIONS
 from holdfast.meta.ages import age
 from holdfast.operators.rollouts import RolloutKind, records_of
 from holdfast.views import rollouts
+from holdfast.views.folding import folded
 from holdfast.views.rollouts import Past
 from holdfast.views.tables import aligned
 
@@ -38,7 +40,7 @@ async def show_history(
         click.echo(written(rollouts.history_json(past)), nl=False)
     else:
         rows = rollouts.history_rows(past, age=partial(age, now=time.time()))
-        click.echo(printable("\n".join(aligned(rows))))
+        click.echo(printable("\n".join(folded(aligned(rows), painting.width()))))
         if why:
             click.echo(printable(why))
         if refused and not any("rejected" in each.marks for each in past):

@@ -1,0 +1,56 @@
+"""Long lines on a narrow screen: folded at blanks, below where their last column or their text begins.
+
+Pure.  Terminals break lines anywhere, which makes tables and messages hard to read.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from typing import Final
+
+LEAST: Final = 20
+"""Columns that a folded text needs; where fewer are left, the line stays as it is."""
+
+_GAP: Final = re.compile(r" {3,}(?=\S)")
+_INDENT: Final = re.compile(r" *(?:- )?")
+
+
+def folded(lines: Iterable[str], width: int | None) -> list[str]:
+    """The lines, none of them wider than the screen where it has room; without a width, as they are."""
+    if width is None:
+        return list(lines)
+    return [part for line in lines for part in (_fold(line, width) if len(line) > width else (line,))]
+
+
+def _fold(line: str, width: int) -> list[str]:
+    start = _start(line)
+    if width - start < LEAST:
+        return [line]
+    first, *rest = textwrap.wrap(line[start:], width - start, break_on_hyphens=False) or [""]
+    return [line[:start] + first, *(" " * start + part for part in rest)]
+
+
+def _start(line: str) -> int:
+    """Where the last column of a line begins, or the text behind its indentation."""
+    indent = _INDENT.match(line)
+    begin = 0 if indent is None else indent.end()
+    gaps = [found.end() for found in _GAP.finditer(line, begin)]
+    return gaps[-1] if gaps else begin
+
+
+def folded_messages(text: str, width: int | None) -> str:
+    """Errors, hints and notes, folded; excerpts of files stay as they are."""
+    if width is None:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        if len(line) > width and line.startswith(_MESSAGES):
+            lines += textwrap.wrap(line, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+_MESSAGES: Final = ("error: ", "hint: ", "note: ", "warning: ", "Error from server", "blocked: ", "remedy: ")

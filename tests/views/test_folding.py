@@ -1,0 +1,40 @@
+"""Long lines on a narrow screen."""
+
+from __future__ import annotations
+
+from holdfast.views.folding import folded, folded_messages
+
+WORDS = "one two three four five six seven eight nine ten eleven twelve"
+
+
+def test_a_pipe_and_short_lines_stay_as_they_are() -> None:
+    assert folded([WORDS], None) == [WORDS]
+    assert folded(["short"], 40) == ["short"]
+
+
+def test_the_last_column_goes_on_below_itself() -> None:
+    assert folded([f"Ready   False   {WORDS}"], 40) == [
+        "Ready   False   one two three four five",
+        "                six seven eight nine ten",
+        "                eleven twelve",
+    ]
+
+
+def test_a_text_goes_on_below_its_beginning() -> None:
+    lines = folded([f"    message: {WORDS}", f"  - {WORDS}"], 44)
+    assert all(len(line) <= 44 for line in lines)
+    assert lines[1].startswith("    ")
+    assert lines[-1].startswith("    ")
+
+
+def test_where_there_is_no_room_a_line_stays_as_it_is() -> None:
+    line = f"{'x' * 50}   {WORDS}"
+    assert folded([line], 60) == [line]
+
+
+def test_messages_are_folded_and_excerpts_are_not() -> None:
+    excerpt = f"    5 |   replicas: three # {WORDS}"
+    text = folded_messages(f"error: {WORDS}\n{excerpt}\nhint: short", 30)
+    assert excerpt in text.splitlines()
+    assert text.startswith("error: one two three four five\n  six ")
+    assert folded_messages(text, None) == text
