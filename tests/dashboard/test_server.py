@@ -269,7 +269,8 @@ def test_a_page_is_sent_in_sections(viewer: Viewer) -> None:
 
 def test_pages_of_unknown_objects_and_kinds_are_not_found(viewer: Viewer) -> None:
     for query in ("resource=workloads.cloudless.io&namespace=default&name=nothing", "resource=secrets&name=x"):
-        assert viewer.send("GET", f"/api/stream?{query}")[0] == 404
+        ((name, _, problem),) = viewer.stream(f"/api/stream?{query}", 1)
+        assert (name, problem["status"]) == ("failed", 404)
 
 
 def test_a_migration_is_linked_to_its_machines(viewer: Viewer) -> None:

@@ -247,14 +247,18 @@ class Board:
         entry = self._entries.get(id)
         if entry is None:
             return ()
-        resources = {(each.group, each.kind): each for each in self._kinds}
-        found = [owner_link(owner, entry.object, resources) for owner in entry.object.meta.owner_references]
+        found = list(self.owners(entry.object))
         found += [link for _, link in entry.links]
         found += [_link("part", self._entries[part].row) for part in sorted(self._parts.get(entry.object.uid, ()))]
         referring = self._referrers.get(id, {})
         found += [_link(referring[each], self._entries[each].row) for each in sorted(referring)]
         unique = {(each.resource, each.namespace, each.name): each for each in reversed(found)}
         return tuple(each for each in found if unique[each.resource, each.namespace, each.name] is each)[:MOST_LINKS]
+
+    def owners(self, obj: Object) -> tuple[Link, ...]:
+        """The owners of an object, which need not be on the board itself."""
+        resources = {(each.group, each.kind): each for each in self._kinds}
+        return tuple(owner_link(owner, obj, resources) for owner in obj.meta.owner_references)
 
     async def change(self, number: int) -> None:
         """Return when something has changed after a number."""

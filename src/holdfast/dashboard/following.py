@@ -100,7 +100,7 @@ class Following:
         else:
             around = Surroundings(
                 events=self._caches.list(EVENTS),
-                links=self._board.links(self._id),
+                links=self._board.links(self._id) or self._board.owners(obj),
                 samples=self._samples(),
                 dump=dump,
             )

@@ -429,6 +429,21 @@ class Problem(Exception):
         self.hint = hint
 
 
+def _problem(error: StatusError | Unreachable | Problem) -> Problem:
+    """A failure as viewers see it."""
+    match error:
+        case Problem():
+            return error
+        case NotFound():
+            return Problem(404, error.message, "it may have been deleted")
+        case Unauthorized():
+            return Problem(401, f"the API server does not accept the identity: {error.message}")
+        case StatusError():
+            return Problem(error.code, f"the API server refuses: {error.message}")
+        case Unreachable():
+            return Problem(503, f"the API server does not answer: {error}", "it is asked again")
+
+
 T = TypeVar("T")
 
 
@@ -458,16 +473,9 @@ async def _answered(request: web.Request, handler: gate.Handler) -> web.StreamRe
     """Every failure is an answer in JSON."""
     try:
         return await handler(request)
-    except Problem as problem:
+    except (*FAILURES, Problem) as error:
+        problem = _problem(error)
         return _json({"error": problem.message, "hint": problem.hint}, status=problem.status)
-    except NotFound as error:
-        return _json({"error": error.message, "hint": "it may have been deleted"}, status=404)
-    except Unauthorized as error:
-        return _json({"error": f"the API server does not accept the identity: {error.message}"}, status=401)
-    except StatusError as error:
-        return _json({"error": f"the API server refuses: {error.message}"}, status=error.code)
-    except Unreachable as error:
-        return _json({"error": f"the API server does not answer: {error}"}, status=503)
     except web.HTTPException as error:
         return _json({"error": error.reason}, status=error.status)
     except Exception:
@@ -500,7 +508,7 @@ class Stream:
         )
 
     async def send(self, messages: AsyncIterator[Message]) -> None:
-        """Send messages until they end, or the viewer is gone; what fails before the first is an answer by itself."""
+        """Send messages until they end or fail, or the viewer is gone."""
         waiting: asyncio.Task[Message] | None = asyncio.ensure_future(_next(messages))
         try:
             while True:
@@ -514,9 +522,10 @@ class Stream:
                 except StopAsyncIteration:
                     return
                 except (*FAILURES, Problem) as error:
-                    if not self.response.prepared:
-                        raise
-                    await self._write(Message("failed", msgspec.json.encode(str(error))).encoded)
+                    # A browser does not show the status of a stream to its page, so a failure is a message.
+                    problem = _problem(error)
+                    body = {"status": problem.status, "error": problem.message, "hint": problem.hint}
+                    await self._write(Message("failed", msgspec.json.encode(body)).encoded)
                     return
                 await self._write(message.encoded)
                 waiting = asyncio.ensure_future(_next(messages))

@@ -65,6 +65,7 @@ export class Stream {
     this.source = source;
     source.onopen = () => { this.wait = FIRST; this.state("live"); };
     source.onerror = () => this.broken(source);
+    source.addEventListener("failed", (event) => this.failed(source, JSON.parse(event.data)));
     for (const [name, handler] of Object.entries(this.on)) {
       source.addEventListener(name, (event) => {
         if (event.lastEventId) this.since = event.lastEventId;
@@ -81,7 +82,6 @@ export class Stream {
     this.state("lost");
     try {
       await identify();
-      if (this.query.resource && source.readyState === EventSource.CLOSED) await this.explain();
     } catch (error) {
       if (error.status === 401) { this.state(error); return; }
     }
@@ -90,15 +90,13 @@ export class Stream {
     this.wait = Math.min(this.wait * 2, LONGEST);
   }
 
-  // Why a stream is refused: an EventSource does not say.
-  async explain() {
-    const abort = new AbortController();
-    const answer = await fetch(`/api/stream?${new URLSearchParams(this.query)}`, { signal: abort.signal });
-    if (!answer.ok && answer.status !== 503) {
-      const refused = new Refused(answer.status, await answer.json().catch(() => ({})));
-      if (answer.status === 404 || answer.status === 403) this.state(refused);
-    }
-    abort.abort();
+  // The server cannot send what is asked for now; it may be there later.
+  failed(source, body) {
+    source.close();
+    if (this.closed || source !== this.source) return;
+    this.source = null;
+    this.state(new Refused(body.status, body));
+    this.timer = setTimeout(() => this.open(), LONGEST);
   }
 
   // A browser has few connections to one server: a tab that is not seen gives its own back.

@@ -30,6 +30,13 @@ export function timeline(line, events) {
   const seen = samples.reduce((worst, each) => (each.ready < worst.ready ? each : worst), samples[0]);
   const lowest = line.lowest ?? seen.ready;
   const floor = samples.at(-1).floor;
+  // The operator counts the lowest since the rollout began, which may be before anything was seen here.
+  const lowestMark = () => {
+    const label = (at) => s("text", { x: Math.min(at + 8, WIDTH - 70), y: Math.min(y(lowest) + 14, HEIGHT - PAD.bottom - 4), class: "axis strong" }, `lowest ${lowest}`);
+    if (lowest < seen.ready) return [s("line", { x1: PAD.left, x2: WIDTH - PAD.right, y1: y(lowest), y2: y(lowest), class: "lowest-line" }), label(PAD.left)];
+    const at = x(Math.max(from, seen.at));
+    return [s("circle", { cx: at, cy: y(seen.ready), r: 4, class: "lowest" }), label(at)];
+  };
   const words = `Ready replicas over ${span((to - from) / 1000)}: now ${samples.at(-1).ready} of ${samples.at(-1).desired}, lowest ${lowest}${floor ? `, floor ${floor}` : ""}.`;
   const marks = events.filter((each) => Date.parse(each.last) >= from).slice(0, 60);
   return h("figure", { class: "chart" },
@@ -40,8 +47,7 @@ export function timeline(line, events) {
       s("path", { d: steps((each) => each.ready), class: "line" }),
       floor ? s("path", { d: steps((each) => each.floor), class: "floor" }) : null,
       line.started && started >= from ? [s("line", { x1: x(started), x2: x(started), y1: PAD.top, y2: HEIGHT - PAD.bottom, class: "start" }), s("text", { x: x(started) + 4, y: PAD.top + 8, class: "axis" }, "rollout began")] : null,
-      s("circle", { cx: x(Math.max(from, seen.at)), cy: y(seen.ready), r: 4, class: "lowest" }),
-      s("text", { x: Math.min(x(Math.max(from, seen.at)) + 8, WIDTH - 120), y: Math.min(y(seen.ready) + 14, HEIGHT - PAD.bottom - 4), class: "axis strong" }, `lowest ${lowest}`),
+      lowestMark(),
       marks.map((each) => s("circle", { cx: x(Date.parse(each.last)), cy: HEIGHT - PAD.bottom, r: 3, class: each.warning ? "event warning" : "event" }, s("title", {}, `${clock(each.last)} ${each.reason}: ${each.message}`))),
       s("text", { x: PAD.left, y: HEIGHT - 6, class: "axis" }, clock(from)),
       s("text", { x: WIDTH - PAD.right, y: HEIGHT - 6, class: "axis end" }, "now")),

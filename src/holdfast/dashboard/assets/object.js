@@ -137,8 +137,9 @@ export function open(root, target, context) {
   }
 
   function paintConditions() {
-    section("conditions", "Conditions", (page.conditions || []).map((each) => h("details", { class: `condition ${each.bad ? "bad" : ""}`, open: each.bad },
-      h("summary", {}, h("span", { class: `dot ${each.bad ? "bad" : each.status === "True" ? "good" : ""}`, "aria-hidden": "true" }), h("b", {}, each.type), " ", h("span", { class: "muted" }, each.status), " ", age(each.since, { class: "muted" })),
+    const kind = (each) => (each.bad ? (page.head.row.health === "trouble" ? "bad" : "wait") : each.status === "True" ? "good" : "");
+    section("conditions", "Conditions", (page.conditions || []).map((each) => h("details", { class: `condition ${kind(each)}`, open: each.bad },
+      h("summary", {}, h("span", { class: `dot ${kind(each)}`, "aria-hidden": "true" }), h("b", {}, each.type), " ", h("span", { class: "muted" }, each.status), " ", age(each.since, { class: "muted" })),
       each.reason ? h("p", {}, h("code", {}, each.reason)) : null, each.message ? h("p", {}, each.message) : null)));
   }
 
@@ -189,7 +190,7 @@ export function open(root, target, context) {
   }
 
   const PAINT = {
-    head: paintHead, verbs: paintHead, trouble: paintHead, tree: paintTree, links: paintLinks, conditions: paintConditions,
+    head: () => { paintHead(); paintConditions(); }, verbs: paintHead, trouble: paintHead, tree: paintTree, links: paintLinks, conditions: paintConditions,
     events: () => { paintEvents(); paintTimeline(); }, timeline: paintTimeline, tables: paintTables,
     bars: () => section("bars", "", (page.bars || []).map(progress)),
     charts: () => section("charts", "", (page.charts || []).map((each) => [h("h2", {}, each.title), front(each)])),
@@ -206,9 +207,8 @@ export function open(root, target, context) {
       for (const paint of new Set(names.map((name) => PAINT[name]).filter(Boolean))) paint();
       root.dataset.object = page.head.row.id;
     },
-    failed: context.trouble,
   }, (state) => {
-    if (state instanceof Refused && state.status !== 401) fill(head, h("p", { class: "empty" }, state.message, state.hint ? `: ${state.hint}` : ""));
+    if (state instanceof Refused && state.status !== 401 && !page.head) fill(head, h("p", { class: "empty" }, state.message, state.hint ? `: ${state.hint}` : ""));
     context.connection(state);
   });
   const refresh = setInterval(() => { if (tab === "state" && page.timeline?.samples?.length && !document.hidden) paintTimeline(); }, 5000);

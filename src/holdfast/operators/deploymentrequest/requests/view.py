@@ -213,21 +213,30 @@ def chart(wire: Wire) -> Chart | None:
     results = status_of(wire).get("profilingResults") or {}
     candidates = [each for each in results.get("candidates") or () if isinstance(each, Mapping)]
     chosen = candidates[:1] if results.get("selectedConfig") else []
-    front = [each for each in results.get("pareto") or () if isinstance(each, Mapping)]
-    points: dict[tuple[float, float], Point] = {}
+    front = (each for each in results.get("pareto") or () if isinstance(each, Mapping))
+    points: dict[tuple[float, float], Mapping[str, Any]] = {}
     for each in (*candidates, *front, *chosen):
         x, y = each.get("tokensPerSecondPerUser"), each.get("tokensPerSecondPerGpu")
         if isinstance(x, int | float) and isinstance(y, int | float):
-            on_front = each in front or (points[x, y].front if (x, y) in points else False)
-            good, label = each.get("slaMet") is not False, _label(each)
-            points[x, y] = Point(x=x, y=y, label=label, chosen=each in chosen, good=good, front=on_front)
+            points[x, y] = each
     if not points:
         return None
     return Chart(
         title="Configurations",
         x="tokens a second for a user",
         y="tokens a second for a GPU",
-        points=tuple(sorted(points.values(), key=lambda each: (each.x, each.y))),
+        points=tuple(
+            Point(
+                x=x,
+                y=y,
+                label=_label(each),
+                chosen=each in chosen,
+                good=each.get("slaMet") is not False,
+                # No other is better for users and for GPUs.
+                front=not any((a >= x and b > y) or (a > x and b >= y) for a, b in points),
+            )
+            for (x, y), each in sorted(points.items(), key=lambda item: item[0])
+        ),
         note=str(results.get("why") or results.get("remedy") or ""),
     )
 
