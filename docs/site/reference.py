@@ -18,6 +18,7 @@ from holdfast import kinds
 from holdfast.cli.local import examples
 from holdfast.cli.main import COMMANDS, TRACEBACK, main
 from holdfast.cli.operator import selection
+from holdfast.cli.profile.commands import Profile
 from holdfast.kernel.floors import FloorReason
 from holdfast.kernel.pod_problems import PodReason
 from holdfast.kernel.reasons import Code, Reason
@@ -160,10 +161,17 @@ def _command(called: str, command: click.Command, level: int) -> Iterator[str]:
                 spelled = ", ".join(f"`{name}`" for name in (*each.opts, *each.secondary_opts))
                 yield f"| {spelled} | {_cell(each.help or '')} |"
         if isinstance(command, click.Group):
-            for name in command.list_commands(context):
-                inner = command.get_command(context, name)
-                assert inner is not None
+            for name, inner in _inner(command, context):
                 yield from _command(f"{called} {name}", inner, 3)
+
+
+def _inner(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """The commands of a group, also the one that is meant where none is named."""
+    names = [*(("model",) if isinstance(group, Profile) else ()), *group.list_commands(context)]
+    for name in names:
+        found = group.get_command(context, name)
+        assert found is not None
+        yield name, found
 
 
 def _first(text: str) -> str:
@@ -241,9 +249,7 @@ def _options() -> Iterator[tuple[str, click.Option]]:
         yield from ((called, each) for each in command.params if isinstance(each, click.Option))
         if isinstance(command, click.Group):
             with click.Context(command) as context:
-                for name in command.list_commands(context):
-                    inner = command.get_command(context, name)
-                    assert inner is not None
+                for name, inner in _inner(command, context):
                     yield from below(f"{called} {name}", inner)
 
     yield from below("holdfast", main)
