@@ -37,7 +37,7 @@ from holdfast.operators.virtualmachine.providers import certificates
 from holdfast.operators.virtualmachine.providers.validate import unreadable
 from holdfast.operators.virtualmachine.resources import CLASSES, MACHINES, MIGRATIONS, PROVIDERS
 from holdfast.operators.virtualmachine.secrets import Sealed, read
-from holdfast.providers.contract import Capabilities, Code, Inventory, Listed, ProviderError
+from holdfast.providers.contract import Capabilities, Code, Hypervisor, Inventory, Listed, ProviderError
 from holdfast.runtime.controllers import View
 
 INSTANCE: Final = "app.kubernetes.io/instance"
@@ -297,13 +297,23 @@ async def _asked(connections: Connections, target: Target) -> Answers:
     try:
         hypervisor = connections.to(target)
         await hypervisor.validate()
-        answers = replace(answers, capabilities=await hypervisor.capabilities())
+        answers = replace(answers, capabilities=await _capabilities(hypervisor))
         answers = replace(answers, machines=await hypervisor.machines())
         if answers.capabilities is not None and answers.capabilities.inventory:
             answers = replace(answers, inventory=await hypervisor.inventory())
     except ProviderError as error:
         return replace(answers, error=error)
     return answers
+
+
+async def _capabilities(hypervisor: Hypervisor) -> Capabilities | None:
+    """What a provider can do; None where it cannot say that, as early ones of VirtRigaud cannot."""
+    try:
+        return await hypervisor.capabilities()
+    except ProviderError as error:
+        if error.code is Code.UNSUPPORTED:
+            return None
+        raise
 
 
 def _is_old(secret: Sealed | None, now: datetime) -> bool:
