@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from tests.cli.operator.test_commands import HOLDFAST, apiserver, asked, printed
 
 from holdfast.cli.main import main
-from holdfast.cli.operator import alerts, commands, definitions, packaging, registration, selection
+from holdfast.cli.operator import alerts, commands, definitions, packaging, pages, registration, selection
 from holdfast.cli.operator.permissions import MUTATING, VALIDATING
 from holdfast.cli.operator.registration import WebhookOptions
 from holdfast.client.protocols import Client
@@ -70,7 +70,7 @@ def test_the_kustomize_base_is_what_manifests_prints() -> None:
     objects = [each for name in base["resources"] for each in yaml.safe_load_all(files[f"base/{name}"])]
     assert objects == printed()
     optional = {name.split("/")[1] for name in files if name.startswith("components/")}
-    assert optional == {"network-policy", "service-monitor", "prometheus-rule", "dashboard"}
+    assert optional == {"network-policy", "service-monitor", "prometheus-rule", "dashboard", "pages"}
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")
@@ -253,6 +253,7 @@ OPTIONS = {
     "serviceMonitor": "ServiceMonitor",
     "prometheusRule": "PrometheusRule",
     "grafanaDashboard": "ConfigMap",
+    "dashboard.enabled": "Deployment Service ServiceAccount",
 }
 
 
@@ -262,7 +263,23 @@ def test_an_option_adds_its_object_and_nothing_else(chart: Path, tmp_path: Path,
     with_it, without = (
         rendered(chart, tmp_path, "--set", f"crds.install=false,{option}={on}") for on in ("true", "false")
     )
-    assert [each["kind"] for each in with_it if each not in without] == [OPTIONS[option]]
+    assert sorted(each["kind"] for each in with_it if each not in without) == OPTIONS[option].split()
+
+
+def test_the_dashboard_of_the_chart_runs_with_its_arguments_and_may_do_nothing_itself(chart: Path) -> None:
+    template = (chart / "templates" / "pages.yaml").read_text()
+    assert template.startswith("{{- if .Values.dashboard.enabled }}\n")
+    assert "{{- if .Values.dashboard.allowChanges }}" in template
+    assert yaml.safe_load((chart / "values.yaml").read_text())["dashboard"] == {
+        "enabled": False,
+        "allowChanges": False,
+        "hosts": [],
+    }
+    made = pages.manifests("ops", "holdfast:1")
+    assert [each["kind"] for each in made] == ["ServiceAccount", "Deployment", "Service"]
+    (container,) = made[1]["spec"]["template"]["spec"]["containers"]
+    command = CliRunner().invoke(main, [*container["command"][1:], *container["args"], "--help"])
+    assert command.exit_code == 0, command.output
 
 
 @needs_helm

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from holdfast.cli.operator import alerts, certificates, permissions, registration, selection
+from holdfast.cli.operator import alerts, certificates, pages, permissions, registration, selection
 from holdfast.cli.operator.permissions import Permission
 from holdfast.cli.operator.registration import WebhookOptions
 from holdfast.kinds.model import Kind
@@ -122,6 +122,7 @@ def parts(installation: Installation) -> Iterator[Part]:
     yield Part("service-monitor", (_service_monitor(namespace),), option="serviceMonitor")
     yield Part("prometheus-rule", (_prometheus_rule(namespace),), option="prometheusRule")
     yield Part("dashboard", (_dashboard(namespace),), option="grafanaDashboard")
+    yield Part("pages", pages.manifests(namespace, installation.image), option="dashboard.enabled")
 
 
 # --- who it is, and what it may do

@@ -15,7 +15,7 @@ from typing import Any, Final
 import holdfast
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.manifests import writing
-from holdfast.cli.operator import definitions, deploying, registration, selection
+from holdfast.cli.operator import definitions, deploying, pages, registration, selection
 from holdfast.cli.operator.deploying import Installation, Part
 from holdfast.runtime.controllers import Controller
 
@@ -207,6 +207,14 @@ tolerations: []
 affinity: {{}}
 priorityClassName: ""
 
+# A web page of all objects. Viewers sign in with their own bearer tokens, and see and change what these may.
+dashboard:
+  enabled: false
+  # Whether viewers may pause, promote, undo and so on.
+  allowChanges: false
+  # The names under which browsers reach it, beside localhost and addresses.
+  hosts: []
+
 # What only some clusters can take.
 networkPolicy: false
 serviceMonitor: false
@@ -263,6 +271,8 @@ def _template(part: Part) -> str:
         text = text.replace(marker, value)
     if part.name == "deployment":
         text = _with_pod_values(text)
+    if part.name == "pages":
+        text = _replaced(text, _PAGE_VALUES)
     if part.name == "webhook-configurations":
         text = _replaced(text, _CONFIGURATION_VALUES)
     value = f"operators.{part.operator}" if part.operator else part.option
@@ -366,6 +376,23 @@ _POD: Final = "".join(
     f"      {{{{- with .Values.{name} }}}}\n      {name}: {{{{- toYaml . | nindent 8 }}}}\n      {{{{- end }}}}\n"
     for name in ("imagePullSecrets", "nodeSelector", "tolerations", "affinity", "priorityClassName")
 )
+
+
+_PAGE_VALUES: Final = {
+    f"        - {pages.READ_ONLY}\n": f"""\
+        {{{{- if .Values.dashboard.allowChanges }}}}
+        - --allow-changes
+        {{{{- else }}}}
+        - {pages.READ_ONLY}
+        {{{{- end }}}}
+        {{{{- range .Values.dashboard.hosts }}}}
+        - {{{{ printf "--host=%s" . | quote }}}}
+        {{{{- end }}}}
+""",
+    "        command:\n": "        imagePullPolicy: {{ .Values.image.pullPolicy }}\n        command:\n",
+    "      serviceAccountName:": _POD + "      serviceAccountName:",
+}
+"""What the dashboard has from values."""
 
 
 def _yaml(value: Any) -> str:
