@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import msgspec
 from tests.operators.virtualmachine.stories import (
     CLASSES,
     IMAGES,
@@ -23,7 +24,7 @@ from tests.operators.virtualmachine.stories import (
 
 from holdfast.client.protocols import Bookmark
 from holdfast.providers.contract import Transfer
-from holdfast.providers.simulated import Simulated
+from holdfast.providers.simulated import CAPABILITIES, Simulated
 from holdfast.testing.clusters import Cluster
 
 SOURCE, TARGET = "sim:9443", "far:9443"
@@ -52,11 +53,20 @@ class Shared:
 
 
 class Pair(Hypervisors):
-    """Two hypervisors, and the store between them."""
+    """Two hypervisors, and the store between them; `abilities` are those of the hypervisors at some addresses."""
 
-    def __init__(self, **more: Any) -> None:
-        self.store = Shared()
-        super().__init__(store=self.store, **more)
+    def __init__(self, *, abilities: Mapping[str, Mapping[str, Any]] | None = None, **more: Any) -> None:
+        self.store, self._address, self._abilities = Shared(), SOURCE, abilities or {}
+        super().__init__(**{"store": self.store, "make": self._able, **more})
+
+    def at(self, address: str = SOURCE) -> Simulated:
+        self._address = address
+        return super().at(address)
+
+    def _able(self, *arguments: Any, **more: Any) -> Simulated:
+        if self._address in self._abilities:
+            more["capabilities"] = msgspec.structs.replace(CAPABILITIES, **self._abilities[self._address])
+        return Simulated(*arguments, **more)
 
     @property
     def source(self) -> Simulated:

@@ -126,16 +126,11 @@ class KilledPair(Pair):
     def __init__(self, folder: Path, **more: Any) -> None:
         self.folder, self.kill, self.powers = folder, Kill(0), Powers()
         super().__init__(make=self._opened, **more)
-        self._given: dict[int, str] = {}
 
     def _opened(self, *arguments: Any, **more: Any) -> Simulated:
-        made = Recording(*arguments, journal=self.folder / self._address, **more)
+        made = Recording(*arguments, journal=self.folder / self._address.partition(":")[0], **more)
         made.powers = self.powers
         return made
-
-    def at(self, address: str = SOURCE) -> Simulated:
-        self._address = address.partition(":")[0]
-        return super().at(address)
 
     def __call__(self, target: Target) -> Any:
         return Caller(self.at(target.address), self.kill)

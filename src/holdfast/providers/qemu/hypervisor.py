@@ -154,7 +154,8 @@ class Qemu(Changes, Clones, Exports):
             export_compression=True,
             export_backends=self._staging.backends,
             import_backends=self._staging.backends,
-            transfer_modes=("relay",),
+            # qemu-img itself writes to and reads from what is mounted.
+            transfer_modes=("relay", "direct") if "nfs" in self._staging.backends else ("relay",),
             inventory=True,
             guest_commands=True,
         )

@@ -62,8 +62,11 @@ class Machine:
 
     @property
     def ready_since(self) -> datetime | None:
-        """Since when it is ready; None: it is not, or its status is about an earlier spec or an earlier reboot."""
+        """Since when it is ready; None: it is not, or is kept off, or its status is of an earlier spec."""
         status = self.status
+        if names.MIGRATION_HOLD in self.object.meta.annotations:
+            # It is kept off, whatever the template asks for.
+            return None
         reboot = self.object.meta.annotations.get(names.REBOOT)
         if status.observed_generation != self.object.meta.generation or (reboot and reboot != status.rebooted_for):
             return None
