@@ -31,6 +31,7 @@ PAGES_OF: dict[str, Kind] = {
     "sets": virtrigaud.sets.KIND,
     "snapshots": virtrigaud.snapshots.KIND,
     "clones": virtrigaud.clones.KIND,
+    "migrations": virtrigaud.migrations.KIND,
     "providers": virtrigaud.providers.KIND,
     "classes": virtrigaud.classes.KIND,
     "images": virtrigaud.images.KIND,
