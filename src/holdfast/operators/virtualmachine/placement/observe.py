@@ -18,7 +18,7 @@ from holdfast.operators.virtualmachine.connections import Connections, Target, a
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES, is_true, key_of
 from holdfast.operators.virtualmachine.machines.render import gib, mib
 from holdfast.operators.virtualmachine.placement import demand
-from holdfast.operators.virtualmachine.placement.schedule import resident
+from holdfast.operators.virtualmachine.placement.schedule import natural, resident
 from holdfast.operators.virtualmachine.placement.world import Policy, Request, Resident
 from holdfast.operators.virtualmachine.placement.world import World as Placing
 from holdfast.operators.virtualmachine.resources import CLASSES, CLONES, MACHINES, POLICIES, PROVIDERS
@@ -217,8 +217,9 @@ def observe(view: View, key: Key) -> World | None:
     )
 
 
-def _turn(each: Unplaced) -> tuple[int, str, Key]:
-    return -each.policy.priority, each.object.meta.creation_timestamp or "", each.object.key
+def _turn(each: Unplaced) -> tuple[object, ...]:
+    key = each.object.key
+    return -each.policy.priority, each.object.meta.creation_timestamp or "", key.namespace, natural(key.name)
 
 
 def _policies(view: View, machines: Iterable[tuple[str, VirtualMachine]]) -> dict[Key, VMPlacementPolicy]:
