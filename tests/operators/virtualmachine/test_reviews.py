@@ -239,7 +239,7 @@ def test_what_a_schema_cannot_say_is_refused_with_its_path() -> None:
 
 def test_every_kind_has_a_review() -> None:
     reviewed = {kind.name for kind in Admission(load()).reviewed_kinds}
-    assert {kind.name for kind in virtrigaud.KINDS} == reviewed
+    assert {kind.name for kind in virtrigaud.KINDS} <= reviewed
     assert {kind for kind, _, _ in REFUSED} <= reviewed
 
 
