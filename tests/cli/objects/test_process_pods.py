@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,13 @@ from typing import Any
 import pytest
 from tests.cli.api_runs import Cli
 
+SERVER = """
+import socketserver
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.wfile.write(self.rfile.readline().upper())
+socketserver.ThreadingTCPServer(("", 18377), Handler).serve_forever()
+"""
 SCRIPT = "trap 'exit 0' TERM; echo begun; touch /data/x; while true; do sleep 0.1; done"
 PATIENCE = 30.0
 
@@ -39,9 +47,10 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
         volumes = {"volumes": [{"name": "data", "emptyDir": {}}]}
         mounts = [{"name": "data", "mountPath": "/data"}]
         main = {"name": "main", "image": "none", "command": ["sh", "-c", SCRIPT], "volumeMounts": mounts}
+        server = {"name": "server", "image": "none", "command": [sys.executable, "-c", SERVER]}
         template: dict[str, Any] = {
             "metadata": {"labels": {"app": "real"}},
-            "spec": {"runtimeClassName": "process", "containers": [main], **volumes},
+            "spec": {"runtimeClassName": "process", "containers": [main, server], **volumes},
         }
         spec = {"replicas": 1, "selector": {"matchLabels": {"app": "real"}}, "template": template}
         simulated = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "simulated"}}
@@ -122,7 +131,7 @@ def test_what_cannot_run_says_why(cli: Cli, words: list[str], code: int, said: s
 
 
 def test_the_logs_of_an_object_are_those_of_its_processes(cli: Cli) -> None:
-    assert cli("logs", "deployment/real") == "begun\n"
+    assert cli("logs", "deployment/real", "-c", "main") == "begun\n"
     assert "simulated, so it has no log" in cli("logs", "simulated")
 
 
@@ -137,6 +146,28 @@ def test_kubectl_runs_commands_as_well(cli: Cli) -> None:
         env=os.environ | cli.environment,
     )
     assert (ran.returncode, ran.stdout) == (4, "hello\n"), ran.stderr
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+def test_kubectl_forwards_ports(cli: Cli) -> None:
+    process = subprocess.Popen(
+        ["kubectl", "port-forward", "deployment/real", ":18377"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | cli.environment,
+    )
+    try:
+        assert process.stdout is not None
+        found = re.search(r"127.0.0.1:(\d+) -> 18377", process.stdout.readline())
+        assert found
+        for text in (b"one\n", b"two\n"):
+            with socket.create_connection(("127.0.0.1", int(found[1])), timeout=PATIENCE) as connection:
+                connection.sendall(text)
+                assert connection.recv(100) == text.upper()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_user_who_may_only_read_cannot_run_commands(cli: Cli) -> None:

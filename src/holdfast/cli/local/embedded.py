@@ -16,7 +16,7 @@ from holdfast import kinds
 from holdfast.apiserver.admission.service_addresses import NETWORK
 from holdfast.apiserver.auth.tokens import LONGEST, Reference
 from holdfast.apiserver.server import Server
-from holdfast.apiserver.verbs.subresources import Connector, LogSource
+from holdfast.apiserver.verbs.subresources import Connector, Connectors, LogSource
 from holdfast.cli.local import running, serving
 from holdfast.cli.local.serving import Serving, Settings
 from holdfast.cli.operator import installing, selection
@@ -97,7 +97,7 @@ async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
     async with serving.serving(
         options.settings,
         log_source=log_source,
-        connectors={"exec": _connector(processes)},
+        connectors=_connectors(processes),
         service_network=network,
         admission=admission,
     ) as served:
@@ -192,20 +192,25 @@ def _log_source(processes: ProcessNode | None) -> LogSource:
     return logs_of
 
 
-def _connector(processes: ProcessNode | None) -> Connector:
-    """Runs commands in pods that are processes; in simulated pods nothing runs."""
+def _connectors(processes: ProcessNode | None) -> Connectors:
+    """Connect clients with pods that are processes; in simulated pods nothing runs."""
 
-    def connect(pod: Mapping[str, Any], request: Request) -> Upgrade:
-        found = None if processes is None else processes.execute(pod, request)
-        if found is None:
-            name = pod["metadata"]["name"]
-            message = (
-                f"pod {name} is simulated, so no command can run in it; pods with runtimeClassName: process are real"
-            )
-            raise BadRequest(message)
-        return found
+    def connector(connect: Callable[[Mapping[str, Any], Request], Upgrade | None], problem: str) -> Connector:
+        def connected(pod: Mapping[str, Any], request: Request) -> Upgrade:
+            found = connect(pod, request)
+            if found is None:
+                name = pod["metadata"]["name"]
+                raise BadRequest(f"pod {name} is simulated, so {problem}; pods with runtimeClassName: process are real")
+            return found
 
-    return connect
+        return connected
+
+    if processes is None:
+        return {}
+    return {
+        "exec": connector(processes.execute, "no command can run in it"),
+        "portforward": connector(processes.forward, "it listens on no port"),
+    }
 
 
 async def _simulated() -> AsyncIterator[bytes]:

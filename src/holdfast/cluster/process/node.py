@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +42,7 @@ from holdfast.cluster.process.directories import Directories
 from holdfast.cluster.process.env import Surroundings
 from holdfast.cluster.process.facts import Container, Ended, Gone
 from holdfast.cluster.process.files import make_private
+from holdfast.cluster.process.forwarding import FORWARD_PROTOCOLS, forward
 from holdfast.cluster.process.logs import Options, read
 from holdfast.cluster.process.machine import (
     HOST_IP,
@@ -304,6 +305,19 @@ class ProcessNode:
         run, launch = running
         argv = launch.command(options.command)
         return Upgrade(EXEC_PROTOCOLS, lambda duplex: execute(duplex, run, argv, options))
+
+    def forward(self, pod: Mapping[str, Any], request: Request) -> Upgrade | None:
+        """Connections to the ports of a pod, at its own address; None: the pod is not of this node."""
+        if (pod.get("spec") or {}).get("nodeName") != self.name:
+            return None
+        worker = self._workers.get(pod["metadata"]["uid"])
+        if worker is None or not worker.is_running:
+            raise BadRequest(f"pod {_name(pod)} does not run, so its ports cannot be reached")
+
+        def connect(port: int) -> Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+            return asyncio.open_connection(worker.ip, port)
+
+        return Upgrade(FORWARD_PROTOCOLS, lambda duplex: forward(duplex, connect, pod=_name(pod)))
 
 
 def _waits(pod: Pod, name: str, container: Container) -> bool:

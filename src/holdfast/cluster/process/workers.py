@@ -134,6 +134,11 @@ class Worker:
     def ip(self) -> str:
         return self._around.ip
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a container of it runs."""
+        return bool(self._processes)
+
     def running(self, name: str) -> tuple[ContainerRun, Launch] | None:
         """The run of a container, and what was started; None while it does not run."""
         process = self._processes.get(name)
