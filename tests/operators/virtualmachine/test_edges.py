@@ -410,6 +410,28 @@ def test_a_changed_class_says_what_it_will_do_before_it_does() -> None:
     told(story)
 
 
+def test_a_spec_that_was_stored_without_a_review_says_what_is_wrong_and_holds_up_no_machine_that_runs() -> None:
+    card = {"name": "a", "ipAddress": "10.0.0.5", "prefix": 24, "gateway": "10.9.9.9"}
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await cluster.create(MACHINES, machine("bad", networks=[card]))
+        status = await because(cluster, "InvalidSpec", "bad")
+        assert status["phase"] == "Failed"
+        assert "spec.networks[0].gateway: 10.9.9.9 is not in 10.0.0.0/24" in status["message"]
+        await created(cluster)
+        await cluster.patch(MACHINES, "web", {"spec": {"networks": [card], "powerState": "Off"}})
+        await reaches(cluster, "Stopped")
+        await cluster.patch(MACHINES, "web", {"spec": {"lifecycle": {"gracefulShutdownTimeout": "9999999h"}}})
+        status = await because(cluster, "InvalidSpec")
+        assert (status["phase"], "9999999h" in status["message"]) == ("Stopped", True)
+        await cluster.delete(MACHINES, "web")
+        await cluster.advance(30)
+        assert await cluster.find(MACHINES, "web") is None
+
+    told(story)
+
+
 def test_a_class_that_contradicts_itself_is_refused_with_the_path() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(CLASSES, vm_class(securityProfile={"secureBoot": True}))

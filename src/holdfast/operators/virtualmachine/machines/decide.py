@@ -34,7 +34,7 @@ from holdfast.operators.virtualmachine.machines.facts import (
 )
 from holdfast.operators.virtualmachine.machines.guest_data import MissingKey
 from holdfast.operators.virtualmachine.machines.observe import World, is_true
-from holdfast.operators.virtualmachine.machines.validate import problems
+from holdfast.operators.virtualmachine.machines.validate import problems, unreadable
 from holdfast.operators.virtualmachine.machines.windows import may_restart, next_opening
 from holdfast.operators.virtualmachine.placement import demand
 from holdfast.operators.virtualmachine.placement.waiting import awaited
@@ -113,12 +113,16 @@ def next_step(facts: Facts) -> Step:
 
 
 def _invalid(facts: Facts) -> Step | None:
-    """A spec that an API server without the webhook of the operator has stored."""
-    found = problems(facts.world.machine)
-    if not found:
-        return None
-    message = "; ".join(map(str, found))
-    return _refuses(facts, message) if facts.world.id else _fails(facts, MachineReason.INVALID_SPEC, message)
+    """A spec that an API server without the webhook of the operator has stored.
+
+    The network cards of a machine that exists are not changed, so what is wrong with them does not hold it up.
+    """
+    machine = facts.world.machine
+    if facts.world.id:
+        found = unreadable("spec", machine.spec)
+        return _refuses(facts, "; ".join(map(str, found))) if found else None
+    found = problems(machine)
+    return _fails(facts, MachineReason.INVALID_SPEC, "; ".join(map(str, found))) if found else None
 
 
 def _references(facts: Facts) -> Step | None:

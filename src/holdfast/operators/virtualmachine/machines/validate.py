@@ -26,9 +26,13 @@ def problems(machine: VirtualMachine) -> tuple[Problem, ...]:
 
 def spec_problems(at: str, spec: VirtualMachineSpec) -> tuple[Problem, ...]:
     """The problems of the spec of a machine at a path; a template has one too."""
+    return (*cards(f"{at}.networks", spec.networks), *unreadable(at, spec))
+
+
+def unreadable(at: str, spec: VirtualMachineSpec) -> tuple[Problem, ...]:
+    """The durations that are out of range: with these nothing can be done to a machine that exists either."""
     timeout = spec.lifecycle.graceful_shutdown_timeout if spec.lifecycle else None
     return (
-        *cards(f"{at}.networks", spec.networks),
         *_windows(f"{at}.reconfigure.windows", spec.reconfigure or ReconfigurePolicy()),
         *out_of_range(f"{at}.lifecycle.gracefulShutdownTimeout", timeout),
     )
