@@ -22,7 +22,7 @@ from benchmarks.load import Clients, Speed
 from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from benchmarks.targets import Target
-from holdfast.apiserver.http.listener import new_event_loop
+from holdfast.apiserver.http.event_loops import new_event_loop
 
 LISTED: Final = sized(1_000, 20)
 KEPT: Final = sized(10_000, 40)

@@ -21,7 +21,7 @@ from benchmarks.load import CONNECTIONS
 from benchmarks.operating import PROGRAMS
 from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
-from holdfast.apiserver.http.listener import new_event_loop
+from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.apiserver.server import Server
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess

@@ -16,7 +16,7 @@ import msgspec
 
 from benchmarks import apiserver, clusters, gangs, operators, rollouts, targets
 from benchmarks.tables import Line, shown
-from holdfast.apiserver.http.listener import new_event_loop
+from holdfast.apiserver.http.event_loops import new_event_loop
 
 T = TypeVar("T")
 

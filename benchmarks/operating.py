@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast.apiserver.http.listener import new_event_loop
+from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.client.kubeconfig import connect
 from holdfast.runtime.controllers import Component, Controller
 from holdfast.runtime.manager import Manager, Settings

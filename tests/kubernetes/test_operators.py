@@ -28,7 +28,7 @@ from tests.kubernetes.yards import KUBECTL, Yard, resting, yard
 from tests.places import ROOT
 
 from holdfast import kinds
-from holdfast.cli.operator import certificates, installing, packaging, registration
+from holdfast.cli.operator import installing, packaging, registration
 from holdfast.cli.operator.selection import named, rollout_kinds
 from holdfast.client import waiting
 from holdfast.client.protocols import Client
@@ -301,7 +301,7 @@ def test_webhooks_refuse_what_the_schema_cannot_and_convert_older_versions(told:
         finally:
             for sort in ("mutating", "validating"):
                 await yard.kubectl("delete", f"{sort}webhookconfiguration", registration.CONFIGURATION)
-            await yard.kubectl("delete", "secret", "-n", "default", certificates.SECRET)
+            await yard.kubectl("delete", "secret", "-n", "default", registration.SECRET)
 
     told(act)
 
@@ -333,7 +333,7 @@ def test_a_webhook_writes_defaults_that_apply_never_fights(told: Tell, how: tupl
         finally:
             for sort in ("mutating", "validating"):
                 await yard.kubectl("delete", f"{sort}webhookconfiguration", registration.CONFIGURATION)
-            await yard.kubectl("delete", "secret", "-n", "default", certificates.SECRET)
+            await yard.kubectl("delete", "secret", "-n", "default", registration.SECRET)
 
     told(act)
 

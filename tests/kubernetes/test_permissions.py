@@ -25,7 +25,7 @@ from tests.kubernetes.test_operators import EXAMPLES, SET, TENANT, WORKLOAD, Tel
 from tests.kubernetes.yards import Yard
 
 from holdfast import kinds
-from holdfast.cli.operator import certificates, registration, selection
+from holdfast.cli.operator import registration, selection
 from holdfast.cli.operator.permissions import MUTATING, VALIDATING
 from holdfast.client.resources import SECRETS, SERVICE_ACCOUNTS, Resource
 from holdfast.meta.errors import NotFound
@@ -163,7 +163,7 @@ def test_webhooks_are_served_with_the_role_for_them_alone(told: Tell, tmp_path: 
                 )
                 try:
                     await asyncio.to_thread(running.wait_for, "operator working")
-                    secret = await site.find(SECRETS, certificates.SECRET)
+                    secret = await site.find(SECRETS, registration.SECRET)
                     assert secret is not None
                     assert secret["data"]["tls.crt"]
                     for resource in (MUTATING, VALIDATING):

@@ -24,6 +24,7 @@ from click.testing import CliRunner
 
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.main import main
+from holdfast.cli.operator import selection
 from holdfast.cli.operator.selection import every_controller
 from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Client, Scope
@@ -246,6 +247,22 @@ def test_the_role_covers_every_resource_that_a_controller_declares_and_no_more(c
     assert allowed(role["rules"]) == lease
 
 
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        ([], ()),
+        (["workload"], ()),
+        (["podcliqueset,podclique,podcliquescalinggroup"], ("podgang",)),
+        (
+            ["deploymentrequest,graphdeployment,scalingadapter,dynamomodel"],
+            ("podcliqueset", "podcliquescalinggroup", "podclique"),
+        ),
+    ],
+)
+def test_the_controllers_that_the_chosen_ones_need_are_known(names: list[str], missing: tuple[str, ...]) -> None:
+    assert selection.left_out(selection.chosen(names)) == missing
+
+
 def test_manifests_say_where_and_from_what_it_runs() -> None:
     manifests = printed("--namespace", "ops", "--image", "registry/holdfast:1")
     assert manifests[0]["kind"] == "Namespace"
@@ -352,6 +369,11 @@ def test_the_printed_role_is_enough_to_give_gangs_and_stores_what_they_need(admi
         asked(admin, asked_for)
         running.end(code=ExitCode.OK)
         assert not [told for told in running.told if told["level"] != "info"], "the role is enough"
+
+
+def test_a_controller_that_is_left_out_is_hinted_at(admin: Path) -> None:
+    with operator(admin, "--controllers", "podcliqueset,podclique,podcliquescalinggroup") as running:
+        assert running.wait_for("controllers left out")["controllers"] == ["podgang"]
 
 
 def test_who_may_not_install_definitions_is_told_what_is_missing(admin: Path) -> None:

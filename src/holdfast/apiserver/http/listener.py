@@ -588,13 +588,3 @@ async def listen(
     listener = Listener(handle, bounds=bounds or Bounds(), now=now)
     await listener.listen(bind, port, tls=tls)
     return listener
-
-
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    """The fastest event loop that is installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop

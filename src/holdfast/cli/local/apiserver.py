@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.apiserver.http import listener
+from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs
 from holdfast.cli.local import running, serving
@@ -57,7 +57,7 @@ def command(
         home = kept or stack.enter_context(running.for_now())
         target = (kubeconfig or home / "kubeconfig").absolute()
         settings = Settings(data_dir=kept, bind=bind, port=port, kubeconfig=target, event_seconds=event_seconds)
-        with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(until_signalled(_run(settings)))
 
 

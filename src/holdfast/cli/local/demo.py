@@ -20,7 +20,7 @@ from typing import Final
 
 import click
 
-from holdfast.apiserver.http import listener
+from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs, painting
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.local import examples, running
@@ -77,7 +77,7 @@ def command(directory: Path | None, seed: int) -> None:
     with running.for_now() as home:
         settings = Settings(data_dir=None, bind="127.0.0.1", port=0, kubeconfig=home / "kubeconfig")
         options = ClusterOptions(settings=settings, nodes=4, seed=seed, ready=READY, home=home)
-        with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             if not runner.run(until_signalled(_run(options, manifests))):
                 raise click.Abort
 

@@ -14,7 +14,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from holdfast.apiserver.http import listener
+from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs, progress
 from holdfast.cli.errors import Complaint, InputError
@@ -172,7 +172,7 @@ def command(
             values=values,
             home=home,
         )
-        with asyncio.Runner(loop_factory=listener.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(
                 until_signalled(_run(options, health_port, merge=merge, shows=not no_dashboard, port=dashboard_port))
             )

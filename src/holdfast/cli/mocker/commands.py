@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 from aiohttp import web
 
+from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.binding import CannotStart, checked_bind
@@ -206,17 +207,8 @@ async def _followed(following: Coroutine[Any, Any, None], app: web.Application) 
 
 
 def _run(app: Callable[[], web.Application], bind: str, port: int, what: str) -> None:
-    with asyncio.Runner(loop_factory=_new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(app, bind, port, what))
-
-
-def _new_event_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 async def _serve(app: Callable[[], web.Application], bind: str, port: int, what: str) -> None:

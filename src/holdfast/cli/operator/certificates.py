@@ -25,13 +25,11 @@ from holdfast.apiserver.auth.certificates import CertificateError, Pair
 from holdfast.apiserver.auth.identity import load_chain
 from holdfast.cli.errors import Complaint
 from holdfast.cli.local.binding import CannotStart
+from holdfast.cli.operator.registration import SECRET
 from holdfast.client.protocols import Client, Unreachable
 from holdfast.client.resources import SECRETS
 from holdfast.meta.errors import AlreadyExists, Conflict, NotFound, StatusError
 from holdfast.meta.objects import Key
-
-SECRET: Final = "holdfast-operator-webhooks"
-"""The Secret with the certificate, in the namespace of the operator."""
 
 PROPAGATION: Final = 10.0
 """Seconds from publishing an authority until a certificate that it signed is served: servers must read it first."""

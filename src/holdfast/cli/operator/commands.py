@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 import holdfast
-from holdfast.apiserver.http.listener import new_event_loop
+from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs
 from holdfast.cli.manifests import writing
 from holdfast.cli.operator import deploying, selection, settings, wait_for

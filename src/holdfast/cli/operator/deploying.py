@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from holdfast.cli.operator import alerts, certificates, pages, permissions, registration, selection
+from holdfast.cli.operator import alerts, pages, permissions, registration, selection
 from holdfast.cli.operator.permissions import Permission
 from holdfast.cli.operator.registration import WebhookOptions
 from holdfast.kinds.model import Kind
@@ -107,7 +107,7 @@ def parts(installation: Installation) -> Iterator[Part]:
         register = permissions.to_register(registration.CONFIGURATION)
         yield Part("role-webhooks", _granted("webhooks", register, namespace))
         if webhooks.files is None:
-            keep = permissions.to_keep_certificate(certificates.SECRET)
+            keep = permissions.to_keep_certificate(registration.SECRET)
             yield Part("role-certificate", _granted("certificate", keep, namespace, kind="Role"))
             yield Part("webhook-secret", (_secret(namespace),))
         else:
@@ -190,7 +190,7 @@ def _lease(namespace: str) -> Manifest:
 
 def _secret(namespace: str) -> Manifest:
     """The Secret that the operator keeps the certificate of its webhooks in."""
-    metadata = _metadata(namespace, certificates.SECRET)
+    metadata = _metadata(namespace, registration.SECRET)
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
 
 
@@ -228,7 +228,7 @@ def _certificate(webhooks: WebhookOptions, namespace: str) -> Iterator[Manifest]
         CERTIFICATE,
         namespace,
         {
-            "secretName": certificates.SECRET,
+            "secretName": registration.SECRET,
             "dnsNames": list(webhooks.hosts),
             "duration": "2160h",
             "renewBefore": "720h",
@@ -346,7 +346,7 @@ def webhook_arguments(options: WebhookOptions) -> tuple[str, ...]:
 def certificate_mount(directory: Path) -> tuple[Manifest, Manifest]:
     """How a container has the files of the certificate, and the volume that they are in."""
     mount = {"name": "webhooks", "mountPath": str(directory), "readOnly": True}
-    return mount, {"name": "webhooks", "secret": {"secretName": certificates.SECRET}}
+    return mount, {"name": "webhooks", "secret": {"secretName": registration.SECRET}}
 
 
 def _webhook_service(namespace: str) -> Manifest:

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.local.binding import CannotStart
-from holdfast.cli.operator import deploying, installing, permissions, selection, webhooks
+from holdfast.cli.operator import deploying, installing, permissions, selection
 from holdfast.cli.operator import health as checkups
 from holdfast.cli.operator.installing import Installed
 from holdfast.cli.operator.registration import Registered, WebhookOptions
@@ -82,6 +82,9 @@ async def operate(options: RunOptions) -> None:
         bind, port = options.health
         async with checkups.served(manager, bind, port=port) as address:
             _log.info("operator started", extra={"fields": _described(options, connection) | {"health": address}})
+            if missing := selection.left_out(options.controllers):
+                hint = "the chosen controllers wait for what these do; another process must run them"
+                _log.warning("controllers left out", extra={"fields": {"controllers": list(missing), "hint": hint}})
             async with contextlib.AsyncExitStack() as stack:
                 if await _done_before(stop, _prepared(options, connection, manager, stack)):
                     await _worked(manager, stop)
@@ -181,6 +184,8 @@ async def _prepared(
     for attempt in count(1):
         try:
             if options.webhooks is not None and registered is None:
+                from holdfast.cli.operator import webhooks  # only who serves webhooks pays for certificates
+
                 namespace, admission = _lease_namespace(options, connection), Admission(selection.operators())
                 serving = webhooks.served(connection.client, options.webhooks, namespace, admission, redefine=redefine)
                 registered = (await stack.enter_async_context(serving)).registered

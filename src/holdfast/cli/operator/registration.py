@@ -28,6 +28,9 @@ VALIDATE: Final = "/validate"
 CONFIGURATION: Final = "holdfast-operator"
 """The name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration."""
 
+SECRET: Final = "holdfast-operator-webhooks"
+"""The Secret with the certificate, in the namespace of the operator."""
+
 INJECTED: Final = "cert-manager.io/inject-ca-from"
 """The annotation by which cert-manager writes the authority of a Certificate into an object."""
 

@@ -72,6 +72,18 @@ def chosen(names: Iterable[str], settings: Mapping[str, str] = MappingProxyType(
     return tuple(known[name] for name in wanted or known)
 
 
+def left_out(chosen: Iterable[Controller[Any]]) -> tuple[str, ...]:
+    """The controllers that the chosen ones need: the rest of their operators, and those of kinds that they write."""
+    chosen = tuple(chosen)
+    names = {each.name for each in chosen}
+    written = {resource for each in chosen for resource in (*each.owns, *each.writes)}
+    found = []
+    for operator in operators():
+        partly = any(each.name in names for each in operator.controllers)
+        found += [each.name for each in operator.controllers if partly or each.resource in written]
+    return tuple(name for name in found if name not in names)
+
+
 def kinds_of(controllers: Iterable[Controller[Any]]) -> tuple[Kind, ...]:
     """The custom kinds that controllers read or write, each once: the server must serve them."""
     named = ((each.api_version, each.kind) for controller in controllers for each in controller.resources)

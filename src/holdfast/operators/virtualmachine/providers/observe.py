@@ -33,7 +33,6 @@ from holdfast.operators.virtualmachine.connections import (
 )
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES
 from holdfast.operators.virtualmachine.migrations.observe import of_provider
-from holdfast.operators.virtualmachine.providers import certificates
 from holdfast.operators.virtualmachine.providers.validate import unreadable
 from holdfast.operators.virtualmachine.resources import CLASSES, MACHINES, MIGRATIONS, PROVIDERS
 from holdfast.operators.virtualmachine.secrets import Sealed, read
@@ -279,6 +278,8 @@ async def survey(world: World, *, connections: Connections, clock: Callable[[], 
         host = names.runtime(world.object.key.namespace, world.object.key.name)
         short = f"{host}.{world.object.key.namespace}"
         alternatives = (server_name(world.object.key), host, short, f"{short}.svc", "localhost")
+        from holdfast.operators.virtualmachine.providers import certificates  # as in `_is_old`
+
         world = replace(world, issued=certificates.issue(alternatives, now=clock()))
     if world.target is None or world.object.deleting:
         return world
@@ -320,5 +321,7 @@ def _is_old(secret: Sealed | None, now: datetime) -> bool:
     """Whether certificates are missing or are to be renewed."""
     if secret is None or any(secret.get(key) is None for key in (CA, CERTIFICATE, KEY)):
         return True
+    from holdfast.operators.virtualmachine.providers import certificates  # only who issues some pays for it
+
     until = certificates.expires(secret.get(CERTIFICATE) or b"")
     return until is None or until - now < certificates.RENEWED_BEFORE
