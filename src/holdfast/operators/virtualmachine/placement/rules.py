@@ -25,6 +25,7 @@ from holdfast.kinds.virtrigaud.placement import (
     VMToleration,
 )
 from holdfast.meta.quantities import Quantity
+from holdfast.operators.virtualmachine.placement.gathering import gatherings
 from holdfast.operators.virtualmachine.placement.world import (
     HOST_KEYS,
     Place,
@@ -79,8 +80,8 @@ def rules(policy: Policy, request: Request, world: World) -> tuple[Rule, ...]:
         *_constraints(spec.soft, "spec.soft", WEIGHT),
         *_resources(spec.resource_constraints, request, world),
         *_security(spec.security_constraints, world),
-        *_affinity(spec.affinity, policy, request, world),
-        *_anti_affinity(spec.anti_affinity, policy, request, world),
+        *_affinity(policy, request, world),
+        *_anti_affinity(policy, request, world),
         *_apart_from_others(policy, request, world),
     )
 
@@ -407,30 +408,17 @@ def _leveled(
 # --- machines to run with
 
 
-def _affinity(given: AffinityRules | None, policy: Policy, request: Request, world: World) -> Iterator[Rule]:
-    if given is None:
-        return
-    path = "spec.affinity"
-    if given.vm_affinity is not None:
-        for name, weight, term in _terms(given.vm_affinity):
-            yield _with_machines(f"{path}.vmAffinity.{name}", weight, term, policy, request, world)
-    for what, rule, names in (
-        ("host", given.host_affinity, given.host_affinity and given.host_affinity.preferred_hosts),
-        ("cluster", given.cluster_affinity, given.cluster_affinity and given.cluster_affinity.preferred_clusters),
-        (
-            "datastore",
-            given.datastore_affinity,
-            given.datastore_affinity and given.datastore_affinity.preferred_datastores,
-        ),
-        ("zone", given.zone_affinity, given.zone_affinity and given.zone_affinity.preferred_zones),
-    ):
-        if rule is None or not rule.enabled:
-            continue
-        if names:
-            plural = f"preferred{what.capitalize()}s"
-            yield _one_of(f"{path}.{what}Affinity.{plural}", _weight(rule), what, names, _PLACES[what])
-        else:
-            yield _gathered(f"{path}.{what}Affinity", _weight(rule), what, _of_policy(policy), "of the policy", world)
+def _affinity(policy: Policy, request: Request, world: World) -> Iterator[Rule]:
+    given, path = policy.spec.affinity or AffinityRules(), "spec.affinity"
+    for name, weight, term in _terms(given.vm_affinity or VMAffinity()):
+        yield _with_machines(f"{path}.vmAffinity.{name}", weight, term, policy, request, world)
+    for each in gatherings(policy.spec):
+        field, what = f"{path}.{each.what}Affinity", each.what
+        if each.gather.enabled and each.names:
+            preferred = f"{field}.preferred{what.capitalize()}s"
+            yield _one_of(preferred, _weight(each.gather), what, each.names, _PLACES[what])
+        elif each.gather.enabled:
+            yield _gathered(field, _weight(each.gather), what, _of_policy(policy), "of the policy", world)
     app = given.application_affinity
     if app is not None and app.enabled:
         label, value = _application(app, request)
@@ -502,31 +490,16 @@ def _with_machines(
 # --- machines to run apart from
 
 
-def _anti_affinity(given: AntiAffinityRules | None, policy: Policy, request: Request, world: World) -> Iterator[Rule]:
-    if given is None:
-        return
-    path = "spec.antiAffinity"
-    if given.vm_anti_affinity is not None:
-        for name, weight, term in _terms(given.vm_anti_affinity):
-            selects = world.selecting(term, policy.key.namespace)
-            chosen = [each for each in world.residents if selects(each.key, each.labels)]
-            yield _apart(f"{path}.vmAntiAffinity.{name}", weight, term.topology_key, chosen, world)
-    for what, rule, most in (
-        ("host", given.host_anti_affinity, given.host_anti_affinity and given.host_anti_affinity.max_vms_per_host),
-        (
-            "cluster",
-            given.cluster_anti_affinity,
-            given.cluster_anti_affinity and given.cluster_anti_affinity.max_vms_per_cluster,
-        ),
-        (
-            "datastore",
-            given.datastore_anti_affinity,
-            given.datastore_anti_affinity and given.datastore_anti_affinity.max_vms_per_datastore,
-        ),
-        ("zone", given.zone_anti_affinity, given.zone_anti_affinity and given.zone_anti_affinity.max_vms_per_zone),
-    ):
-        if rule is not None and rule.enabled:
-            yield _spread(f"{path}.{what}AntiAffinity", _weight(rule), what, most or 1, policy, world)
+def _anti_affinity(policy: Policy, request: Request, world: World) -> Iterator[Rule]:
+    given, path = policy.spec.anti_affinity or AntiAffinityRules(), "spec.antiAffinity"
+    for name, weight, term in _terms(given.vm_anti_affinity or VMAffinity()):
+        selects = world.selecting(term, policy.key.namespace)
+        chosen = [each for each in world.residents if selects(each.key, each.labels)]
+        yield _apart(f"{path}.vmAntiAffinity.{name}", weight, term.topology_key, chosen, world)
+    for each in gatherings(policy.spec):
+        if each.spread.enabled:
+            field = f"{path}.{each.what}AntiAffinity"
+            yield _spread(field, _weight(each.spread), each.what, each.most, policy, world)
     app = given.application_anti_affinity
     if app is not None and app.enabled:
         label, value = _application(app, request)

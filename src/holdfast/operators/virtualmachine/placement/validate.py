@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from holdfast.kinds import Problem
@@ -11,12 +11,12 @@ from holdfast.kinds.virtrigaud.placement import (
     AffinityRules,
     AntiAffinityRules,
     PlacementConstraints,
-    PlaceRule,
     VMAffinity,
     VMAffinityTerm,
     VMPlacementPolicySpec,
 )
 from holdfast.meta.selectors import SelectorError
+from holdfast.operators.virtualmachine.placement.gathering import gatherings, is_strict
 from holdfast.operators.virtualmachine.placement.world import selected, selector
 
 _ONE_LIST: Final = "remove it from one of the lists"
@@ -36,8 +36,7 @@ def problems_of(spec: VMPlacementPolicySpec) -> tuple[Problem, ...]:
         *_constraints("spec.soft", spec.soft),
         *_terms("spec.affinity.vmAffinity", together.vm_affinity),
         *_terms("spec.antiAffinity.vmAntiAffinity", apart.vm_anti_affinity),
-        *_together_and_apart(together, apart),
-        *_only_excluded(together, spec.hard or PlacementConstraints()),
+        *_together_and_apart(spec),
         *_groups(spec),
     )
 
@@ -85,90 +84,24 @@ def _term(at: str, term: VMAffinityTerm) -> Iterator[Problem]:
         yield Problem(at, f"a selector is not valid: {error.problem}", "correct the selector")
 
 
-def _together_and_apart(together: AffinityRules, apart: AntiAffinityRules) -> Iterator[Problem]:
-    """Strict rules that ask for the same place and for different ones."""
-    pairs: tuple[tuple[str, PlaceRule | None, Iterable[str], PlaceRule | None, int | None], ...] = (
-        (
-            "host",
-            together.host_affinity,
-            together.host_affinity.preferred_hosts if together.host_affinity else (),
-            apart.host_anti_affinity,
-            apart.host_anti_affinity.max_vms_per_host if apart.host_anti_affinity else None,
-        ),
-        (
-            "cluster",
-            together.cluster_affinity,
-            together.cluster_affinity.preferred_clusters if together.cluster_affinity else (),
-            apart.cluster_anti_affinity,
-            apart.cluster_anti_affinity.max_vms_per_cluster if apart.cluster_anti_affinity else None,
-        ),
-        (
-            "datastore",
-            together.datastore_affinity,
-            together.datastore_affinity.preferred_datastores if together.datastore_affinity else (),
-            apart.datastore_anti_affinity,
-            apart.datastore_anti_affinity.max_vms_per_datastore if apart.datastore_anti_affinity else None,
-        ),
-        (
-            "zone",
-            together.zone_affinity,
-            together.zone_affinity.preferred_zones if together.zone_affinity else (),
-            apart.zone_anti_affinity,
-            apart.zone_anti_affinity.max_vms_per_zone if apart.zone_anti_affinity else None,
-        ),
-    )
-    for what, gather, names, spread, most in pairs:
-        if _is_strict(gather) and _is_strict(spread) and not names and (most or 1) == 1:
-            message = f"machines must share a {what} by spec.affinity.{what}Affinity, and each must have its own here"
+def _together_and_apart(spec: VMPlacementPolicySpec) -> Iterator[Problem]:
+    """Strict rules that ask for the same place and for different ones, or for places that are not allowed."""
+    for each in gatherings(spec):
+        what, gather = each.what, f"spec.affinity.{each.what}Affinity"
+        if is_strict(each.gather) and is_strict(each.spread) and not each.names and each.most == 1:
+            message = f"machines must share a {what} by {gather}, and each must have its own here"
             yield Problem(f"spec.antiAffinity.{what}AntiAffinity", message, _ONE_RULE)
-    required = together.vm_affinity.required_during_scheduling if together.vm_affinity else ()
-    forbidden = apart.vm_anti_affinity.required_during_scheduling if apart.vm_anti_affinity else ()
-    for n, term in enumerate(forbidden):
+        allowed = [name for name in each.names if name in (each.allowed or each.names) and name not in each.excluded]
+        if is_strict(each.gather) and each.names and not allowed:
+            path = f"{gather}.preferred{what.capitalize()}s"
+            yield Problem(path, "spec.hard allows none of them, and the scope is strict", "name one that is allowed")
+    together = spec.affinity.vm_affinity if spec.affinity else None
+    apart = spec.anti_affinity.vm_anti_affinity if spec.anti_affinity else None
+    required = together.required_during_scheduling if together else ()
+    for n, term in enumerate(apart.required_during_scheduling if apart else ()):
         if term in required:
             path = f"spec.antiAffinity.vmAntiAffinity.requiredDuringScheduling[{n}]"
             yield Problem(path, "spec.affinity.vmAffinity requires the same machines in the same place", _ONE_RULE)
-
-
-def _is_strict(rule: PlaceRule | None) -> bool:
-    return rule is not None and rule.enabled and rule.scope == "strict"
-
-
-def _only_excluded(together: AffinityRules, hard: PlacementConstraints) -> Iterator[Problem]:
-    """Places that strict affinity asks for, of which the hard constraints allow none."""
-    for what, rule, names, allowed, excluded in (
-        (
-            "Host",
-            together.host_affinity,
-            together.host_affinity.preferred_hosts if together.host_affinity else (),
-            hard.hosts,
-            hard.excluded_hosts,
-        ),
-        (
-            "Cluster",
-            together.cluster_affinity,
-            together.cluster_affinity.preferred_clusters if together.cluster_affinity else (),
-            hard.clusters,
-            hard.excluded_clusters,
-        ),
-        (
-            "Datastore",
-            together.datastore_affinity,
-            together.datastore_affinity.preferred_datastores if together.datastore_affinity else (),
-            hard.datastores,
-            hard.excluded_datastores,
-        ),
-        (
-            "Zone",
-            together.zone_affinity,
-            together.zone_affinity.preferred_zones if together.zone_affinity else (),
-            hard.zones,
-            (),
-        ),
-    ):
-        possible = [each for each in names if (not allowed or each in allowed) and each not in excluded]
-        if names and not possible and _is_strict(rule):
-            path = f"spec.affinity.{what.lower()}Affinity.preferred{what}s"
-            yield Problem(path, "spec.hard allows none of them, and the scope is strict", "name one that is allowed")
 
 
 def _groups(spec: VMPlacementPolicySpec) -> Iterator[Problem]:
