@@ -314,6 +314,35 @@ def test_a_disk_goes_through_a_store_to_another_hypervisor(url: str) -> None:
     run(story())
 
 
+def test_an_export_and_an_import_that_are_deleted_are_cancelled_and_leave_nothing() -> None:
+    clock, store = Clock(), MemoryStore()
+    source, target = (Simulated(clock=clock, store=store) for _ in range(2))
+
+    async def story() -> None:
+        id, transfer = await made(source, clock), Transfer(url="pvc://a/b", target_name="moved")
+        exported = await source.export_disk(Transfer(url="pvc://a/b", machine=id))
+        assert exported.task is not None
+        state = await source.task(exported.task)
+        assert state.stage is not None
+        assert (state.stage.name, state.stage.count) == ("exporting", 2)
+        await source.delete_export(transfer)
+        assert (await source.task(exported.task)).error == "cancelled"
+        clock.advance(60)
+        await source.validate()
+        assert store.files == {}
+
+        await ended(source, clock, (await source.export_disk(Transfer(url="pvc://a/b", machine=id))).task)
+        imported = await target.import_disk(transfer)
+        assert imported.task is not None
+        # Its id may have been lost with an answer: the name that it was imported by tells it, too.
+        await target.delete_disk("moved")
+        assert (await target.task(imported.task)).error == "cancelled"
+        assert target.leftovers() == ()
+        await target.delete_disk("moved")
+
+    run(story())
+
+
 def test_a_disk_that_was_imported_is_kept_if_its_machine_cannot_be_made() -> None:
     clock, store = Clock(), MemoryStore()
     source = Simulated(clock=clock, store=store, latencies=INSTANT)

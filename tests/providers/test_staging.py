@@ -78,6 +78,17 @@ def test_hosts_that_a_provider_may_not_connect_to_are_refused() -> None:
             assert raised.value.code is Code.INVALID
 
 
+def test_a_claim_has_a_folder_of_its_own_where_it_is_mounted_elsewhere(tmp_path: Path) -> None:
+    staging = Staging(claims={"stage": tmp_path / "mounted", "absent": tmp_path / "absent"})
+    (tmp_path / "mounted").mkdir()
+    assert staging.backends == ("pvc", "s3")
+    assert staging.path(Transfer(url="pvc://stage/a/disk")) == tmp_path / "mounted/a/disk"
+    for claim in ("absent", "unknown"):
+        with pytest.raises(ProviderError, match=f"claim {claim} is not mounted here") as raised:
+            staging.path(Transfer(url=f"pvc://{claim}/disk"))
+        assert raised.value.code is Code.NOT_FOUND
+
+
 def test_without_a_folder_there_is_only_s3() -> None:
     assert Staging().backends == ("s3",)
     with pytest.raises(ProviderError) as raised:

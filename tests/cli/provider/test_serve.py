@@ -76,6 +76,7 @@ def test_a_simulated_provider_finds_its_machines_again_after_it_was_killed(tmp_p
         ((), "a provider serves with TLS: give --tls-dir"),
         (("--tls-cert", "a", "--tls-key", "b", "--tls-ca", "c"), "there is no file a"),
         (("--tls-cert", "a", "--tls-key", "b", "--tls-ca", "c", "--plaintext"), "exclude each other"),
+        (("--plaintext", "--claim", "stage"), "--claim is written NAME=FOLDER, and not stage"),
     ],
 )
 def test_what_cannot_be_served_is_refused_in_one_message(arguments: tuple[str, ...], words: str) -> None:

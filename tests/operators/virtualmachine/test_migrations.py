@@ -22,6 +22,7 @@ from tests.operators.virtualmachine.stories import (
     MACHINES,
     MIGRATIONS,
     PROVIDERS,
+    SETS,
     Fault,
     Latencies,
     Wire,
@@ -809,5 +810,58 @@ def test_a_disk_is_exported_once_and_imported_once() -> None:
         await in_phase(cluster, "Ready")
         for hypervisor, call in ((pair.source, "export_disk"), (pair.target, "import_disk")):
             assert [name for name, _ in hypervisor.calls].count(call) == 1
+
+    told(story, pair)
+
+
+def test_a_provider_that_starts_on_demand_starts_for_a_machine_that_is_on_its_way() -> None:
+    async def story(cluster: Cluster) -> None:
+        lazy = provider("lazy", annotations={"virtrigaud.io/start-on-demand": "true"}, endpoint="https://a.example.com")
+        await cluster.create(PROVIDERS, lazy)
+        await cluster.settle()
+        assert await cluster.find(DEPLOYMENTS, "virtrigaud-provider-default-lazy") is None
+        await cluster.create(MIGRATIONS, migration(target={"providerRef": {"name": "lazy"}}))
+        await cluster.settle()
+        assert await cluster.find(DEPLOYMENTS, "virtrigaud-provider-default-lazy") is not None
+
+    told(story, Pair())
+
+
+def test_a_provider_is_kept_until_the_disk_of_a_migration_is_deleted_through_it() -> None:
+    pair = Pair(latencies=SLOW)
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source=OFF, target=RUNS)
+        await in_phase(cluster, "Importing")
+        await cluster.delete(PROVIDERS, "far")
+        await cluster.advance(1)
+        assert await cluster.find(PROVIDERS, "far") is not None
+        await cluster.delete(MIGRATIONS, "move")
+        await gone(cluster, MIGRATIONS, "move")
+        await gone(cluster, PROVIDERS, "far")
+        assert left(pair) == nothing_but(1, 0)
+
+    told(story, pair)
+
+
+def test_a_machine_of_a_set_that_is_kept_off_is_not_available() -> None:
+    pair = Pair(latencies=SLOW)
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        labels = {"app": "farm"}
+        template = {"metadata": {"labels": labels}, "spec": machine("x")["spec"]}
+        spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+        await cluster.create(SETS, {"metadata": {"name": "farm"}, "spec": spec})
+        await cluster.until(lambda: cluster.find(MACHINES, "farm-1"))
+        await reaches(cluster, "Running", "farm-1")
+        await cluster.create(MIGRATIONS, migration(source={"vmRef": {"name": "farm-1"}, **OFF}, target=RUNS))
+        await in_phase(cluster, "Exporting")
+        await cluster.advance(1)
+        assert (await status_of(cluster, "farm", SETS))["readyReplicas"] == 1
+        await in_phase(cluster, "Ready")
+        made = await cluster.get(MACHINES, "moved")
+        assert "ownerReferences" not in made["metadata"], "the target belongs to no set"
+        assert (await cluster.get(MACHINES, "farm-1"))["status"]["powerState"] == "Off"
 
     told(story, pair)

@@ -98,14 +98,21 @@ def _claim_matters(old: Object, new: Object) -> bool:
     return (old.uid, old.deleting, old.meta.labels) != (new.uid, new.deleting, new.meta.labels)
 
 
-def _uses_nfs(obj: Object, view: View) -> Iterable[Key]:
-    """The Providers between which a machine moves by NFS."""
+def _of_migration(obj: Object, view: View) -> Iterable[Key]:
+    """The Providers between which a machine moves: their processes are started and kept for it, with its storage."""
     spec = obj.decode(VMMigration).spec
-    if spec.storage is None or spec.storage.nfs is None:
-        return ()
     machine = view.get(MACHINES, Key(obj.key.namespace, spec.source.vm_ref.name))
     source = () if machine is None else (key_of(machine.decode(VirtualMachine).spec.provider_ref, obj.key),)
     return (*source, key_of(spec.target.provider_ref, obj.key))
+
+
+def _migration_matters(old: Object, new: Object) -> bool:
+    return _migration_facts(old) != _migration_facts(new)
+
+
+def _migration_facts(obj: Object) -> tuple[object, ...]:
+    status = obj.decode(VMMigration).status
+    return obj.meta.generation, obj.deleting, status and (status.completion_time, status.artifacts)
 
 
 def _class_of(obj: Object, view: View) -> Iterable[Key]:
@@ -175,7 +182,7 @@ def controllers(
             watches=(
                 Watch(resource=PODS, keys=_of_pod),
                 Watch(resource=CLAIMS, keys=_mounts_claim, matters=_claim_matters),
-                Watch(resource=MIGRATIONS, keys=_uses_nfs, matters=_refers_to_others),
+                Watch(resource=MIGRATIONS, keys=_of_migration, matters=_migration_matters),
                 Watch(resource=MACHINES, keys=_first_or_last_machine, matters=_refers_to_others),
             ),
             reads=(CLASSES,),

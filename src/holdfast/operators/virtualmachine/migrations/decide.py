@@ -315,6 +315,8 @@ def _references(world: World, now: datetime) -> Step | None:
     for side, reason in sides:
         if side.provider is None:
             return waits(world, reason, f"Provider {side.key.name} does not exist", now)
+        if side.provider[0].deleting:
+            return waits(world, reason, f"Provider {side.key.name} is being deleted", now)
         if side.target is None:
             return waits(world, reason, f"Provider {side.key.name} is not ready", now)
     missing = next(_missing(world), "")

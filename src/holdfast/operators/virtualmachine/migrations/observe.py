@@ -237,7 +237,8 @@ def _side(view: View, reference: ObjectRef | None, referrer: Key) -> Side:
         return Side(key=Key(referrer.namespace, ""))
     key = key_of(reference, referrer)
     provider = referred(view, PROVIDERS, key, Provider)
-    ready = provider is not None and is_true(provider[0], "Ready")
+    # One that is being deleted is reached for what is removed through it.
+    ready = provider is not None and (is_true(provider[0], "Ready") or provider[0].deleting)
     return Side(
         key=key,
         provider=provider,

@@ -43,8 +43,8 @@ def decide(world: World, now: datetime, *, settings: Settings) -> Decision:
 
 
 def cleanup(world: World, now: datetime, *, settings: Settings) -> Decision:
-    """Keep the process until its machines are gone: they are deleted through it."""
-    if not world.machines:
+    """Keep the process until its machines are gone, and disks of migrations: they are deleted through it."""
+    if not world.is_needed:
         return Decision(finalized=True)
     health = checked(world, now)
     status, notices = report(world, health, now, adoption=world.before.adoption, settings=settings)

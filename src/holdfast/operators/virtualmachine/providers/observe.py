@@ -16,7 +16,7 @@ import msgspec
 from holdfast.client.objects import Object, Undecodable
 from holdfast.client.pods import Pod
 from holdfast.client.resources import CLAIMS, DEPLOYMENTS, PODS, SECRETS, Resource
-from holdfast.kinds.virtrigaud.migrations import VMMigration
+from holdfast.kinds.virtrigaud.migrations import Artifact, VMMigration
 from holdfast.kinds.virtrigaud.providers import Provider, ProviderStatus
 from holdfast.meta import durations
 from holdfast.meta.objects import Key
@@ -140,7 +140,7 @@ class World:
     classes     the names of all VMClasses there
     claims      the names of the claims in its namespace that are for migrations
     shared      the claim that all Providers of its namespace mount, if it exists
-    nfs         the NFS servers that migrations to or from it use, with what they export
+    migrations  the migrations to or from it that are not complete
     issued      new certificates, where they are needed
     answers     what the process answered, if it was asked
     """
@@ -156,7 +156,7 @@ class World:
     classes: frozenset[str] = frozenset()
     claims: tuple[str, ...] = ()
     shared: Object | None = None
-    nfs: tuple[tuple[str, str], ...] = ()
+    migrations: tuple[VMMigration, ...] = ()
     issued: Mapping[str, bytes] | None = None
     answers: Answers | None = None
 
@@ -183,8 +183,21 @@ class World:
 
     @property
     def idle(self) -> bool:
-        """Whether the process is not started, because no machine needs it yet."""
-        return self.object.meta.annotations.get(names.ON_DEMAND) == "true" and not self.machines
+        """Whether the process is not started, because no machine needs it yet, and none is on its way."""
+        on_demand = self.object.meta.annotations.get(names.ON_DEMAND) == "true"
+        return on_demand and not self.machines and not self.migrations
+
+    @property
+    def nfs(self) -> tuple[tuple[str, str], ...]:
+        """The NFS servers that migrations to or from it use, with what they export."""
+        stores = (each.spec.storage.nfs for each in self.migrations if each.spec.storage)
+        return tuple(sorted({(each.server, each.export) for each in stores if each is not None}))
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something on the hypervisor is deleted through the process: machines, and disks of migrations."""
+        made = (each.status.artifacts for each in self.migrations if each.status)
+        return bool(self.machines) or any(Artifact.DISK in each for each in made)
 
     @property
     def port(self) -> int:
@@ -224,7 +237,7 @@ def observe(view: View, key: Key) -> World | None:
             each.key.name for each in view.list(CLAIMS, namespace=key.namespace, labels=_STORAGE) if not each.deleting
         ),
         shared=view.get(CLAIMS, Key(key.namespace, names.SHARED_STORAGE)),
-        nfs=tuple(sorted(set(_servers(view, obj)))),
+        migrations=tuple(_migrations(view, obj)),
     )
     return replace(world, target=target_of(view, key, provider, endpoint(world)))
 
@@ -232,13 +245,12 @@ def observe(view: View, key: Key) -> World | None:
 _STORAGE: Final = LabelSelector.from_object({"matchLabels": {names.STORAGE: names.STORAGE_VALUE}})
 
 
-def _servers(view: View, provider: Object) -> Iterator[tuple[str, str]]:
-    for key in of_provider(provider, view):
+def _migrations(view: View, provider: Object) -> Iterator[VMMigration]:
+    for key in sorted(of_provider(provider, view)):
         found = view.get(MIGRATIONS, key)
         migration = None if found is None else found.decode(VMMigration)
-        nfs = migration.spec.storage.nfs if migration and migration.spec.storage else None
-        if nfs is not None and migration is not None and not (migration.status and migration.status.completion_time):
-            yield nfs.server, nfs.export
+        if migration is not None and not (migration.status and migration.status.completion_time):
+            yield migration
 
 
 def mounted(world: World) -> tuple[str, ...] | None:
