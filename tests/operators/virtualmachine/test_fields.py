@@ -47,9 +47,25 @@ from holdfast.providers.contract import Code
 from holdfast.providers.simulated import CAPABILITIES
 from holdfast.testing.clusters import Cluster
 
-RESOURCES = (SETS, SNAPSHOTS, CLONES, IMAGES, CLASSES, NETWORKS, POLICIES)
+RESOURCES = (MACHINES, PROVIDERS, SETS, SNAPSHOTS, CLONES, IMAGES, CLASSES, NETWORKS, POLICIES)
 
 SEED: dict[str, tuple[str, str, str]] = {
+    "VirtualMachine": (
+        (
+            "id powerState phase message ips consoleURL lastTaskRef reconfigureTaskRef lastReconfigureTime "
+            "currentResources snapshots observedGeneration provider"
+        ),
+        "Pending Provisioning Running Stopped Reconfiguring Deleting Failed",
+        "Ready Provisioning Reconfiguring Deleting",
+    ),
+    "Provider": (
+        (
+            "healthy lastHealthCheck runtime.mode runtime.endpoint runtime.phase runtime.message "
+            "capabilities version connectedVMs resourceUsage observedGeneration"
+        ),
+        "",
+        "Ready Healthy Connected RuntimeReady",
+    ),
     "VMSet": (
         (
             "replicas readyReplicas availableReplicas updatedReplicas currentReplicas currentRevision updateRevision "
@@ -103,6 +119,24 @@ SEED: dict[str, tuple[str, str, str]] = {
 """The fields, the phases and the conditions of each kind that its users know from VirtRigaud."""
 
 ELSEWHERE: dict[str, dict[str, str]] = {
+    "VirtualMachine": {
+        **{
+            f"currentResources.gpu{each}": "no provider gives machines GPUs"
+            for each in ("", ".count", ".memory", ".type")
+        },
+        "heldFor": "a migration holds its source: test_migrations.py",
+        **{f"placement.{each}": "test_placement.py" for each in ("failedHosts", "failures", "unmet")},
+        **{f"placement.{each}": "the simulated hypervisor has none" for each in ("folder", "resourcePool")},
+    },
+    "Provider": {
+        **{f"inventory.{each}": "the simulated hypervisor has none" for each in ("folders", "resourcePools")},
+        "inventory.unavailable": "test_placement.py",
+        "probes.successes": "test_providers.py",
+        **{
+            f"resourceUsage.network{each}": "no provider counts traffic"
+            for each in ("", ".bytesReceived", ".bytesSent", ".packetsReceived", ".packetsSent")
+        },
+    },
     "VMSet": {"floor.lowered": "an update for which minAvailable leaves no way is blocked, and the floor not lowered"},
     "VMSnapshot": {
         "providerStatus.path": "no provider says where it stores snapshots",
@@ -189,6 +223,7 @@ async def watched(cluster: Cluster) -> AsyncIterator[dict[str, Seen]]:
 @pytest.fixture(scope="module")
 def seen() -> dict[str, Seen]:
     faults = (
+        Fault(call="inventory", times=1),
         Fault(call="create", name="bad-*", code=Code.INVALID),
         Fault(call="snapshot", name="frail-*", times=1, code=Code.INTERNAL, when="task"),
         Fault(call="clone", name="frail-copy-*", times=1, code=Code.CONFLICT, when="task"),
@@ -203,7 +238,7 @@ def seen() -> dict[str, Seen]:
         hypervisors.at("blind:9443").answers = msgspec.structs.replace(CAPABILITIES, inventory=False)
         async with watched(cluster) as found:
             await _furnished(cluster)
-            for part in (_networks, _snapshots, _clones, _sets, _policies):
+            for part in (_machines, _networks, _snapshots, _clones, _sets, _policies):
                 await part(cluster)
             await cluster.settle()
             return found
@@ -221,6 +256,18 @@ async def _furnished(cluster: Cluster) -> None:
     await cluster.create(IMAGES, image("nowhere", source={"dataVolume": {"name": "disk"}}))
     await cluster.create(IMAGES, image("broken", source={"http": {"url": "https://images.example.com/b"}}))
     await cluster.until(lambda: is_ready(cluster, PROVIDERS, "sim"))
+
+
+async def _machines(cluster: Cluster) -> None:
+    await created(cluster, "db", disks=[{"name": "data", "sizeGiB": 1}])
+    await taken(cluster, "described", machine="db", snapshotConfig={"description": "before"})
+    await cluster.patch(MACHINES, "db", {"spec": {"snapshot": {"revertToRef": {"name": "described"}}}})
+    await cluster.advance(30)
+    await cluster.patch(MACHINES, "db", {"metadata": {"annotations": {"virtrigaud.io/reboot": "now"}}})
+    await cluster.advance(30)
+    await cluster.patch(MACHINES, "db", {"spec": {"resources": {"cpu": 1}}})  # it needs a restart, and waits
+    await cluster.patch(PROVIDERS, "sim", {"metadata": {"annotations": {"virtrigaud.io/adopt-vms": "true"}}})
+    await cluster.advance(60)
 
 
 async def _networks(cluster: Cluster) -> None:
