@@ -86,4 +86,4 @@ def test_room_that_is_left_goes_to_what_is_under_way() -> None:
 
 
 def test_without_a_height_each_rollout_is_as_short_as_it_can_be() -> None:
-    assert len(blocks([("Workload", rollout("shop", 6))], width=80)) == 4
+    assert len(blocks([("Workload", rollout("shop", 6))], width=80)) == 3

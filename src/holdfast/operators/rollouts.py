@@ -164,6 +164,7 @@ class Demo:
     change     a patch that sets another version of the image
     recovered  whether a broken revision was rolled back; None: the kind does not roll back by itself
     counted    what is counted, if not pods: objects with a condition Ready
+    joins      an object of the kind is a change itself: it is applied when the other objects are changed
     """
 
     group: Callable[[str, Mapping[str, str]], str | None]
@@ -171,6 +172,7 @@ class Demo:
     change: Callable[[Wire, str], Wire]
     recovered: Callable[[Wire], bool] | None = None
     counted: Resource = PODS
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

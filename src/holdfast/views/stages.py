@@ -86,20 +86,22 @@ class _Block:
 
     @property
     def least(self) -> int:
-        return 2 + bool(self.tree.standing.floors) + len(self.tree.branches)
+        return 1 + bool(self.tree.standing.floors) + len(self.tree.branches)
 
     @property
     def most(self) -> int:
         return 2 + len(self.tree.standing.floors) + sum(map(height_of, self.tree.branches))
 
     def lines(self, share: int) -> Iterator[Line]:
+        """The headline and the branches; then, as far as there are lines, the reason, all floors and the pods."""
+        floors, spare = self.tree.standing.floors, share - self.least
+        tightest = sorted(floors, key=lambda each: each.ready - each.floor)[:1]
+        shown = floors if spare >= len(floors) else tightest
         yield self._title()
-        yield self._why()
-        floors = self.tree.standing.floors
-        spare = share - self.least
-        shown = floors if spare >= len(floors) - 1 else (min(floors, key=lambda each: each.ready - each.floor),)
+        if spare:
+            yield self._why()
         yield from self._gauges(shown, len(floors))
-        yield from _indented(branches(self.tree, self.width - 2, share - 2 - len(shown)))
+        yield from _indented(branches(self.tree, self.width - 2, share - 1 - bool(spare) - len(shown)))
 
     def _title(self) -> Line:
         standing = self.tree.standing

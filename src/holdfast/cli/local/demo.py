@@ -154,7 +154,9 @@ class Stage:
             async with self._screen():
                 await self._apply()
                 self.ledger.look()
-                await self._change("change all of them at once", self._subjects, version="2", until=Subject.runs)
+                joining = [f", with {subject.title}" for subject in self._subjects if subject.joins]
+                words = f"change all of them at once{''.join(joining)}"
+                await self._change(words, self._subjects, version="2", until=Subject.runs)
                 if self._broken is not None:
                     words = f"break {self._broken.title} on purpose: an image that cannot be pulled"
                     await self._change(words, [self._broken], version="broken", until=Subject.recovered)
@@ -169,11 +171,12 @@ class Stage:
     # --- acts
 
     async def _apply(self) -> None:
-        self._begin(f"apply {', '.join(subject.title for subject in self._subjects)}")
+        subjects = [each for each in self._subjects if not each.joins]
+        self._begin(f"apply {', '.join(subject.title for subject in subjects)}")
         await self._prepare([each for each in self._manifests if subject_of(each.value) is None])
-        for subject in self._subjects:
+        for subject in subjects:
             await self._cluster.client.apply(subject.resource, subject.manifest)
-        await self._wait(self._subjects, until=Subject.runs)
+        await self._wait(subjects, until=Subject.runs)
 
     async def _prepare(self, manifests: Sequence[Manifest]) -> None:
         """Apply what the objects of the demo refer to."""
@@ -190,7 +193,10 @@ class Stage:
     async def _change(self, words: str, subjects: Sequence[Subject], *, version: str, until: Holds) -> None:
         self._begin(words)
         for subject in subjects:
-            await self._cluster.client.patch(subject.resource, subject.key, subject.change(version))
+            if subject.joins:
+                await self._cluster.client.apply(subject.resource, subject.manifest)
+            else:
+                await self._cluster.client.patch(subject.resource, subject.key, subject.change(version))
         await self._wait(subjects, until=until)
 
     async def _wait(self, subjects: Sequence[Subject], *, until: Holds) -> None:
@@ -295,8 +301,8 @@ class Stage:
             lines.append((Span(f"  floor {verdict}", tone), Span(needed)))
         lines.append((Span(f"  counted at {self.ledger.changes:,} changes of pods and machines", Tone.FAINT),))
         if self._broken is not None:
-            words = f"  {self._broken.title} was given an image that cannot be pulled, and rolled back by itself"
-            lines.append((Span(words),))
+            lines.append((Span(f"  rolled back by itself: {self._broken.title}, whose new image cannot be pulled"),))
+        lines += ((Span(f"  moved meanwhile: {each.title}"),) for each in self._subjects if each.joins)
         click.echo(painting.text(lines, colours=painting.has_colours()))
 
     def _clock(self) -> str:

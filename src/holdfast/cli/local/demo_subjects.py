@@ -41,6 +41,10 @@ class Subject:
     def counted(self) -> Resource:
         return self.demo.counted
 
+    @property
+    def joins(self) -> bool:
+        return self.demo.joins
+
     def group(self, pod: Object) -> str | None:
         return self.demo.group(self.key.name, pod.meta.labels)
 

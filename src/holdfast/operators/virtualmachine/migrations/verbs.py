@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.kinds.virtrigaud import VMMigration
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Demo, Refusal, RolloutKind, is_left_alone
 from holdfast.operators.virtualmachine.migrations import view
 from holdfast.operators.virtualmachine.resources import MACHINES, MIGRATIONS
 from holdfast.runtime.controllers import PAUSED
@@ -58,4 +58,11 @@ ROLLOUT: Final = RolloutKind(
         "abort": _ABORT,
         "retry": _RETRY,
     },
+    demo=Demo(
+        group=lambda name, labels: None,
+        floors=lambda wire, view: {},
+        change=lambda manifest, version: {},
+        counted=MACHINES,
+        joins=True,
+    ),
 )
