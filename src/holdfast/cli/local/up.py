@@ -182,7 +182,10 @@ async def _run(options: ClusterOptions, health_port: int | None, *, merge: bool,
     async with contextlib.AsyncExitStack() as stack:
         async with progress.waiting(lambda: f"starting a cluster with {options.nodes} nodes"):
             cluster = await stack.enter_async_context(embedded(options))
-        lines = [f"ready: {cluster.url}  export KUBECONFIG={options.settings.kubeconfig}"]
+        on_terminal = sys.stdout.isatty()
+        # A program reads one line; on a terminal each part has one, so that it can be copied.
+        between = "\n" if on_terminal else "  "
+        lines = [f"ready: {cluster.url}{between}export KUBECONFIG={options.settings.kubeconfig}"]
         if merge:
             lines.append(_added_context(options, cluster, stack))
         if health_port is not None:
@@ -195,6 +198,10 @@ async def _run(options: ClusterOptions, health_port: int | None, *, merge: bool,
                 dashboard.served(shown, settings, bind=LOOPBACK, port=port, watches=True)
             )
             lines.append(f"dashboard: {link}")
+        if on_terminal:
+            lines.append(
+                "next: in another terminal, 'holdfast examples' and 'holdfast tui'; Ctrl-C stops the cluster\n"
+            )
         click.echo("\n".join(lines))
         sys.stdout.flush()
         summary = asyncio.create_task(watch_summary(cluster.manager.caches, _shown(options)))

@@ -87,11 +87,14 @@ class Overview(View):
         longest = overview_screens.longest_name(self._rows, namespaces=everywhere)
         self._columns = Columns.of(width, longest)
         self._draw_head(overview.counts(row for row in every if not row.owner or row.health is Health.TROUBLE))
-        cursor = next((number for number, row in enumerate(self._rows) if row.id == self._chosen_id), None)
-        if cursor is None:
-            cursor = min(self.listing.cursor, len(self._rows) - 1)
-        self.listing.show(len(self._rows), cursor=cursor)
-        self._remember()
+        self.listing.show(len(self._rows), cursor=self._cursor())
+
+    def _cursor(self) -> int:
+        """Where the cursor is: at the object that the user moved to, and before that at the top."""
+        if not self._chosen_id:
+            return 0
+        found = next((number for number, row in enumerate(self._rows) if row.id == self._chosen_id), None)
+        return min(self.listing.cursor, len(self._rows) - 1) if found is None else found
 
     def _draw_head(self, counts: overview.Counts) -> None:
         place = f"namespace {self.world.namespace}" if self.world.namespace else "all namespaces"
@@ -168,6 +171,7 @@ class Overview(View):
 
     def action_back(self) -> None:
         self._words, self._kind, self._trouble_only = "", "", False
+        self._remember()
         self.draw()
 
     def action_quit(self) -> None:
@@ -197,6 +201,7 @@ class Overview(View):
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.border_title == "/" and event.input.display:
             self._words = event.value.strip()
+            self._chosen_id = ""
             self.draw()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
