@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
-from holdfast.cli import painting
+from holdfast.cli import logs, painting
 from holdfast.cli.errors import printable
 from holdfast.meta.ages import human_duration
 from holdfast.views.spans import Span, Tone, cut
@@ -43,6 +43,16 @@ async def waiting(words: Callable[[], str]) -> AsyncGenerator[None, None]:
 async def _animate(words: Callable[[], str]) -> None:
     since = time.monotonic()
     await asyncio.sleep(PATIENCE)
+    with logs.above(_erase, lambda: None):
+        await _draw(words, since)
+
+
+def _erase() -> None:
+    sys.stderr.write("\r\x1b[2K")
+    sys.stderr.flush()
+
+
+async def _draw(words: Callable[[], str], since: float) -> None:
     try:
         for number in range(10**9):
             frame = _FRAMES[number % len(_FRAMES)]
@@ -53,5 +63,4 @@ async def _animate(words: Callable[[], str]) -> None:
             sys.stderr.flush()
             await asyncio.sleep(_FRAME)
     finally:
-        sys.stderr.write("\r\x1b[2K")
-        sys.stderr.flush()
+        _erase()

@@ -11,7 +11,7 @@ from typing import Final
 import click
 import msgspec
 
-from holdfast.cli import painting
+from holdfast.cli import logs, painting
 from holdfast.client.objects import Object, decoder
 from holdfast.client.pods import FINISHED, Condition
 from holdfast.client.resources import NODES, PODS
@@ -31,15 +31,27 @@ async def watch_summary(stores: Stores, kinds: Iterable[ShownKind]) -> None:
     stops = followed(stores, board, kinds, changed.set)
     live = sys.stdout.isatty()
     shown: tuple[str, ...] = ()
+
+    def erase() -> None:
+        if live and shown:
+            # Up to the first line of what is there, and clear all below.
+            click.echo(f"\x1b[{len(shown)}A\x1b[J", nl=False)
+
+    def draw() -> None:
+        if live:
+            _show(shown)
+
     try:
-        while True:
-            await changed.wait()
-            changed.clear()
-            lines = board.summary().lines()
-            if lines != shown:
-                _show(lines, erase=len(shown) if live else 0)
-                shown = lines
-            await asyncio.sleep(_PACE[live])
+        with logs.above(erase, draw):
+            while True:
+                await changed.wait()
+                changed.clear()
+                lines = board.summary().lines()
+                if lines != shown:
+                    erase()
+                    shown = lines
+                    _show(shown)
+                await asyncio.sleep(_PACE[live])
     finally:
         for stop in stops:
             stop()
@@ -98,10 +110,7 @@ def _is_well(obj: Object) -> bool | None:
     return any(each.type == "Ready" and each.status == "True" for each in status.conditions)
 
 
-def _show(lines: tuple[str, ...], *, erase: int) -> None:
-    if erase:
-        # Up to the first line of what is there, and clear all below.
-        click.echo(f"\x1b[{erase}A\x1b[J", nl=False)
+def _show(lines: tuple[str, ...]) -> None:
     width = _width()
     colours = painting.has_colours()
     for line in lines:
