@@ -176,6 +176,13 @@ def test_the_machines_of_a_set_are_spread_also_while_it_is_updated() -> None:
         await cluster.until(lambda: is_rolled_out("new"), within=600)
         listed = await hypervisors.at().machines()
         assert len(listed) == len({each.host for each in listed}) == 5
+        await cluster.patch(SETS, "web", {"spec": {"replicas": 7}})
+
+        async def says_why() -> bool:
+            said = condition(await status_of(cluster, "web", SETS), "Ready")["message"]
+            return "; no host is possible for web-6: see status.placement of the machine" in said
+
+        await cluster.until(says_why)
 
     told(story, hypervisors)
 

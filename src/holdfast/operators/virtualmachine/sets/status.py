@@ -16,6 +16,7 @@ from holdfast.kernel.reasons import Code, count
 from holdfast.kinds.virtrigaud.selectors import LabelSelector
 from holdfast.kinds.virtrigaud.sets import VMSetUpdatePhase
 from holdfast.meta import times
+from holdfast.operators.virtualmachine.placement.demand import UNPLACEABLE
 from holdfast.operators.virtualmachine.sets.observe import Machine
 from holdfast.operators.virtualmachine.sets.reasons import SetReason
 from holdfast.operators.virtualmachine.sets.update import Facts
@@ -122,10 +123,12 @@ def _progress(facts: Facts) -> str:
     if facts.settled or facts.step.complete:
         kept = len(facts.live) - len(facts.updated)
         rest = f"; {count(kept, 'machine')} below the partition kept at earlier revisions" if kept else ""
-        return f"{len(facts.updated)}/{total} VMs have revision {facts.target.revision}{rest}{_waiting(facts)}"
+        waits = f"{_waiting(facts)}{_unplaceable(facts)}"
+        return f"{len(facts.updated)}/{total} VMs have revision {facts.target.revision}{rest}{waits}"
     blocked = facts.step.blocked
     remedy = f"; {blocked.remedy}" if blocked is not None else ""
-    return f"{facts.world.strategy.value}: {len(facts.updated)}/{total} VMs updated; {because.message}{remedy}"
+    said = f"{facts.world.strategy.value}: {len(facts.updated)}/{total} VMs updated; {because.message}{remedy}"
+    return f"{said}{_unplaceable(facts)}"
 
 
 def _waiting(facts: Facts) -> str:
@@ -137,6 +140,13 @@ def _waiting(facts: Facts) -> str:
         f"; changes of {_listed(waiting)} wait for a restart; "
         "allow it with spec.template.spec.reconfigure.restart Always or InWindow"
     )
+
+
+def _unplaceable(facts: Facts) -> str:
+    """The machines for which their VMPlacementPolicy has no host."""
+    placed = ((each.name, each.status.placement) for each in facts.world.machines if not each.object.deleting)
+    waiting = [name for name, place in placed if place is not None and place.phase == UNPLACEABLE]
+    return f"; no host is possible for {_listed(waiting)}: see status.placement of the machine" if waiting else ""
 
 
 def _failed(machine: Machine) -> dict[str, Any]:
@@ -191,7 +201,7 @@ def _ready(facts: Facts) -> Verdict:
     message = f"{facts.fleet.available:,} of {count(facts.limits.replicas, 'machine')} available"
     if facts.fleet.available >= facts.limits.replicas:
         return Verdict.true(SetReason.ALL_AVAILABLE, message)
-    return Verdict.false(SetReason.NOT_AVAILABLE, f"{message}; {facts.step.because.message}")
+    return Verdict.false(SetReason.NOT_AVAILABLE, f"{message}; {facts.step.because.message}{_unplaceable(facts)}")
 
 
 def _progressing(facts: Facts) -> Verdict:
