@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -28,7 +29,7 @@ from holdfast.operators.workload.revisions import Revisions, rejected_revision, 
 _PAUSES: Final = frozenset({Code.PAUSED, Code.BATCH_PAUSE, Code.STEP_PAUSE, Code.APPROVAL_NEEDED, Code.DELETION_NEEDED})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """What one reconciliation observed and decided.
 
@@ -129,7 +130,7 @@ class Facts:
             return "restored" if self.restores else "stable" if self.revisions.settled else "new"
         return "rejected" if self._others == [rejected_revision(self.world.object)] else "old"
 
-    @property
+    @cached_property
     def _others(self) -> list[str]:
         """The revisions of the old side: those of its replicas, or the one that they would be started from."""
         running = {revision_of(pod) for pod in self.world.pods if not pod.deleting} - {self.target, ""}

@@ -7,6 +7,7 @@ in spelling, order or defaults have the same revision.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -36,7 +37,7 @@ _GENERATED: Final = names.LABEL_MAX - 6
 _NOT_PART_OF_REVISION: Final = ("replicas", "rollout")
 
 
-class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, dict=True):
     """What the pods of a revision are created from, as a ControllerRevision keeps it.
 
     spec          the spec of the Workload, without replicas and rollout, with defaults
@@ -64,9 +65,12 @@ class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         kept = {field: value for field, value in spec.items() if field not in _NOT_PART_OF_REVISION}
         return msgspec.structs.replace(self, spec=kept)
 
-    @property
+    @cached_property
     def revision(self) -> str:
-        """The hash.  Absent fields are left out, so that a field that a later release adds changes no revision."""
+        """The hash; kept, because a pass asks for it often.
+
+        Absent fields are left out, so that a field that a later release adds changes no revision.
+        """
         extra = {"configs": self.configs, "restartedAt": self.restarted_at}
         return hashing.short_hash(self.spec | {name: value for name, value in extra.items() if value})
 
