@@ -125,12 +125,9 @@ ELSEWHERE: dict[str, dict[str, str]] = {
             for each in ("", ".count", ".memory", ".type")
         },
         "heldFor": "a migration holds its source: test_migrations.py",
-        **{f"placement.{each}": "test_placement.py" for each in ("failedHosts", "failures", "unmet")},
-        **{f"placement.{each}": "the simulated hypervisor has none" for each in ("folder", "resourcePool")},
     },
     "Provider": {
         **{f"inventory.{each}": "the simulated hypervisor has none" for each in ("folders", "resourcePools")},
-        "inventory.unavailable": "test_placement.py",
         "probes.successes": "test_providers.py",
         **{
             f"resourceUsage.network{each}": "no provider counts traffic"
@@ -230,6 +227,7 @@ def seen() -> dict[str, Seen]:
         Fault(call="execute", name="copy-*", times=1, code=Code.CONFLICT),
         Fault(call="prepare_image", name="broken-*", code=Code.INTERNAL),
         Fault(call="clone", name="lucky-*", times=1, code=Code.QUOTA),
+        Fault(call="create", name="picky-*", times=1, code=Code.QUOTA),
     )
 
     hypervisors = Hypervisors(faults=faults)
@@ -238,6 +236,7 @@ def seen() -> dict[str, Seen]:
         hypervisors.at("blind:9443").answers = msgspec.structs.replace(CAPABILITIES, inventory=False)
         async with watched(cluster) as found:
             await _furnished(cluster)
+            hypervisors.at().set_maintenance("host-2", True)
             for part in (_machines, _networks, _snapshots, _clones, _sets, _policies):
                 await part(cluster)
             await cluster.settle()
@@ -365,6 +364,7 @@ async def _policies(cluster: Cluster) -> None:
     await cluster.create(MACHINES, machine("db-2", **blind))
     filed = {"folders": ["prod"], "resourcePools": ["gold"], "excludedHosts": ["host-3"]}
     await cluster.create(POLICIES, policy("copies", hard=filed, soft={"zones": ["zone-q"]}))
+    await cluster.create(MACHINES, machine("picky", placementRef={"name": "copies"}))
     target = {"name": "lucky", "placementRef": {"name": "copies"}}
     await cluster.create(CLONES, clone("lucky", target=target, options={"retryPolicy": {"retryDelay": "10s"}}))
     await cluster.advance(60)
