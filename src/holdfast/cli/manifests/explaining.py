@@ -18,7 +18,7 @@ from holdfast.cli.errors import Complaint
 from holdfast.cli.manifests.sources import Manifest
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import NAMESPACES
-from holdfast.meta.errors import BadRequest, Invalid, NotFound, StatusError
+from holdfast.meta.errors import NotFound, StatusError
 from holdfast.meta.exchange import JSON, Request
 from holdfast.meta.objects import GVK
 from holdfast.meta.schemas import hints, walk
@@ -33,6 +33,8 @@ _GVKS: Final = "x-kubernetes-group-version-kind"
 _SUPPORTED: Final = re.compile(r'Unsupported value: "?(?P<value>[^":]*)"?: supported values: (?P<known>.*)')
 _FIELD: Final = re.compile(r'(?:unknown|duplicate) field "(?P<path>[^"]+)"')
 _DEEPEST: Final = 40
+_OF_CONTENT: Final = (400, 422, 500)
+"""The codes of refusals that may be about what is in the manifest; kube-apiserver has 500 for some of them."""
 
 
 async def complaints(session: Session, manifest: Manifest, error: StatusError) -> list[Complaint]:
@@ -40,7 +42,7 @@ async def complaints(session: Session, manifest: Manifest, error: StatusError) -
     if isinstance(error, NotFound) and _is_about(error, NAMESPACES.plural):
         return [_missing_namespace(manifest, error)]
     found = [_of_cause(manifest, cause.field, cause.message) for cause in error.causes if cause.field]
-    if not isinstance(error, BadRequest | Invalid):
+    if error.code not in _OF_CONTENT:
         return []
     known = {complaint.path for complaint in found}
     checked = [each for each in await _checked(session, manifest) if each.path not in known]
