@@ -53,7 +53,7 @@ $(SITE): $(READY)
 
 docs: $(SITE) ## Build the site of the documentation in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo "read it: build/site/index.html"
+	@echo "read it: build/site/index.html; with search: $(BIN)/python -m http.server --directory build/site"
 
 test: $(STAMP) ## Run every test
 	@$(BIN)/python -m pytest -n auto --dist worksteal
