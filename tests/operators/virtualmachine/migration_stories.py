@@ -121,10 +121,12 @@ class Diary:
         self._task = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
-        async with self._cluster.client.watch(MIGRATIONS, initial=True) as events:
-            async for event in events:
-                if not isinstance(event, Bookmark):
-                    self.versions.append(event.object.wire().get("status") or {})
+        while True:
+            # A server ends a watch after a while.
+            async with self._cluster.client.watch(MIGRATIONS, initial=True) as events:
+                async for event in events:
+                    if not isinstance(event, Bookmark):
+                        self.versions.append(event.object.wire().get("status") or {})
 
     def close(self) -> None:
         self._task.cancel()

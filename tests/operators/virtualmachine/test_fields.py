@@ -1,4 +1,4 @@
-"""Every field, phase and condition of the statuses of all kinds but machines and migrations is seen.
+"""Every field, phase and condition of the statuses of all kinds is seen; those of migrations in a story of their own.
 
 The schema of a kind says which fields there are; `ELSEWHERE` lists those that this story does not reach, and why.
 """

@@ -36,6 +36,7 @@ from tests.operators.virtualmachine.stories import (
     status_of,
     told,
 )
+from tests.operators.virtualmachine.test_fields import Seen, declared, status_schema
 
 from holdfast.client.resources import CLAIMS, DEPLOYMENTS, EVENTS, PODS, SECRETS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
@@ -865,3 +866,45 @@ def test_a_machine_of_a_set_that_is_kept_off_is_not_available() -> None:
         assert (await cluster.get(MACHINES, "farm-1"))["status"]["powerState"] == "Off"
 
     told(story, pair)
+
+
+# --- every field
+
+
+SEED = (
+    "phase message targetVMRef snapshotRef snapshotID exportID importID taskRef targetVMID startTime completionTime "
+    "progress.currentPhase progress.percentage diskInfo storageInfo storagePVCName retryCount lastRetryTime "
+    "validationResults observedGeneration conditions"
+)
+
+
+def test_every_field_phase_and_condition_is_seen() -> None:
+    """As the schema has them, and as VirtRigaud promises them."""
+    faults = (Fault(call="snapshot", name="frail-*", times=1, code=Code.INTERNAL, when="task"),)
+    pair = Pair(latencies=SLOW, faults=faults, world=msgspec.structs.replace(World.of(), no_agent=("mute-moved-*",)))
+    found = Seen(status_schema(MIGRATIONS))
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        diary = Diary(cluster)
+        for name in ("web", "frail", "mute"):
+            await created(cluster, name)
+            checks = {"checkBoot": True, "checkConnectivity": True}
+            options = {"diskFormat": "vmdk", "validationChecks": checks, "retryPolicy": {"retryDelay": "5s"}}
+            target = {"name": f"{name}-moved", **RUNS}
+            await cluster.create(
+                MIGRATIONS, migration(name, source={"vmRef": {"name": name}}, target=target, options=options)
+            )
+        for name, phase in (("web", "Ready"), ("frail", "Ready"), ("mute", "Validating-Target")):
+            await in_phase(cluster, phase, name)
+        await cluster.advance(700)
+        await in_phase(cluster, "Failed", "mute")
+        diary.close()
+        for each in diary.versions:
+            found.add(each)
+
+    told(story, pair)
+    assert sorted(set(declared(found.schema)) - found.fields) == []
+    assert set(SEED.split()) - found.fields == set()
+    assert found.phases == {*PHASES, "Failed"}
+    assert {(each, status) for each in CONDITIONS for status in ("True", "False")} - found.conditions == set()

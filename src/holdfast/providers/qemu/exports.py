@@ -45,12 +45,20 @@ class Exports(Machines, Snapshots):
         found, _ = self._disk_of(guest, disk, snapshot)
         return await self._disk_info(guest, found)
 
+    async def _allocated(self, guest: Guest, disk: DiskRecord) -> int:
+        """The bytes that an export has about, with those of the image that the disk is an overlay of."""
+        found = await tools.info(guest.folder / disk.file, "qcow2")
+        if not found.backing_filename:
+            return found.actual_size
+        below = await tools.info(guest.folder / found.backing_filename, "qcow2")
+        return found.actual_size + below.actual_size
+
     async def export_disk(self, transfer: Transfer) -> Transferred:
         guest = self._guest(transfer.machine)
         disk, taken = self._disk_of(guest, transfer.disk, transfer.snapshot)
         check_format(transfer.format)
         self._staging.path(transfer) or self._staging.bucket(transfer)
-        size = (await tools.info(guest.folder / disk.file, "qcow2")).actual_size
+        size = await self._allocated(guest, disk)
         public = msgspec.structs.replace(transfer, credentials={})
         args = {"transfer": msgspec.to_builtins(public), "disk": disk.name, "snapshot": taken.id if taken else ""}
         args["secret"] = bool(transfer.credentials)
@@ -63,7 +71,7 @@ class Exports(Machines, Snapshots):
         guest, transfer = self._guest(task.subject), self._transfer(task)
         disk, _ = self._disk_of(guest, task.args["disk"], task.args["snapshot"])
         source = guest.folder / disk.file
-        size = (await tools.info(source, "qcow2")).actual_size
+        size = await self._allocated(guest, disk)
         target = self._staging.path(transfer)
         remote = target is None
         if target is None:

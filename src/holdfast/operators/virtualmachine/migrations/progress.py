@@ -8,6 +8,7 @@ from typing import Final
 from holdfast.kinds.virtrigaud.migrations import MigrationPhase, MigrationProgress
 from holdfast.meta import durations, times
 from holdfast.meta.quantities import Quantity
+from holdfast.operators.virtualmachine import estimates
 from holdfast.operators.virtualmachine.migrations.observe import Stage, World
 from holdfast.providers.contract import TaskState
 
@@ -71,7 +72,7 @@ def at(world: World, phase: MigrationPhase, now: datetime, state: TaskState | No
         percentage = max(percentage, before.percentage or 0)
     if state is None and phase is not _Phase.READY:
         done = before.transferred_bytes if same else None
-    rate = _rate(done, now - began) if state is not None else None
+    rate = estimates.rate(began, now, done) if state is not None else None
     return MigrationProgress(
         current_phase=phase,
         percentage=percentage,
@@ -86,7 +87,8 @@ def at(world: World, phase: MigrationPhase, now: datetime, state: TaskState | No
 
 def _bytes(world: World, state: TaskState | None) -> tuple[int | None, int | None]:
     known = world.before.progress.total_bytes if world.before.progress else None
-    if known is None and world.stored.size is not None:
+    if world.stored.size is not None:
+        # What is in the storage may be more than what the disk itself has, which may share an image with others.
         known = Quantity.parse(world.stored.size).to_int()
     if state is None:
         return known, known
@@ -110,11 +112,6 @@ def _share(state: TaskState | None) -> float:
     if part.done_bytes is not None and part.total_bytes:
         return min(1.0, part.done_bytes / part.total_bytes)
     return (state.percentage or 0) / 100 if state.stage is None else 0.0
-
-
-def _rate(done: int | None, elapsed: timedelta) -> int | None:
-    seconds = elapsed.total_seconds()
-    return int(done / seconds) if done and seconds > 0 else None
 
 
 def _eta(phase: MigrationPhase, done: int | None, total: int | None, rate: int | None) -> str | None:

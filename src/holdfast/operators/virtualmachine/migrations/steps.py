@@ -78,6 +78,8 @@ def step(
     world: World, phase: MigrationPhase, reason: Reason, message: str, now: datetime, state: TaskState | None = None
 ) -> Step:
     shown = progress.at(world, phase, now, state)
+    if shown is not None:
+        shown = msgspec.structs.replace(shown, message=message)
     status = msgspec.structs.replace(world.before, phase=phase, progress=shown)
     return Step(status=status, reason=reason, message=message)
 
@@ -89,9 +91,12 @@ def recorded(world: World, phase: MigrationPhase, reason: Reason, message: str, 
 
 def reached(world: World) -> MigrationPhase:
     """The phase of a migration that waits: that of what it has asked for last."""
-    made = world.before.artifacts
+    made, shown = world.before.artifacts, world.before.progress
     if world.before.start_time is None:
         return MigrationPhase.PENDING
+    if world.before.task_ref and shown is not None and shown.current_phase is not None:
+        # How far the task is, only its provider knows.
+        return shown.current_phase
     if world.info.target_disk_id:
         return MigrationPhase.CREATING
     phases = {
