@@ -106,6 +106,8 @@ class OfflineRollout:
     deadline           how long a rollout may make no progress
     count_terminating  whether replicas that are terminating count against the maximum
     ordered            whether one replica is replaced after another
+    replaced_by        a hash of what a replica must be replaced for: where it is equal, replicas are changed in place;
+                       empty: every change replaces them
     """
 
     spec: WorkloadSpec
@@ -116,6 +118,7 @@ class OfflineRollout:
     on_failure: OnFailure = OnFailure.HOLD
     count_terminating: bool = False
     ordered: bool = False
+    replaced_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

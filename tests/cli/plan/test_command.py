@@ -136,6 +136,23 @@ def test_a_comparison_finds_a_new_revision(tmp_path: Path) -> None:
     assert ("stop", 1) in steps(planned("-f", new, "--from", old))
 
 
+def test_a_set_of_machines_is_planned_and_a_comparison_finds_a_change_in_place(tmp_path: Path) -> None:
+    old = EXAMPLES / "virtualmachines" / "set.yaml"
+    assert planned("-f", str(old))["maxLive"] == 6
+    text = old.read_text()
+    large = text.replace("classRef:\n        name: medium", "classRef:\n        name: large")
+    assert large != text
+    result = invoke("-f", file(tmp_path, "large.yaml", large), "--from", str(old))
+    assert (result.exit_code, "changed in place" in result.stderr) == (0, True)
+    assert "at most 5 live" in result.stdout, "no machine is created beside the others"
+
+
+def test_an_option_for_which_the_kind_has_no_field_is_refused() -> None:
+    result = invoke("-f", str(EXAMPLES / "virtualmachines" / "set.yaml"), "--pause", "3s")
+    assert result.exit_code == 2
+    assert "--pause: a VMSet has no field for it" in result.stderr
+
+
 def test_equal_manifests_need_nothing(tmp_path: Path) -> None:
     old = file(tmp_path, "old.yaml", workload())
     result = invoke("-f", old, "--from", old)

@@ -380,6 +380,13 @@ def test_the_plan_of_a_manifest_is_the_plan_of_the_cluster() -> None:
         assert (planned.floor, planned.max_live, planned.lowest_ready) == (live.floor, live.max_live, live.lowest_ready)
 
 
+def test_manifests_say_whether_machines_are_changed_in_place() -> None:
+    assert ROLLOUT.offline is not None
+    old, new, large, rebooted = (ROLLOUT.offline.rollout(vm_set(each)) for each in (OLD, NEW, LARGE, REBOOTED))
+    assert len({each.revision for each in (old, new, large, rebooted)}) == 4
+    assert old.replaced_by == large.replaced_by == rebooted.replaced_by != new.replaced_by
+
+
 @pytest.mark.parametrize(
     ("spec", "path"),
     [

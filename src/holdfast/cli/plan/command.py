@@ -56,6 +56,8 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:
     asked = described(**options)
     for caution in asked.cautions:
         click.echo(printable(f"note: {caution}"), err=True)
+    for note in asked.notes:
+        click.echo(f"note: {note}", err=True)
     view = _view(asked)
     show(view, output, paths=asked.paths)
     if view.blocked:

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import click
+import msgspec
 
 from holdfast import kinds
 from holdfast.cli.errors import Complaint, InputError, Place
 from holdfast.cli.manifests import documents
 from holdfast.cli.manifests.documents import Document
 from holdfast.cli.operator.selection import rollout_kinds
-from holdfast.kernel.planning import UnsupportedStrategy, parse_strategy
+from holdfast.kernel.planning import UnsupportedStrategy, parse_strategy, rollout_of
 from holdfast.meta.suggestions import nearest
 from holdfast.operators import offline
 from holdfast.operators.rollouts import OfflinePlanner, OfflineRollout, RolloutKind
@@ -52,6 +53,7 @@ class RolloutOptions:
     current       how many replicas run now
     scaling_only  the replicas that run now are of the desired revision
     cautions      places in the manifests that kubectl reads differently
+    notes         what else is to know about the rollout
     """
 
     rollout: OfflineRollout
@@ -59,6 +61,7 @@ class RolloutOptions:
     current: int
     scaling_only: bool
     cautions: tuple[Complaint, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def rollout_options(command: Command) -> Command:
@@ -104,13 +107,30 @@ def described(
     running = None if before is None else before.rollout({})
     if current is None:
         current = (desired if running is None else running).spec.replicas
+    in_place = running is not None and _in_place(running, desired)
     return RolloutOptions(
-        rollout=desired,
+        rollout=_without_surge(desired) if in_place else desired,
         paths=new.kind.settings,
         current=current,
         scaling_only=running is not None and running.revision == desired.revision,
         cautions=(*new.cautions, *(before.cautions if before is not None else ())),
+        notes=(_IN_PLACE,) if in_place else (),
     )
+
+
+_IN_PLACE: Final = "replicas are changed in place: each that is stopped here becomes the new one that is started"
+
+
+def _in_place(running: OfflineRollout, desired: OfflineRollout) -> bool:
+    same = bool(desired.replaced_by) and running.replaced_by == desired.replaced_by
+    return same and running.revision != desired.revision
+
+
+def _without_surge(rollout: OfflineRollout) -> OfflineRollout:
+    """The rollout of replicas that are changed in place: none is started beside them unless the floor needs it."""
+    asked = msgspec.structs.replace(rollout.spec.rollout, max_surge=0)
+    spec = msgspec.structs.replace(rollout.spec, rollout=asked)
+    return replace(rollout, spec=spec) if rollout_of(spec).limits.feasible else rollout
 
 
 def _typed(setting: str, text: str) -> int | str:

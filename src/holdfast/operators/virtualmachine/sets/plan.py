@@ -78,6 +78,7 @@ def described(manifest: Wire) -> OfflineRollout:
     kind = strategy.type or VMSetUpdateStrategyType.ROLLING_UPDATE
     rolls = kind is VMSetUpdateStrategyType.ROLLING_UPDATE
     rolling = strategy.rolling_update or RollingUpdateVMSetStrategy()
+    template = Template.of({"metadata": {}, **manifest})
     start = (spec.ordinals.start or 0) if spec.ordinals else 0
     seconds = spec.progress_deadline_seconds
     return OfflineRollout(
@@ -92,11 +93,12 @@ def described(manifest: Wire) -> OfflineRollout:
                 partition=max((rolling.partition or 0) - start, 0) if rolls else 0,
             ),
         ),
-        revision=Template.of({"metadata": {}, **manifest}).revision,
+        revision=template.revision,
         paused=bool(spec.paused),
         min_ready=timedelta(seconds=spec.min_ready_seconds or 0),
         deadline=PROGRESS_DEADLINE if seconds is None else timedelta(seconds=seconds),
         count_terminating=True,
+        replaced_by=template.kept,
         ordered=rolling.pod_management_policy != "Parallel" and kind is not VMSetUpdateStrategyType.RECREATE,
     )
 

@@ -69,6 +69,11 @@ class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return self.metadata == other.metadata and self._rest == other._rest
 
     @property
+    def kept(self) -> str:
+        """A hash of what cannot be changed in place."""
+        return hashing.short_hash([self.metadata, self._rest])
+
+    @property
     def _rest(self) -> dict[str, Any]:
         return {field: value for field, value in self.spec.items() if field not in _IN_PLACE}
 
