@@ -169,7 +169,7 @@ class Staging:
         part(target).unlink(missing_ok=True)
         parts = urlsplit(transfer.url)
         mounted, folder = self._mounted(parts.scheme, parts.netloc), target.parent
-        while folder != mounted and folder.is_dir() and not any(folder.iterdir()):
+        while folder != mounted and folder.is_dir() and not folder.is_mount() and not any(folder.iterdir()):
             folder.rmdir()
             folder = folder.parent
 

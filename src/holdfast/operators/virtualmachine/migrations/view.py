@@ -23,6 +23,7 @@ from holdfast.operators.rollouts import (
     message_of,
     status_of,
 )
+from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.resources import MACHINES
 from holdfast.views.descriptions import Age
 from holdfast.views.rollouts import Because, RolloutState, Standing, condition, holds, moment, said
@@ -128,7 +129,7 @@ def tree(observed: Observed, now: datetime) -> Tree:
         _branch(observed, "source", Key(namespace, migration.spec.source.vm_ref.name), OLD, now),
         _branch(observed, "target", Key(namespace, migration.spec.target.name), NEW, now),
     )
-    return Tree(standing=state, branches=branches, now=now, size=2)
+    return Tree(standing=state, branches=branches, now=now, size=1)
 
 
 def _branch(observed: Observed, role: str, key: Key, index: int, now: datetime) -> Branch:
@@ -139,7 +140,8 @@ def _branch(observed: Observed, role: str, key: Key, index: int, now: datetime) 
 
 def _leaf(obj: Object, index: int, now: datetime) -> Leaf:
     status = obj.decode(VirtualMachine).status
-    ready = status is not None and holds(status, "Ready") is not None
+    kept_off = names.MIGRATION_HOLD in obj.meta.annotations
+    ready = status is not None and not kept_off and holds(status, "Ready") is not None
     since = moment(obj.meta.creation_timestamp)
     return Leaf(
         name=(status.id if status else None) or "-",
