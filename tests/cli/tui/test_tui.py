@@ -219,6 +219,58 @@ def test_a_verb_shows_its_plan_and_changes_nothing_before_it_is_confirmed(kubeco
     play(kubeconfig, story)
 
 
+def test_the_menu_says_which_verbs_would_change_nothing(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("✓ Workload      default/shop")
+        await user.press("slash", *"shop", "enter", "v")
+        shown = await user.sees("Which verb?")
+        assert re.search(r"resume +not now: ", shown)
+        assert re.search(r"restart +Restart: replace all replicas", shown)
+
+    play(kubeconfig, story)
+
+
+def test_the_number_of_replicas_is_set_after_its_plan_is_confirmed(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("✓ Workload      default/shop")
+        await user.press("slash", *"shop", "enter", "s")
+        await user.sees("How many replicas for workload/shop?")
+        await user.press("5", "enter")
+        assert "floor 1" in await user.sees("shop: 3 → 5 replicas")
+        await user.press("y")
+        await user.sees("workload/shop scaled from 3 to 5")
+        await user.sees("5/5")
+        await user.press("s")
+        await user.sees("How many replicas")
+        await user.press("0", "enter")
+        await user.sees("these are too few")
+        await user.press("n")
+        await user.press("s", "3", "enter")
+        await user.sees("→ 3 replicas")
+        await user.press("y")
+        await user.sees("3/3")
+
+    play(kubeconfig, story)
+
+
+def test_the_cursor_stays_at_the_top_until_it_is_moved_and_then_with_its_object(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("✓ Workload      default/shop")
+        overview = user.app.main
+        assert overview is not None
+        first = overview.chosen()
+        assert first is not None
+        assert first.name == "stuck"
+        await user.press("j")
+        moved = overview.chosen()
+        assert moved is not None
+        overview._trouble_only = False
+        overview.draw()
+        assert overview.chosen() == moved
+
+    play(kubeconfig, story)
+
+
 def test_a_verb_that_is_refused_says_why(kubeconfig: Path) -> None:
     async def story(user: Driver) -> None:
         await user.sees("default/shop")

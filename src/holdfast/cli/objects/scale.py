@@ -79,46 +79,78 @@ def command(*, where: Where, words: tuple[str, ...], **wanted: Any) -> None:
 async def _scale(session: Session, words: tuple[str, ...], wanted: Wanted) -> ExitCode | None:
     target = await targets.one(session, words)
     called = f"{target.type}/{target.name}"
-    if "scale" not in target.served.subresources:
+    scaling = await prepared(session, target, wanted.replicas)
+    if wanted.current is not None and wanted.current != scaling.before:
         raise Refused(
-            f"error: {called}: objects of this kind have no number of replicas that can be set",
-            f"hint: 'holdfast get {target.type} {target.name} -o yaml' shows its fields",
-        )
-    path = unquote(target.resource.path(target.scope.namespace, target.name, "scale"))
-    answer = await session.ask(Request("GET", path, headers={"accept": JSON}))
-    before = msgspec.json.decode(answer.body, type=_Scale).spec.replicas
-    if wanted.current is not None and wanted.current != before:
-        raise Refused(
-            f"error: {called} has {before} replicas, and --current-replicas says {wanted.current}",
+            f"error: {called} has {scaling.before} replicas, and --current-replicas says {wanted.current}",
             f"hint: look at it with 'holdfast describe {called}', and decide again",
         )
-    if before == wanted.replicas:
-        click.echo(f"{called} has {before} replicas already")
+    if scaling.before == wanted.replicas:
+        click.echo(f"{called} has {scaling.before} replicas already")
         return None
-    kind = selection.rollout_kind(target.resource.group_resource)
-    if kind is None:
-        obj, plan = await session.client.get(target.resource, target.key), None
-    else:
-        obj = await steering.fresh(session.client, kind, target.resource, target.key)
-        plan = await _planned(session, kind, obj, wanted.replicas)
-    lower = [why async for why in _floors(session, obj, plan, wanted.replicas)] if wanted.replicas < before else []
-    if lower and not wanted.below_floor:
+    if scaling.too_few and not wanted.below_floor:
         raise Refused(
-            f"error: {called}: {wanted.replicas} replicas are too few: {'; '.join(lower)}",
+            f"error: {called}: {wanted.replicas} replicas are too few: {'; '.join(scaling.too_few)}",
             f"hint: lower the minimum first, or write {_FLOOR}; nothing was changed",
         )
-    await _show(session, target, plan, before, wanted)
+    click.echo(printable("\n".join(scaling.plan)))
     if wanted.dry_run:
         click.echo(f"{called} is not changed (dry run)")
         return None
-    body = encode({"spec": {"replicas": wanted.replicas}})
-    headers = {"accept": JSON, "content-type": PatchType.MERGE.value}
-    await session.ask(Request("PATCH", path, {"fieldManager": (MANAGER,)}, headers, body))
-    await steering.hand_back(session.ask, session.client, obj, manager=MANAGER, subresource="scale")
-    click.echo(f"{called} scaled from {before} to {wanted.replicas}")
-    if kind is not None:
+    await carry_out(session, target, scaling)
+    click.echo(f"{called} scaled from {scaling.before} to {wanted.replicas}")
+    if selection.rollout_kind(target.resource.group_resource) is not None:
         click.echo(connecting.placed(f"hint: 'holdfast rollout status {called}' shows how far it is"))
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """Another number of replicas of an object, before it is set.
+
+    before   how many it has
+    plan     what will happen, in a few lines
+    too_few  the minimums that are more than the new number
+    """
+
+    object: Object
+    before: int
+    replicas: int
+    plan: tuple[str, ...]
+    too_few: tuple[str, ...]
+
+
+async def prepared(session: Session, target: Target, replicas: int) -> Scaling:
+    """What another number of replicas means; nothing is changed.  Raises `Refused` where there is no such number."""
+    if "scale" not in target.served.subresources:
+        raise Refused(
+            f"error: {target.type}/{target.name}: objects of this kind have no number of replicas that can be set",
+            f"hint: 'holdfast get {target.type} {target.name} -o yaml' shows its fields",
+        )
+    answer = await session.ask(Request("GET", _path(target), headers={"accept": JSON}))
+    before = msgspec.json.decode(answer.body, type=_Scale).spec.replicas
+    kind = selection.rollout_kind(target.resource.group_resource)
+    plan: PlanView | PlanSummary | None = None
+    if kind is None or before == replicas:
+        obj = await session.client.get(target.resource, target.key)
+    else:
+        obj = await steering.fresh(session.client, kind, target.resource, target.key)
+        plan = await _planned(session, kind, obj, replicas)
+    lower = [why async for why in _floors(session, obj, plan, replicas)] if replicas < before else []
+    lines = await _lines(session, target, plan, before, replicas)
+    return Scaling(object=obj, before=before, replicas=replicas, plan=tuple(lines), too_few=tuple(lower))
+
+
+async def carry_out(session: Session, target: Target, scaling: Scaling) -> None:
+    """Set the number of replicas; the field stays with its owner."""
+    body = encode({"spec": {"replicas": scaling.replicas}})
+    headers = {"accept": JSON, "content-type": PatchType.MERGE.value}
+    await session.ask(Request("PATCH", _path(target), {"fieldManager": (MANAGER,)}, headers, body))
+    await steering.hand_back(session.ask, session.client, scaling.object, manager=MANAGER, subresource="scale")
+
+
+def _path(target: Target) -> str:
+    return unquote(target.resource.path(target.scope.namespace, target.name, "scale"))
 
 
 async def _planned(session: Session, kind: RolloutKind, obj: Object, replicas: int) -> PlanView | PlanSummary | None:
@@ -132,12 +164,12 @@ async def _planned(session: Session, kind: RolloutKind, obj: Object, replicas: i
     return None if isinstance(plan, Refusal) else plan
 
 
-async def _show(
-    session: Session, target: Target, plan: PlanView | PlanSummary | None, before: int, wanted: Wanted
-) -> None:
+async def _lines(
+    session: Session, target: Target, plan: PlanView | PlanSummary | None, before: int, replicas: int
+) -> list[str]:
     from holdfast.cli.plan.command import brief
 
-    lines = [f"{target.name}: {before} → {wanted.replicas} replicas"] if plan is None else brief(plan)
+    lines = [f"{target.name}: {before} → {replicas} replicas"] if plan is None else brief(plan)
     scalers = await seen(session.client.list(AUTOSCALERS, Scope(namespace=target.scope.namespace)))
     for scaler in () if scalers is None else scalers.objects:
         spec = scaler.wire().get("spec") or {}
@@ -146,7 +178,7 @@ async def _show(
             bounds = f"{spec.get('minReplicas', 1)} to {spec.get('maxReplicas')}"
             name = f"horizontalpodautoscaler/{scaler.key.name}"
             lines.append(f"warning: {name} keeps it at {bounds} replicas and will change this number again")
-    click.echo(printable("\n".join(lines)))
+    return lines
 
 
 async def _floors(

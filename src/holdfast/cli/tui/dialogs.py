@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
+from textual.widgets import Input
 
 from holdfast.cli.tui.widgets import LineBar
 from holdfast.views.spans import Line, Span, Tone
@@ -63,6 +64,35 @@ class Confirm(ModalScreen[bool]):
         self.dismiss(yes)
 
 
+class AskNumber(ModalScreen[int | None]):
+    """A question whose answer is a number."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
+
+    def __init__(self, title: str, value: int) -> None:
+        super().__init__()
+        self._title = title
+        self._value = value
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield LineBar(id="question", used=_AROUND)
+            yield Input(str(self._value), type="integer", compact=True, select_on_focus=True)
+
+    def on_mount(self) -> None:
+        hint: Line = (Span("enter shows the plan   esc back", Tone.FAINT),)
+        self.query_one("#question", LineBar).show((Span(self._title, Tone.STRONG),), hint)
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if event.value.isdecimal():
+            self.dismiss(int(event.value))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
 class VerbMenu(ModalScreen[str]):
     """The verbs of a kind, to choose from."""
 
@@ -73,10 +103,12 @@ class VerbMenu(ModalScreen[str]):
         Binding("escape,q", "leave", show=False),
     ]
 
-    def __init__(self, verbs: Sequence[str], *, suggested: str) -> None:
+    def __init__(self, verbs: Mapping[str, str], *, suggested: str) -> None:
+        """`verbs` are the verbs, each with why it would change nothing now; empty where it would."""
         super().__init__()
-        self._verbs = verbs
-        self._at = verbs.index(suggested) if suggested in verbs else 0
+        self._verbs = tuple(verbs)
+        self._refusals = verbs
+        self._at = self._verbs.index(suggested) if suggested in verbs else 0
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
@@ -89,9 +121,10 @@ class VerbMenu(ModalScreen[str]):
         lines: list[Line] = [(Span("Which verb?", Tone.STRONG),), ()]
         for number, verb in enumerate(self._verbs):
             here = number == self._at
-            lines.append(
-                (Span(f"{'▸' if here else ' '} {verb:<8} ", Tone.STRONG if here else Tone.PLAIN), Span(VERBS[verb]))
-            )
+            refusal = self._refusals[verb]
+            tone = Tone.STRONG if here else Tone.FAINT if refusal else Tone.PLAIN
+            words = Span(f"not now: {refusal}", Tone.FAINT) if refusal else Span(VERBS[verb])
+            lines.append((Span(f"{'▸' if here else ' '} {verb:<8} ", tone), words))
         lines += [(), (Span("enter choose   esc back; the plan is shown before anything changes", Tone.FAINT),)]
         self.query_one("#question", LineBar).show(*lines)
 

@@ -230,6 +230,7 @@ class Overview(View):
             "logs": self.action_logs,
             "events": self.action_events,
             "delete": self.action_delete,
+            "scale": self.action_scale,
             "all": self.action_back,
         }
         kinds = {name: kind for kind, each in self.world.kinds.items() for name in each.names}

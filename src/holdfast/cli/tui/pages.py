@@ -45,6 +45,7 @@ KEYS: Final = (
     ("l", "logs of all its pods"),
     ("e", "Events of it and of everything that it owns"),
     ("v", "verbs: pause, resume, promote, abort, retry, undo, restart"),
+    ("s", "scale: another number of replicas"),
     ("ctrl-d", "delete"),
     ("?", "this help"),
     ("q ctrl-c", "quit"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -17,15 +18,16 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from holdfast.cli.connecting import Refused
+from holdfast.cli.objects import scale
 from holdfast.cli.plan.command import brief
-from holdfast.cli.tui.dialogs import VERBS, Confirm, VerbMenu
+from holdfast.cli.tui.dialogs import VERBS, AskNumber, Confirm, VerbMenu
 from holdfast.cli.tui.widgets import LineBar, Lines, Listing
 from holdfast.cli.tui.world import World
 from holdfast.client.protocols import Unreachable
 from holdfast.meta.ages import age
 from holdfast.meta.errors import StatusError
 from holdfast.operators import steering
-from holdfast.operators.rollouts import Already, Change, Refusal
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal
 from holdfast.operators.steering import Order
 from holdfast.views.overview import Row
 from holdfast.views.spans import Span, Tone
@@ -53,6 +55,17 @@ def words_of(error: Exception) -> str:
     return " ".join(text.removeprefix("error: ").split())
 
 
+def _refusal(answer: Answer) -> str:
+    """Why a verb would change nothing; empty where it would change something."""
+    match answer:
+        case Refusal(message, _):
+            return message
+        case Already(said):
+            return said
+        case Change():
+            return ""
+
+
 class View(Screen[None]):
     """A screen with a body that scrolls, a line for messages, a prompt, and a line of keys."""
 
@@ -70,6 +83,7 @@ class View(Screen[None]):
         Binding("l", "logs", show=False),
         Binding("e", "events", show=False),
         Binding("v", "verbs", show=False),
+        Binding("s", "scale", show=False),
         Binding("ctrl+d", "delete", show=False),
     ]
 
@@ -162,16 +176,59 @@ class View(Screen[None]):
     def action_events(self) -> None:
         self.holdfast.open_view("events", self.chosen())
 
-    def action_verbs(self) -> None:
+    @work
+    async def action_verbs(self) -> None:
         row = self.chosen()
-        if row is None:
+        obj = None if row is None else self.world.object(row)
+        if row is None or obj is None:
             return
         rollout = self.world.kinds[row.resource].kind.rollout
         if rollout is None:
             self.say(f"{row.kind} does not roll out, so it has no verbs")
             return
-        known = [verb for verb in VERBS if verb in rollout.verbs]
-        self.app.push_screen(VerbMenu(known, suggested=row.verb), lambda verb: self.act(verb) if verb else None)
+        try:
+            records = await steering.records(self.world.session.client, rollout, obj)
+        except FAILURES as error:
+            self.say(words_of(error), Tone.BAD)
+            return
+        case = Case(object=obj, records=records, now=datetime.now(UTC))
+        known = {verb: _refusal(rollout.answer(verb, case)) for verb in VERBS if verb in rollout.verbs}
+        verb = await self.app.push_screen_wait(VerbMenu(known, suggested=row.verb))
+        if verb:
+            self.act(verb)
+
+    @work
+    async def action_scale(self) -> None:
+        """Set the number of replicas of the chosen object, after its plan was confirmed."""
+        row = self.chosen()
+        if row is None or self._is_read_only():
+            return
+        target, called = self.world.target(row), f"{row.kind.lower()}/{row.name}"
+        if "scale" not in target.served.subresources:
+            self.say(f"{row.kind} has no number of replicas that can be set")
+            return
+        number = await self.app.push_screen_wait(AskNumber(f"How many replicas for {called}?", row.desired or 0))
+        if number is None:
+            return
+        try:
+            scaling = await scale.prepared(self.world.session, target, number)
+            if scaling.before == number:
+                self.say(f"{called} has {number} replicas already")
+                return
+            floors = [f"warning: these are too few: {why}" for why in scaling.too_few]
+            if not await self.app.push_screen_wait(Confirm("Scale?", [*scaling.plan, *floors])):
+                self.say(f"{called} was not changed")
+                return
+            await scale.carry_out(self.world.session, target, scaling)
+        except FAILURES as error:
+            self.say(words_of(error), Tone.BAD)
+        else:
+            self.say(f"{called} scaled from {scaling.before} to {number}", Tone.GOOD)
+
+    def _is_read_only(self) -> bool:
+        if self.holdfast.read_only:
+            self.say("nothing can be changed: it was started with --read-only")
+        return self.holdfast.read_only
 
     def act(self, verb: str) -> None:
         """Carry out a verb on the chosen object, after its plan was confirmed."""
@@ -180,8 +237,7 @@ class View(Screen[None]):
 
     @work
     async def _steer(self, row: Row, verb: str) -> None:
-        if self.holdfast.read_only:
-            self.say("nothing can be changed: it was started with --read-only")
+        if self._is_read_only():
             return
         kind, client = self.world.kinds[row.resource].kind.rollout, self.world.session.client
         if kind is None or verb not in (*kind.verbs, *kind.unsupported):
@@ -220,10 +276,7 @@ class View(Screen[None]):
     @work
     async def action_delete(self) -> None:
         row = self.chosen()
-        if row is None:
-            return
-        if self.holdfast.read_only:
-            self.say("nothing can be changed: it was started with --read-only")
+        if row is None or self._is_read_only():
             return
         called, target = f"{row.kind.lower()}/{row.name}", self.world.target(row)
         place = f" in namespace {row.namespace}" if row.namespace else ""
