@@ -188,6 +188,23 @@ def test_the_numbers_of_an_object_are_kept_as_they_change(board: Board, stores: 
     assert [(each.ready, each.desired, each.floor) for each in entry.samples] == [(3, 3, 2), (1, 3, 2), (3, 3, 2)]
 
 
+def test_a_board_keeps_nothing_of_what_is_deleted(
+    board: Board, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boards, "MOST_GONE", 10)
+    for number in range(200):
+        stores.put(SETS, f"set{number}", status=ready())
+        stores.put(PARTS, f"x{number}", owner=f"set{number}", **part(3))
+        stores.put(MOVES, f"move{number}", spec={"setRef": {"name": f"set{number}"}})
+    for number in range(200):
+        for resource, name in ((SETS, "set"), (PARTS, "x"), (MOVES, "move")):
+            stores.drop(resource, f"{name}{number}")
+    kept = (board._entries, board._by_uid, board._parts, board._referrers)
+    assert [len(each) for each in kept] == [0, 0, 0, 0]  # type: ignore[arg-type]
+    assert len(board._gone) == 10
+    assert board.counts.total == 0
+
+
 def test_viewers_wait_until_something_changes(board: Board, stores: Stores) -> None:
     async def run() -> None:
         waiting = [asyncio.ensure_future(board.change(board.number)) for _ in range(3)]

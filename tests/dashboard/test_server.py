@@ -250,6 +250,15 @@ def test_the_overview_sends_all_rows_and_then_changes(viewer: Viewer) -> None:
     viewer.running.do(lambda: cluster.put(WORKLOADS, workload("shop")))
 
 
+def test_a_viewer_may_look_at_one_namespace_alone(running: Running) -> None:
+    running.do(lambda: running.cluster.put(WORKLOADS, workload("far", namespace="other")))
+    viewer = Viewer(running)
+    viewer.sign_in(token=TOKEN, namespace="other")
+    (_, _, first), *_ = viewer.stream("/api/stream", 1)
+    assert [each["name"] for each in first["rows"]] == ["far"]
+    running.do(lambda: running.cluster.delete(WORKLOADS, "far", "other"))
+
+
 def test_viewers_of_one_identity_share_one_watch(viewer: Viewer) -> None:
     viewer.stream("/api/stream", 1)
     lists = viewer.running.cluster.lists

@@ -208,7 +208,7 @@ class Dashboard:
             raise Problem(401, "the API server does not accept the token", error.message) from None
         except Untrusted as error:
             raise Problem(400, str(error)) from None
-        session = self._sessions.begin(token=token, user=user)
+        session = self._sessions.begin(token=token, user=user, namespace=given.namespace.strip())
         response = _json(self._described(session))
         response.set_cookie(self._cookie, session.id, httponly=True, samesite="Strict", secure=self._secure, path="/")
         return response
@@ -246,6 +246,7 @@ class Dashboard:
         ]
         return {
             "user": session.user,
+            "namespace": session.namespace,
             "csrf": session.csrf,
             "changes": self._settings.changes,
             "links": self._settings.links and not session.token,
@@ -262,7 +263,7 @@ class Dashboard:
             raise Problem(429, f"this session has {session.streams} streams already", "close other tabs of it")
         task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
-        async with self._worlds.of(session.token) as world:
+        async with self._worlds.of(session.token, session.namespace) as world:
             stream = Stream(request)
             messages = (
                 self._page(world, request)
@@ -350,7 +351,7 @@ class Dashboard:
             full=given.full,
             number=given.number,
         )
-        async with self._worlds.of(session.token) as world:
+        async with self._worlds.of(session.token, session.namespace) as world:
             if given.preview:
                 return _json(await self._preview(world, kind, order))
             answer = await steering.carried_out(world.client, kind, order)
@@ -402,6 +403,7 @@ class Dashboard:
 class _Login(msgspec.Struct):
     link: str = ""
     token: str = ""
+    namespace: str = ""
 
 
 class _Verb(msgspec.Struct):

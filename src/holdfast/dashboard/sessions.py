@@ -25,8 +25,9 @@ MOST: Final = 1_000
 class Session:
     """A viewer.
 
-    token  the bearer token that the viewer gave; empty for the user of the kubeconfig
-    csrf   the token against forged requests
+    token      the bearer token that the viewer gave; empty for the user of the kubeconfig
+    namespace  the only namespace that is shown; empty: all that the server was started for
+    csrf       the token against forged requests
     """
 
     id: str
@@ -34,6 +35,7 @@ class Session:
     user: str
     csrf: str
     used: float
+    namespace: str = ""
     streams: int = 0
 
 
@@ -61,13 +63,14 @@ class Sessions:
         del self._links[found]
         return True
 
-    def begin(self, *, token: str = "", user: str = "") -> Session:
+    def begin(self, *, token: str = "", user: str = "", namespace: str = "") -> Session:
         made = Session(
             id=secrets.token_urlsafe(32),
             token=token,
             user=user,
             csrf=secrets.token_urlsafe(32),
             used=self._clock(),
+            namespace=namespace,
         )
         self._sessions[made.id] = made
         if len(self._sessions) > MOST:

@@ -32,6 +32,9 @@ IDLE_SECONDS: Final = 120.0
 PAGE_SECONDS: Final = 10.0
 """How long a page without viewers is kept: a viewer that reloads it finds it there."""
 
+MOST_TROUBLES: Final = 3
+"""How many kinds that cannot be watched are named."""
+
 FIRST_SECONDS: Final = 0.5
 """How long to wait for the first list of each kind; rows that come later are changes."""
 
@@ -87,7 +90,11 @@ class World:
         if self._caches.is_disconnected:
             return "the API server does not answer; what is shown may be outdated"
         found = self._caches.trouble()
-        return "; ".join(f"cannot watch {resource}: {why}" for resource, why in found.items())
+        named = [f"cannot watch {resource}: {why}" for resource, why in found.items()]
+        if len(named) <= MOST_TROUBLES:
+            return "; ".join(named)
+        hint = "sign in with a namespace if you may see only that"
+        return f"{named[0]}; and {len(named) - 1} more kinds; {hint}"
 
     @contextlib.asynccontextmanager
     async def page(self, kind: ShownKind, key: Key) -> AsyncIterator[Following]:
@@ -153,7 +160,7 @@ class Worlds:
         self._client = client
         self._kinds = tuple(kinds)
         self._namespaces = tuple(namespaces)
-        self._worlds: dict[str, World] = {}
+        self._worlds: dict[tuple[str, str], World] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
@@ -161,11 +168,13 @@ class Worlds:
         return self._kinds
 
     @contextlib.asynccontextmanager
-    async def of(self, token: str) -> AsyncIterator[World]:
-        """The world of an identity until the block ends."""
-        world = self._worlds.get(token)
+    async def of(self, token: str, namespace: str = "") -> AsyncIterator[World]:
+        """The world of an identity, perhaps in one namespace alone, until the block ends."""
+        place = (token, namespace)
+        world = self._worlds.get(place)
         if world is None:
-            world = self._worlds[token] = World(self._client(token), self._kinds, namespaces=self._namespaces)
+            namespaces = (namespace,) if namespace else self._namespaces
+            world = self._worlds[place] = World(self._client(token), self._kinds, namespaces=namespaces)
         world.viewers += 1
         try:
             await world.ready()
@@ -173,7 +182,7 @@ class Worlds:
         finally:
             world.viewers -= 1
             if not world.viewers:
-                asyncio.get_running_loop().call_later(IDLE_SECONDS, self._release, token, world)
+                asyncio.get_running_loop().call_later(IDLE_SECONDS, self._release, place, world)
 
     async def watch(self) -> None:
         """Keep the world of the user of the kubeconfig, until cancelled."""
@@ -194,9 +203,9 @@ class Worlds:
         finally:
             await client.close()
 
-    def _release(self, token: str, world: World) -> None:
-        if not world.viewers and self._worlds.get(token) is world:
-            del self._worlds[token]
+    def _release(self, place: tuple[str, str], world: World) -> None:
+        if not world.viewers and self._worlds.get(place) is world:
+            del self._worlds[place]
             task = asyncio.ensure_future(world.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)

@@ -458,7 +458,11 @@ def head(row: Row, wire: Wire, tree: Tree | None, *, leaf: str = "") -> Head:
     if tree is None:
         return Head(row=row, uid=uid, generation=generation, summary=row.because)
     standing = tree.standing
-    revisions = (("current revision", standing.current), ("new revision", standing.target))
+    same = standing.current == standing.target
+    revisions = (
+        ("revision" if same else "current revision", standing.current),
+        ("new revision", "" if same else standing.target),
+    )
     named = [Fact(label=label, value=value) for label, value in revisions if value]
     return Head(
         row=row,

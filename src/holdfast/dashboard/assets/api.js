@@ -1,6 +1,6 @@
 // Talking to the server: JSON, and streams that are opened again when they break.
 
-export const session = { user: "", csrf: "", changes: false, links: false, server: "", kinds: [], planner: [] };
+export const session = { user: "", namespace: "", csrf: "", changes: false, links: false, server: "", kinds: [], planner: [] };
 
 export class Refused extends Error {
   constructor(status, body) {

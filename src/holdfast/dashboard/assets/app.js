@@ -69,10 +69,11 @@ function signIn(message) {
   document.getElementById("nav").replaceChildren();
   const problem = h("p", { class: "wrong", role: "alert" }, message || "");
   const field = h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", placeholder: "eyJhbGciOi…" });
+  const place = h("input", { id: "namespace", autocomplete: "off", spellcheck: "false", placeholder: "all namespaces" });
   const form = h("form", { class: "card login", onsubmit: async (event) => {
     event.preventDefault();
     try {
-      await begin({ token: field.value });
+      await begin({ token: field.value, namespace: place.value });
       start();
     } catch (error) {
       problem.textContent = error.hint ? `${error.message}: ${error.hint}` : error.message;
@@ -83,6 +84,8 @@ function signIn(message) {
   h("p", { class: "muted" }, "Open the link that ", h("code", {}, "holdfast up"), " or ", h("code", {}, "holdfast dashboard"), " printed. A link signs one browser in."),
   h("label", { for: "token" }, "Or enter a bearer token of the cluster"),
   field,
+  h("label", { for: "namespace" }, "Only this namespace, if the token may see no other"),
+  place,
   h("button", { class: "primary", type: "submit" }, "Sign in"));
   fill(main, form);
   field.focus();
@@ -92,6 +95,7 @@ function start() {
   const user = document.getElementById("identity");
   fill(user,
     h("span", { title: session.server }, session.user || "signed in"),
+    session.namespace ? h("span", { class: "pill" }, session.namespace) : null,
     session.changes ? null : h("span", { class: "pill" }, "read-only"),
     session.links ? h("button", { class: "plain wide-only", type: "button", title: "Copy a link that signs another browser in", onclick: copyLink }, "Link") : null,
     h("button", { class: "plain", type: "button", onclick: signOut }, "Sign out"));

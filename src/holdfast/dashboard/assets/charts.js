@@ -4,7 +4,7 @@ import { clock, h, s, span } from "./dom.js";
 
 const WIDTH = 720;
 const HEIGHT = 170;
-const PAD = { left: 30, right: 14, top: 14, bottom: 24 };
+const PAD = { left: 30, right: 14, top: 22, bottom: 24 };
 
 // Ready replicas over time, new ones below old ones, with the floor as a line and the lowest point marked.
 export function timeline(line, events) {
@@ -27,7 +27,9 @@ export function timeline(line, events) {
     return path;
   };
   const area = (value) => `${steps(value)}L${x(to).toFixed(1)} ${y(0)}L${x(Math.max(from, samples[0].at)).toFixed(1)} ${y(0)}Z`;
-  const seen = samples.reduce((worst, each) => (each.ready < worst.ready ? each : worst), samples[0]);
+  // The lowest point is that of the rollout, not of what was before it.
+  const during = samples.filter((each, index) => (samples[index + 1]?.at ?? to) > started);
+  const seen = during.reduce((worst, each) => (each.ready < worst.ready ? each : worst), during[0]);
   const lowest = line.lowest ?? seen.ready;
   const floor = samples.at(-1).floor;
   // The operator counts the lowest since the rollout began, which may be before anything was seen here.
@@ -46,7 +48,7 @@ export function timeline(line, events) {
       s("path", { d: area((each) => each.updated), class: "area new" }),
       s("path", { d: steps((each) => each.ready), class: "line" }),
       floor ? s("path", { d: steps((each) => each.floor), class: "floor" }) : null,
-      line.started && started >= from ? [s("line", { x1: x(started), x2: x(started), y1: PAD.top, y2: HEIGHT - PAD.bottom, class: "start" }), s("text", { x: x(started) + 4, y: PAD.top + 8, class: "axis" }, "rollout began")] : null,
+      line.started && started >= from ? [s("line", { x1: x(started), x2: x(started), y1: PAD.top, y2: HEIGHT - PAD.bottom, class: "start" }), s("text", { x: Math.min(x(started), WIDTH - 90), y: 12, class: "axis" }, "rollout began")] : null,
       lowestMark(),
       marks.map((each) => s("circle", { cx: x(Date.parse(each.last)), cy: HEIGHT - PAD.bottom, r: 3, class: each.warning ? "event warning" : "event" }, s("title", {}, `${clock(each.last)} ${each.reason}: ${each.message}`))),
       s("text", { x: PAD.left, y: HEIGHT - 6, class: "axis" }, clock(from)),

@@ -105,7 +105,7 @@ export function floorBar(floor, options = {}) {
   const broken = isBroken(floor);
   const words = floorWords(floor);
   const bar = h("span", { class: `floorbar ${broken ? "broken" : ""} ${options.large ? "large" : ""}`, role: "img", "aria-label": words, title: words });
-  if (top <= (options.large ? 60 : 16)) {
+  if (top <= (options.large ? 60 : 12)) {
     for (let cell = 0; cell < top; cell++) {
       const state = cell < ready ? (cell < line ? "held" : "spare") : cell < line ? "missing" : "free";
       bar.append(h("i", { class: `${state}${cell === line && line > 0 ? " line" : ""}` }));

@@ -47,7 +47,7 @@ export function open(root, target, context) {
     section("summary", "",
       gone ? h("p", { class: "callout warn" }, "The object is deleted. What is shown is its last state.") : null,
       page.trouble ? h("p", { class: "callout warn" }, page.trouble) : null,
-      h("p", { class: "because" }, row.because || top.summary || "It waits for nothing.", row.since ? [" ", age(row.since, { class: "muted" })] : null),
+      h("p", { class: "because" }, row.because || top.summary || "It waits for nothing.", row.since ? h("span", { class: "muted" }, " for ", age(row.since)) : null),
       top.remedy ? h("p", { class: "callout bad" }, h("b", {}, "To do: "), top.remedy) : null,
       (top.warnings || []).map((each) => h("p", { class: "callout warn" }, each)),
       top.steps > 1 ? h("p", { class: "muted" }, `${top.strategy}, step ${top.step || 1} of ${top.steps}`) : null,
@@ -56,7 +56,7 @@ export function open(root, target, context) {
       ...(top.strategy ? [{ label: "strategy", value: top.strategy }] : []),
       ...(row.updated !== undefined && row.desired ? [{ label: "updated", value: `${row.updated} of ${count(row.desired, top.unit || "replica")}` }] : []),
       ...(top.facts || []),
-      ...(top.images?.length ? [{ label: top.images.length > 1 ? "images" : "image", value: top.images.join(" → ") }] : []),
+      ...(top.images?.length && !(page.tree || []).some((each) => each.images?.length) ? [{ label: top.images.length > 1 ? "images" : "image", value: top.images.join(" → ") }] : []),
       { label: "generation", value: top.generation || 0 },
     ];
     section("facts", "Facts", h("dl", { class: "facts" }, facts.map((each) => (each.label ? h("div", {}, h("dt", {}, each.label), h("dd", {}, each.value)) : h("div", { class: "whole" }, h("dt", { class: "unseen" }, "note"), h("dd", {}, each.value)))),
@@ -120,8 +120,8 @@ export function open(root, target, context) {
     const short = made.prefix && each.name.startsWith(made.prefix) ? `…${each.name.slice(made.prefix.length)}` : each.name;
     const resource = page.head.leaf;
     return h("tr", { class: each.state },
-      h("td", {}, h("i", { class: `cell ${each.age} ${each.state}`, "aria-hidden": "true" }), " ", resource ? h("a", { href: address({ resource, namespace: target.namespace, name: each.name }), title: each.name }, short) : h("span", { title: each.name }, short)),
-      h("td", {}, group.length > 1 ? h("span", { class: "muted" }, `and ${count(group.length - 1, "more")}`.replace("mores", "more")) : null, " ", STATES[each.state]), h("td", {}, each.ready), h("td", { class: "muted" }, each.node), h("td", { class: "muted" }, age(each.created)), h("td", {}, each.restarts ? `${each.restarts}×` : ""), h("td", { class: "why" }, each.why || ""));
+      h("td", {}, h("i", { class: `cell ${each.age} ${each.state}`, "aria-hidden": "true" }), " ", resource ? h("a", { href: address({ resource, namespace: target.namespace, name: each.name }), title: each.name }, short) : h("span", { title: each.name }, short), group.length > 1 ? h("span", { class: "muted" }, ` and ${group.length - 1} more`) : null),
+      h("td", {}, STATES[each.state]), h("td", {}, each.ready), h("td", { class: "muted" }, each.node), h("td", { class: "muted" }, age(each.created)), h("td", {}, each.restarts ? `${each.restarts}×` : ""), h("td", { class: "why" }, each.why || ""));
   }
 
   // --- the rest
