@@ -43,7 +43,7 @@ const context = {
     const element = document.getElementById("connection");
     if (state instanceof Refused) {
       element.className = "connection lost";
-      element.textContent = state.status === 404 ? "" : state.message;
+      element.textContent = { 404: "", 503: "The API server does not answer" }[state.status] ?? state.message;
       if (state.status === 401) signIn(state.message);
       return;
     }

@@ -208,7 +208,7 @@ export function open(root, target, context) {
       root.dataset.object = page.head.row.id;
     },
   }, (state) => {
-    if (state instanceof Refused && state.status !== 401 && !page.head) fill(head, h("p", { class: "empty" }, state.message, state.hint ? `: ${state.hint}` : ""));
+    if (state instanceof Refused && state.status !== 401 && !page.head) fill(head, h("p", { class: "empty" }, state.message, state.hint ? h("p", {}, state.hint) : null));
     context.connection(state);
   });
   const refresh = setInterval(() => { if (tab === "state" && page.timeline?.samples?.length && !document.hidden) paintTimeline(); }, 5000);
