@@ -8,6 +8,7 @@ processes of their own, as for `rollouts`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +16,9 @@ from typing import Any, Final
 
 from benchmarks import clusters, operating
 from benchmarks.clusters import PER_NODE, Cluster
-from benchmarks.rollouts import WRITES, Fleet, Opened
+from benchmarks.rollouts import WRITES, Fleet, Opened, pod_events
 from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
-from holdfast.client.protocols import Scope
 from holdfast.client.resources import PODS, Resource
 from holdfast.cluster.simulation.behaviours import PREFIX
 from holdfast.kinds import crds, grove, grove_scheduler
@@ -94,7 +94,7 @@ async def measured(opened: Opened, shape: Shape) -> tuple[Figures, Figures]:
         await cluster.create_nodes(count=2 * shape.pods // PER_NODE + 1)
         since = (await cluster.client.list(PODS)).version
         with cluster.start("nodes"):
-            async with cluster.client.watch(PODS, Scope(namespace=namespace), since=since) as events:
+            async with contextlib.aclosing(pod_events(cluster.client, namespace, since)) as events:
                 fleet = Fleet(events, size=shape.pods)
                 created = await _act(cluster, fleet, shape, _set(shape, namespace, "v1"), bound=READY_SECONDS)
                 rolled = await _act(cluster, fleet, shape, _set(shape, namespace, "v2"), bound=shape.bound)

@@ -7,9 +7,10 @@ many are ready at each moment.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,7 +20,7 @@ from benchmarks.clusters import PER_NODE, Cluster
 from benchmarks.sizes import sized
 from benchmarks.tables import Line, show
 from holdfast.client.pods import Pod
-from holdfast.client.protocols import Bookmark, Deleted, Event, Scope
+from holdfast.client.protocols import Bookmark, Client, Deleted, Event, Scope
 from holdfast.client.resources import DEPLOYMENTS, PODS, Resource
 from holdfast.cluster.simulation.behaviours import PREFIX
 from holdfast.kinds import crds
@@ -29,7 +30,7 @@ REPLICAS: Final = sized(1_000, 20)
 SURGE: Final = sized(10, 50)
 """In percent of the replicas; nothing may be unavailable."""
 READY_SECONDS: Final = sized(1.0, 0.1)
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 180.0
 
 BOUND: Final = 100 / SURGE * READY_SECONDS
 """Seconds that it takes if nothing but readiness does: a surge at a time, and no moment lost between them."""
@@ -88,7 +89,7 @@ async def _measured(opened: Opened, program: str, resource: Resource, manifest: 
         await cluster.create_nodes(count=2 * REPLICAS // PER_NODE + 1)
         since = (await client.list(PODS)).version
         with cluster.start("nodes"):
-            async with client.watch(PODS, Scope(namespace=namespace), since=since) as events:
+            async with contextlib.aclosing(pod_events(client, namespace, since)) as events:
                 fleet = Fleet(events, size=REPLICAS)
                 with cluster.start(program) as others:
                     await others.said(operating.WORKING)
@@ -115,6 +116,15 @@ async def _measured(opened: Opened, program: str, resource: Resource, manifest: 
 
 def _in(namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+
+
+async def pod_events(client: Client, namespace: str, since: str) -> AsyncGenerator[Event, None]:
+    """The events of the pods of a namespace; a watch that the server ends, as it may, is begun again."""
+    while True:
+        async with client.watch(PODS, Scope(namespace=namespace), since=since) as events:
+            async for event in events:
+                since = event.version if isinstance(event, Bookmark) else event.object.version
+                yield event
 
 
 class Fleet:
