@@ -16,7 +16,7 @@ from tests.places import ROOT
 
 from holdfast import kinds
 from holdfast.apiserver.builtins.extensions import DEFINITION
-from holdfast.apiserver.crd import resource_types
+from holdfast.apiserver.crd import compiling, resource_types
 from holdfast.apiserver.http.refusals import Undecodable
 from holdfast.apiserver.resources import Column, ResourceType, Scale
 from holdfast.cli.manifests.documents import read
@@ -525,3 +525,15 @@ def test_objects_are_answered_as_by_a_real_api_server(scenario: str) -> None:
             assert obj["spec"] == answer["body"].get("spec", obj["spec"])
             stored[name] = obj
     assert tried > 1
+
+
+def test_equal_schemas_are_compiled_once_and_others_apart() -> None:
+    spec = {"type": "object", "properties": {"a": {"type": "string"}}}
+    schema: dict[str, Any] = {"type": "object", "properties": {"spec": spec}}
+    first = compiling.compiled(schema)
+    assert compiling.compiled(copy.deepcopy(schema)) is first
+    other = copy.deepcopy(schema)
+    del other["properties"]["spec"]["properties"]["a"]
+    assert compiling.compiled(other) is not first
+    assert compiling.compiled(other).unknown({"spec": {"a": ""}}) == ["spec.a"]
+    assert compiling.compiled(schema).unknown({"spec": {"a": ""}}) == []

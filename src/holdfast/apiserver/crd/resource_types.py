@@ -16,12 +16,11 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.apiserver.crd import patterns
+from holdfast.apiserver.crd import compiling
 from holdfast.apiserver.crd.checks import definition_problems
 from holdfast.apiserver.resources import ALL_METADATA, Column, Object, ResourceType, Scale
 from holdfast.meta import times
 from holdfast.meta.errors import FieldError, FieldProblem
-from holdfast.meta.schemas import walk
 from holdfast.meta.schemas.structural import has_rules
 from holdfast.meta.schemas.walk import Schema
 
@@ -232,7 +231,7 @@ def _validation(schema: Mapping[str, Any], scale: Scale | None) -> Callable[[Obj
     @cache
     def compiled() -> tuple[Schema, Rules | None]:
         # Compiled on first use, so that a server with many definitions starts quickly.
-        return walk.compile(schema, patterns=patterns.search), _rules(schema)
+        return compiling.compiled(schema), _rules(schema)
 
     def validate(obj: Object, old: Object | None) -> list[FieldError]:
         values, rules = compiled()

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Final
 
 from holdfast.apiserver.apply import server_side
-from holdfast.apiserver.crd import patterns
+from holdfast.apiserver.crd import compiling
 from holdfast.apiserver.http import bodies
 from holdfast.apiserver.http.options import DeleteOptions, WriteOptions
 from holdfast.apiserver.resources import Object, ResourceType
@@ -314,10 +314,7 @@ class Writer:
         compiled = self._schemas if kind.custom else _BUILT_IN
         known = compiled.get(kind.gvk)
         if known is None or known[0] is not kind.schema:
-            known = compiled[kind.gvk] = (
-                kind.schema,
-                walk.compile(kind.schema, patterns=patterns.search),
-            )
+            known = compiled[kind.gvk] = (kind.schema, compiling.compiled(kind.schema))
         return known[1]
 
     def _default(self, kind: ResourceType, obj: Object) -> None:
