@@ -314,6 +314,23 @@ def test_a_machine_waits_for_a_policy_that_does_not_exist_and_for_one_that_is_no
     told(story, hosts())
 
 
+def test_a_policy_that_is_not_valid_does_not_keep_machines_of_others_from_their_place() -> None:
+    wrong = {"topologyKey": "host", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await cluster.create(POLICIES, policy("broken"))
+        await created(cluster, "other", placementRef={"name": "broken"})
+        apart = {"vmAntiAffinity": {"requiredDuringScheduling": [wrong]}}
+        await cluster.patch(POLICIES, "broken", {"spec": {"antiAffinity": apart}})
+        await cluster.create(POLICIES, policy(**STRICT))
+        await created(cluster, **REF)
+        found = await policy_says(cluster, lambda it: answer(it, "Ready")[0] == "False", "broken")
+        assert answer(found, "Validated") == ("False", "PolicyInvalid")
+
+    told(story, hosts())
+
+
 def test_a_policy_and_a_class_may_come_after_the_machine() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(MACHINES, machine(**REF))

@@ -17,7 +17,7 @@ from holdfast.operators.virtualmachine.clones import observe as clones
 from holdfast.operators.virtualmachine.connections import Connections, Target, address_of, target_of
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES, is_true, key_of
 from holdfast.operators.virtualmachine.machines.render import gib, mib
-from holdfast.operators.virtualmachine.placement import demand
+from holdfast.operators.virtualmachine.placement import demand, validate
 from holdfast.operators.virtualmachine.placement.schedule import natural, resident
 from holdfast.operators.virtualmachine.placement.world import Policy, Request, Resident
 from holdfast.operators.virtualmachine.placement.world import World as Placing
@@ -93,7 +93,8 @@ class World:
         return Placing(
             inventory=inventory,
             residents=(*residents(self.machines, inventory), *self.clones),
-            policies={key: each.spec for key, each in self.policies.items()},
+            # A policy that is not valid binds no machine, also where it was stored without a review.
+            policies={key: each.spec for key, each in self.policies.items() if not validate.problems(each)},
             namespaces=self.namespaces,
         )
 
