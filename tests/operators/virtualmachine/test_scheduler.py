@@ -10,11 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.client.objects import Object
+from holdfast.kinds.virtrigaud.machines import PlacementStatus
 from holdfast.kinds.virtrigaud.placement import VMPlacementPolicySpec
 from holdfast.meta.objects import Key
+from holdfast.operators.virtualmachine.connections import Target
+from holdfast.operators.virtualmachine.placement import choices as choosing
+from holdfast.operators.virtualmachine.placement.observe import Unplaced
+from holdfast.operators.virtualmachine.placement.observe import World as Placing
 from holdfast.operators.virtualmachine.placement.schedule import Choice, grouped, natural, resident, schedule
 from holdfast.operators.virtualmachine.placement.validate import problems_of
 from holdfast.operators.virtualmachine.placement.world import Policy, Request, Resident, World
+from holdfast.operators.virtualmachine.resources import MACHINES, PROVIDERS
 from holdfast.providers.contract import Datastore, Gpu, Host, Inventory, Placement, ResourcePool, Taint
 
 GIB = 1 << 30
@@ -730,3 +737,47 @@ def test_combinations_of_everything_that_is_valid_have_no_problems() -> None:
             antiAffinity={"hostAntiAffinity": {"enabled": True, "scope": scopes[1]}},
         )
         assert problems_of(given) == ()
+
+
+# --- many machines in one pass
+
+
+def many(number: int, *hosts: Host, **rules: Any) -> Placing:
+    def unplaced(n: int) -> Unplaced:
+        wire = {"metadata": {"name": f"m{n}", "namespace": "default", "uid": str(n)}, "spec": {}}
+        return Unplaced(
+            object=Object.of(MACHINES, {"apiVersion": MACHINES.api_version, "kind": MACHINES.kind, **wire}),
+            before=PlacementStatus(),
+            policy=policy(**rules),
+            policy_generation=1,
+            request=request(f"m{n}"),
+        )
+
+    wire = {
+        "apiVersion": PROVIDERS.api_version,
+        "kind": PROVIDERS.kind,
+        "metadata": {"name": "p", "namespace": "default"},
+    }
+    return Placing(
+        provider=Object.of(PROVIDERS, wire),
+        target=Target(provider=Key("default", "p"), address="p:1"),
+        unplaced=tuple(unplaced(n) for n in range(number)),
+        inventory=Inventory(hosts=hosts),
+    )
+
+
+def test_machines_that_ask_for_the_same_and_fit_nowhere_are_compared_with_the_hosts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = []
+    monkeypatch.setattr(choosing, "schedule", lambda *given: compared.append(given) or schedule(*given))
+    rules = {"antiAffinity": {"hostAntiAffinity": {"enabled": True, "scope": "strict"}}}
+    found = list(choosing.choices(many(60, host("a"), host("b"), **rules)))
+    assert [chosen(each.choice) for each in found] == ["a", "b", *[""] * 58]
+    assert [each.of.request.key.name for each in found] == [f"m{n}" for n in range(60)]
+    assert len(compared) == 3
+
+
+def test_one_pass_places_so_many_machines_and_the_next_one_goes_on() -> None:
+    found = list(choosing.choices(many(choosing.MOST + 20, host("a", memory_mib=0))))
+    assert len(found) == choosing.MOST

@@ -36,6 +36,7 @@ from holdfast.operators.virtualmachine.migrations import observe as migration_wo
 from holdfast.operators.virtualmachine.migrations import status as migration_status
 from holdfast.operators.virtualmachine.networks import decide as networks
 from holdfast.operators.virtualmachine.networks import observe as network_worlds
+from holdfast.operators.virtualmachine.placement import choices as placing_choices
 from holdfast.operators.virtualmachine.placement import decide as placing
 from holdfast.operators.virtualmachine.placement import observe as placing_worlds
 from holdfast.operators.virtualmachine.policies import decide as policies
@@ -241,8 +242,9 @@ def controllers(
                 placing_worlds.OPEN_CLONES,
             ),
             observe=placing_worlds.observe,
-            survey=partial(placing_worlds.survey, connections=connections),
+            survey=partial(placing_choices.survey, connections=connections),
             decide=placing.decide,
+            timeout=timedelta(minutes=5),
             invalid=provider_status.INVALID,
             backoff=Backoff(),
         ),

@@ -8,18 +8,17 @@ the stores have seen these writes, so no decision is made without those before i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from holdfast.kernel.outcomes import Again, Done, Retry
+from holdfast.kernel.outcomes import Again, Done, Outcome, Retry
 from holdfast.kinds.virtrigaud import Provider
 from holdfast.meta import durations, times
 from holdfast.meta.patches import merge
-from holdfast.operators.virtualmachine.placement import demand, validate
-from holdfast.operators.virtualmachine.placement.observe import Unplaced, World
-from holdfast.operators.virtualmachine.placement.schedule import Choice, grouped, resident, schedule
-from holdfast.operators.virtualmachine.placement.world import World as Placing
+from holdfast.operators.virtualmachine.placement import demand
+from holdfast.operators.virtualmachine.placement.choices import MOST
+from holdfast.operators.virtualmachine.placement.observe import Chosen, Unplaced, World
+from holdfast.operators.virtualmachine.placement.schedule import Choice, grouped
 from holdfast.operators.virtualmachine.reasons import OF_CODE, MachineReason
 from holdfast.providers.contract import Placement
 from holdfast.runtime.decisions import Decision, Notice, Patch, Write
@@ -38,21 +37,17 @@ def decide(world: World, now: datetime) -> Decision:
         if world.error.transient:
             raise Retry(reason, message)
         return Decision(outcome=Again(_interval(world), message))
-    writes: list[Write] = []
-    notices: list[Notice] = []
-    placing, waits = world.placing, False
-    for each in world.unplaced:
-        if validate.problems_of(each.policy.spec):
-            # The machine says so; it is looked at again when the policy is changed.
-            continue
-        choice, failed = _chosen(each, placing)
-        waits = waits or choice.placement is None
-        if choice.placement is not None:
-            placing = placing.with_resident(resident(each.policy, each.request, choice.placement))
-        writes += _writes(each, _status(each, choice, failed, now), choice)
-        notices += _notices(each, choice)
-    outcome = Again(_interval(world), "the provider is asked again for its hosts") if waits else Done()
-    return Decision(writes=tuple(writes), notices=tuple(notices), outcome=outcome)
+    writes = [write for each in world.choices for write in _writes(each, now)]
+    notices = [notice for each in world.choices for notice in _notices(each.of, each.choice)]
+    return Decision(writes=tuple(writes), notices=tuple(notices), outcome=_next(world))
+
+
+def _next(world: World) -> Outcome:
+    if sum(each.choice.placement is not None for each in world.choices) == MOST:
+        return Again(timedelta(milliseconds=100), "more machines need a place")
+    if any(each.choice.placement is None for each in world.choices):
+        return Again(_interval(world), "the provider is asked again for its hosts")
+    return Done()
 
 
 def _interval(world: World) -> timedelta:
@@ -61,19 +56,9 @@ def _interval(world: World) -> timedelta:
     return max(durations.parse((check.interval if check else None) or "30s"), timedelta(seconds=1))
 
 
-def _chosen(each: Unplaced, placing: Placing) -> tuple[Choice, tuple[str, ...]]:
-    """The choice, and the hosts on which the machine could not be created; those are avoided if others are possible."""
-    last = (each.failed_host,) if each.failed_host else ()
-    failed = tuple(dict.fromkeys((*each.before.failed_hosts, *last)))
-    choice = schedule(each.policy, replace(each.request, avoided=frozenset(failed)), placing)
-    if choice.placement is not None or not failed:
-        return choice, failed
-    again = schedule(each.policy, each.request, placing)
-    return (choice, failed) if again.placement is None else (again, failed)
-
-
-def _writes(each: Unplaced, status: dict[str, Any], choice: Choice) -> Iterator[Write]:
-    difference = merge.diff(wire(each.before), status)
+def _writes(chosen: Chosen, now: datetime) -> Iterator[Write]:
+    each, choice = chosen.of, chosen.choice
+    difference = merge.diff(wire(each.before), _status(each, choice, chosen.failed, now))
     if not difference:
         return
     where = "it fits nowhere" if choice.placement is None else f"it is placed on {choice.placement.host or 'a host'}"

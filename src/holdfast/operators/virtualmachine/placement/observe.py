@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.client.objects import Object
@@ -14,11 +14,11 @@ from holdfast.kinds.virtrigaud.placement import VMAffinityTerm, VMPlacementPolic
 from holdfast.meta.objects import Key
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.clones import observe as clones
-from holdfast.operators.virtualmachine.connections import Connections, Target, address_of, target_of
+from holdfast.operators.virtualmachine.connections import Target, address_of, target_of
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES, is_true, key_of
 from holdfast.operators.virtualmachine.machines.render import gib, mib
 from holdfast.operators.virtualmachine.placement import demand, validate
-from holdfast.operators.virtualmachine.placement.schedule import natural, resident
+from holdfast.operators.virtualmachine.placement.schedule import Choice, natural, resident
 from holdfast.operators.virtualmachine.placement.world import Policy, Request, Resident
 from holdfast.operators.virtualmachine.placement.world import World as Placing
 from holdfast.operators.virtualmachine.resources import CLASSES, CLONES, MACHINES, POLICIES, PROVIDERS
@@ -49,6 +49,15 @@ class Unplaced:
     failed_host: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What was chosen for a machine, and the hosts on which it could not be created."""
+
+    of: Unplaced
+    choice: Choice
+    failed: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
     """A machine of the Provider, as it counts in placement; its place is in its status, or in the inventory."""
@@ -74,6 +83,7 @@ class World:
     namespaces  the labels of all namespaces, where a policy selects by them
     inventory   its hosts and datastores; None where it was not asked
     error       why it could not be asked
+    choices     what was chosen for the first of the machines, in their order
     """
 
     provider: Object
@@ -85,6 +95,7 @@ class World:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     inventory: Inventory | None = None
     error: ProviderError | None = None
+    choices: tuple[Chosen, ...] = ()
 
     @property
     def placing(self) -> Placing:
@@ -380,11 +391,3 @@ def residents(machines: Iterable[Sized], inventory: Inventory) -> Iterator[Resid
             gpu_type=asked.gpu_type,
             counted=id in on or (not on and bool(id)),
         )
-
-
-async def survey(world: World, *, connections: Connections) -> World:
-    """The world with the hosts and datastores of the provider."""
-    try:
-        return replace(world, inventory=await connections.to(world.target).inventory())
-    except ProviderError as error:
-        return replace(world, error=error)
