@@ -22,6 +22,7 @@ import click
 
 from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
 from holdfast.cli.plan.options import RolloutOptions, described, rollout_options
+from holdfast.kernel.planning import rollout_of
 from holdfast.meta import durations
 from holdfast.simulator import exports, logs
 from holdfast.simulator.frames import Actor, Ending, Frame, InvariantBroken, Run
@@ -193,6 +194,8 @@ def _scenario(
         deadline=rollout.deadline,
         on_failure=rollout.on_failure,
         count_terminating=rollout.count_terminating,
+        # An ordered fleet of the simulator has no surge.
+        ordered=rollout.ordered and rollout_of(rollout.spec).limits.surge == 0,
         behaviour=behaviour,
         script=commands,
         promote_after=promote_after,
