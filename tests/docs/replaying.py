@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Iterator
@@ -41,7 +42,10 @@ def assert_shown(path: Path, terminal: Terminal) -> None:
     now = BLOCK.sub(lambda block: "".join(_replayed(block[0], terminal)), page)
     if os.environ.get("HOLDFAST_UPDATE_DOCS"):
         path.write_text(now)
-    assert now == page
+    different = "\n".join(
+        difflib.unified_diff(page.splitlines(), now.splitlines(), "the page", "what is shown", "", "", 1)
+    )
+    assert not different, different
 
 
 def _replayed(block: str, terminal: Terminal) -> Iterator[str]:

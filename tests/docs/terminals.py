@@ -32,7 +32,7 @@ class Terminal:
         self.environment |= {
             "COLUMNS": "100",
             "NO_COLOR": "1",
-            "HOLDFAST_READY_AFTER": "0s..1s",
+            "HOLDFAST_READY_AFTER": "0s..300ms",
             "PYTHONPATH": str(ROOT / "src"),
         }
         programs = home / "bin"
