@@ -243,7 +243,7 @@ def test_the_number_of_replicas_is_set_after_its_plan_is_confirmed(kubeconfig: P
         await user.press("s")
         await user.sees("How many replicas")
         await user.press("0", "enter")
-        await user.sees("these are too few")
+        await user.sees("warning: minAvailable is 1 but there are only 0 replicas")
         await user.press("n")
         await user.press("s", "3", "enter")
         await user.sees("→ 3 replicas")

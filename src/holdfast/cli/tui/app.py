@@ -35,7 +35,7 @@ class HoldfastApp(App[None]):
     LineBar { background: ansi_default; color: ansi_default; }
     Listing, Lines { background: ansi_default; color: ansi_default; scrollbar-size-vertical: 1; }
     Input { height: 3; border: round ansi_blue; background: ansi_default; color: ansi_default; }
-    Confirm, VerbMenu { align: center middle; background: ansi_default; }
+    ModalScreen { align: center middle; background: ansi_default; }
     #dialog { width: 76; height: auto; border: round ansi_yellow; padding: 0 1; background: ansi_default; }
     """
 

@@ -191,12 +191,12 @@ class Overview(View):
         prompt.border_title = sign
         prompt.value = value
         prompt.display = True
-        prompt.focus()
+        self.set_focus(prompt)  # at once: what is typed next belongs to it
 
     def _close_prompt(self) -> None:
         prompt = self.query_one("#prompt", Input)
         prompt.display = False
-        self.listing.focus()
+        self.set_focus(self.listing)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.border_title == "/" and event.input.display:

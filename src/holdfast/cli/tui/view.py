@@ -215,7 +215,8 @@ class View(Screen[None]):
             if scaling.before == number:
                 self.say(f"{called} has {number} replicas already")
                 return
-            floors = [f"warning: these are too few: {why}" for why in scaling.too_few]
+            said = "\n".join(scaling.plan)
+            floors = [f"warning: {number} replicas are too few: {why}" for why in scaling.too_few if why not in said]
             if not await self.app.push_screen_wait(Confirm("Scale?", [*scaling.plan, *floors])):
                 self.say(f"{called} was not changed")
                 return
