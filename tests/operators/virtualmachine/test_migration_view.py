@@ -12,9 +12,10 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.operators.metrics import RolloutMetrics
-from holdfast.operators.rollouts import Case, Change, Observed, Refusal
+from holdfast.operators.rollouts import Already, Case, Change, Observed, Refusal
 from holdfast.operators.virtualmachine.migrations.verbs import ROLLOUT
 from holdfast.operators.virtualmachine.resources import MACHINES, MIGRATIONS
+from holdfast.operators.virtualmachine.verbs import power, release
 from holdfast.views.rollouts import RolloutState
 
 NOW = datetime(2030, 1, 1, 0, 2, tzinfo=UTC)
@@ -157,3 +158,22 @@ def test_metrics_have_the_bytes_and_count_how_migrations_end() -> None:
     for result in ("failed", "completed"):
         assert f'holdfast_rollouts_finished_total{{kind="VMMigration",result="{result}"}} 1.0' in text
     assert 'holdfast_rollout_duration_seconds_sum{kind="VMMigration"} 60.0' in text
+
+
+def test_a_machine_that_a_migration_keeps_off_is_started_only_after_it_was_released() -> None:
+    metadata = {"name": "web", "namespace": "default", "annotations": {"virtrigaud.io/migration-hold": "move/1-2-3/1"}}
+    spec = {"providerRef": {"name": "sim"}, "classRef": {"name": "small"}, "imageRef": {"name": "ubuntu"}}
+    web = Object.of(
+        MACHINES,
+        {"apiVersion": MACHINES.api_version, "kind": MACHINES.kind, "metadata": metadata, "spec": spec},
+    )
+    refused = power(web, "on")
+    assert isinstance(refused, Refusal)
+    assert "VMMigration move keeps the machine off" in refused.message
+    assert "holdfast vm release web" in refused.hint
+    released = release(web, "")
+    assert isinstance(released, Change)
+    assert released.patch == {"metadata": {"annotations": {"virtrigaud.io/migration-hold": None}}}
+    free = Object.of(MACHINES, {**web.wire(), "metadata": {"name": "web", "namespace": "default"}})
+    assert isinstance(release(free, ""), Already)
+    assert isinstance(power(free, "on"), Change)

@@ -93,9 +93,25 @@ def power(obj: Object, argument: str) -> Shown | Answer:
         # The version of the object makes each request another one.
         return Change({"metadata": {"annotations": {names.REBOOT: obj.version}}}, "is rebooted")
     wanted = _POWER[argument]
+    hold = obj.meta.annotations.get(names.MIGRATION_HOLD)
+    if hold and wanted is PowerState.ON:
+        return Refusal(
+            f"VMMigration {hold.partition('/')[0]} keeps the machine off, because its target may run",
+            f"see that the target is off, and let it go with 'holdfast vm release {obj.key.name}'",
+        )
     if obj.decode(VirtualMachine).spec.power_state is wanted:
         return Already(f"has spec.powerState {wanted.value} already")
     return Change({"spec": {"powerState": wanted.value}}, f"gets spec.powerState {wanted.value}")
+
+
+def release(obj: Object, argument: str) -> Shown | Answer:
+    hold = obj.meta.annotations.get(names.MIGRATION_HOLD)
+    if not hold:
+        return Already("is not kept off by a migration")
+    by = hold.partition("/")[0]
+    notes = (f"if VMMigration {by} is under way, it stops the machine again", "the target must not run beside it")
+    patch = {"metadata": {"annotations": {names.MIGRATION_HOLD: None}}}
+    return Change(patch, f"is no longer kept off by VMMigration {by}", notes)
 
 
 GROUP: Final = CommandGroup(
@@ -110,6 +126,7 @@ GROUP: Final = CommandGroup(
             choices=(*_POWER, "reboot"),
         ),
         ObjectCommand(name="ip", summary="Print the addresses of a machine.", answer=ip),
+        ObjectCommand(name="release", summary="Let a machine run again that a migration keeps off.", answer=release),
     ),
 )
 """The commands of ``holdfast vm``."""
