@@ -70,7 +70,8 @@ def test_the_kustomize_base_is_what_manifests_prints() -> None:
     objects = [each for name in base["resources"] for each in yaml.safe_load_all(files[f"base/{name}"])]
     assert objects == printed()
     optional = {name.split("/")[1] for name in files if name.startswith("components/")}
-    assert optional == {"network-policy", "service-monitor", "prometheus-rule", "dashboard", "pages"}
+    webhooks = {"webhooks", "webhooks-cert-manager"}
+    assert optional == {"network-policy", "service-monitor", "prometheus-rule", "dashboard", "pages", *webhooks}
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")
@@ -82,6 +83,33 @@ def test_kubectl_builds_the_base(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     kinds = [each["kind"] for each in yaml.safe_load_all(built.stdout)]
     assert sorted(kinds) == sorted(each["kind"] for each in printed())
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")
+@pytest.mark.parametrize(
+    ("component", "options"),
+    [("webhooks", ["--webhooks"]), ("webhooks-cert-manager", ["--webhooks", "--cert-manager"])],
+)
+def test_kubectl_builds_the_base_with_webhooks(tmp_path: Path, component: str, options: list[str]) -> None:
+    packaging.write(packaging.kustomize(), tmp_path / "kustomize")
+    (tmp_path / "overlay").mkdir()
+    overlay = {"resources": ["../kustomize/base"], "components": [f"../kustomize/components/{component}"]}
+    (tmp_path / "overlay/kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    built = subprocess.run(
+        [str(KUBECTL), "kustomize", str(tmp_path / "overlay")], capture_output=True, text=True, timeout=60
+    )
+    assert built.returncode == 0, built.stderr
+
+    def of(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+        return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+
+    made, meant = of(list(yaml.load_all(built.stdout, Loader=LOADER))), of(printed(*options))
+    assert made.keys() == meant.keys()
+    deployment = ("Deployment", "holdfast-operator")
+    (arguments, pod), (wanted, wanted_pod) = deployed([made.pop(deployment)]), deployed([meant.pop(deployment)])
+    assert sorted(arguments) == sorted(wanted)
+    assert pod["volumes"] == wanted_pod["volumes"]
+    assert made == meant
 
 
 def test_a_package_is_written_again_without_what_it_no_longer_has(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ written by hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.manifests import writing
 from holdfast.cli.operator import definitions, deploying, pages, registration, selection
 from holdfast.cli.operator.deploying import Installation, Part
+from holdfast.cli.operator.registration import WebhookOptions
 from holdfast.runtime.controllers import Controller
 
 Files = dict[str, str]
@@ -67,27 +68,60 @@ def kustomize() -> Files:
     """The kustomize base: what `holdfast operator manifests` prints, a file for each part, and optional components."""
     installation = Installation(namespace=_NAMESPACE, image=_IMAGE, controllers=_everything())
     files: Files = {}
-    resources = []
+    base = []
     for part in deploying.parts(installation):
-        text = "".join(f"---\n{_yaml(manifest)}" for manifest in part.manifests)
         if part.option:
-            home = f"components/{part.name}"
-            component = {
-                "apiVersion": "kustomize.config.k8s.io/v1alpha1",
-                "kind": "Component",
-                "resources": [f"{part.name}.yaml"],
-            }
-            files |= {f"{home}/{part.name}.yaml": text, f"{home}/kustomization.yaml": _yaml(component)}
+            files |= _component(part.name, (part,))
         else:
-            files[f"base/{part.name}.yaml"] = text
-            resources.append(f"{part.name}.yaml")
-    base = {
+            files[f"base/{part.name}.yaml"] = _documents(part)
+            base.append(part)
+    for name, cert_manager in (("webhooks", False), ("webhooks-cert-manager", True)):
+        options = deploying.webhook_options(_NAMESPACE, cert_manager=cert_manager)
+        known = {part.name for part in base}
+        more = [
+            part
+            for part in deploying.parts(replace(installation, webhooks=options))
+            if not part.option and part.name not in known
+        ]
+        files |= _component(name, more, _webhook_patches(options))
+    about = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": resources,
+        "resources": [f"{part.name}.yaml" for part in base],
         "images": [{"name": "holdfast", "newTag": holdfast.__version__}],
     }
-    return files | {"base/kustomization.yaml": _yaml(base)}
+    return files | {"base/kustomization.yaml": _yaml(about)}
+
+
+def _component(name: str, parts: Sequence[Part], patches: Sequence[Mapping[str, Any]] = ()) -> Files:
+    """What an option adds to the base; `patches` change the Deployment of the operator."""
+    target = {"kind": "Deployment", "name": deploying.NAME}
+    component: dict[str, Any] = {
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "resources": [f"{part.name}.yaml" for part in parts],
+    }
+    if patches:
+        component["patches"] = [{"target": target, "patch": _yaml(list(patches))}]
+    home = f"components/{name}"
+    files = {f"{home}/{part.name}.yaml": _documents(part) for part in parts}
+    return files | {f"{home}/kustomization.yaml": _yaml(component)}
+
+
+def _webhook_patches(options: WebhookOptions) -> list[dict[str, Any]]:
+    """The changes of the Deployment of an operator that serves webhooks."""
+    pod = "/spec/template/spec"
+    added: list[tuple[str, Any]] = [
+        (f"{pod}/containers/0/args/-", each) for each in deploying.webhook_arguments(options)
+    ]
+    if options.files is not None:
+        mount, volume = deploying.certificate_mount(options.files)
+        added += [(f"{pod}/containers/0/volumeMounts/-", mount), (f"{pod}/volumes/-", volume)]
+    return [{"op": "add", "path": path, "value": value} for path, value in added]
+
+
+def _documents(part: Part) -> str:
+    return "".join(f"---\n{_yaml(manifest)}" for manifest in part.manifests)
 
 
 def chart() -> Files:
@@ -266,7 +300,7 @@ Holdfast runs in {{ .Release.Namespace }}:
 
 def _template(part: Part) -> str:
     # Alerts and dashboards have braces of their own, which are not Helm's.
-    text = "".join(f"---\n{_yaml(manifest)}" for manifest in part.manifests).replace("{{", "{{ `{{` }}")
+    text = _documents(part).replace("{{", "{{ `{{` }}")
     for marker, value in _VALUES.items():
         text = text.replace(marker, value)
     if part.name == "deployment":
