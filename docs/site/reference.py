@@ -151,7 +151,8 @@ def commands() -> str:
 
 
 def _command(called: str, command: click.Command, level: int) -> Iterator[str]:
-    with click.Context(command, info_name=called) as context:
+    # A command keeps its help option as it is first made, so that it must be made as for a user.
+    with click.Context(command, info_name=called, **main.context_settings) as context:
         usage = " ".join([called, *command.collect_usage_pieces(context)])
         yield from ("", f"{'#' * level} {called}", "", _first(command.help or ""), "", "```text", usage, "```")
         options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]

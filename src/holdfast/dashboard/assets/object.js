@@ -85,6 +85,9 @@ export function open(root, target, context) {
     section("tree", branches.length ? "Tree" : "", branches.length ? [h("div", { class: "tree" }, branches.map((each, index) => branch(each, String(index)))), h("p", { class: "key" }, KEY.map(([age_, state, text]) => h("span", { class: "legend" }, h("i", { class: `cell ${age_} ${state}` }), text)))] : null);
   }
 
+  // What the leaves of the tree are.
+  const noun = () => (page.head.leaf === "pods" ? "pod" : page.head.unit || "replica");
+
   function branch(made, path) {
     const leaves = made.leaves || [];
     const all = open_.has(`pods${path}`);
@@ -98,10 +101,10 @@ export function open(root, target, context) {
         h("span", { class: "muted" }, made.words), made.note ? h("span", { class: "muted" }, made.note) : null,
         made.images?.length ? h("code", { class: "image" }, made.images.join(" → ")) : null),
       made.why ? h("p", { class: "why" }, made.why) : null,
-      leaves.length ? h("ul", { class: "pods", "aria-label": `Pods of ${made.name}: ${made.words}` }, leaves.map((each) => h("li", { class: `cell ${each.age} ${each.state}`, title: `${each.name}: ${STATES[each.state]}${each.node ? ` on ${each.node}` : ""}${each.why ? `; ${each.why}` : ""}` }, h("span", { class: "unseen" }, `${each.name} ${STATES[each.state]}`)))) : null,
-      made.hidden ? h("p", { class: "muted" }, `and ${count(made.hidden, "pod")} more, which are counted and not shown`) : null,
+      leaves.length ? h("ul", { class: "pods", "aria-label": `${made.name}: ${made.words}` }, leaves.map((each) => h("li", { class: `cell ${each.age} ${each.state}`, title: `${each.name}: ${STATES[each.state]}${each.node ? ` on ${each.node}` : ""}${each.why ? `; ${each.why}` : ""}` }, h("span", { class: "unseen" }, `${each.name} ${STATES[each.state]}`)))) : null,
+      made.hidden ? h("p", { class: "muted" }, `and ${count(made.hidden, noun())} more, which are counted and not shown`) : null,
       listed.length ? h("div", { class: "scroll-x" }, h("table", { class: "podtable" }, h("thead", { class: "unseen" }, h("tr", {}, ["Name", "State", "Ready", "Node", "Age", "Restarts", "Reason"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, listed.map((group) => leaf(group, made))))) : null,
-      left ? h("button", { type: "button", class: "plain more", onclick: () => { open_.add(`pods${path}`); paintTree(); } }, `List ${count(left, "pod")}`) : null,
+      left ? h("button", { type: "button", class: "plain more", onclick: () => { open_.add(`pods${path}`); paintTree(); } }, `List ${count(left, noun())}`) : null,
       (made.branches || []).length ? h("div", { class: "tree" }, made.branches.map((each, index) => branch(each, `${path}.${index}`))) : null);
   }
 

@@ -112,7 +112,7 @@ export function open(root, query, context) {
     shownCount.textContent = list.length === rows.size ? `${rows.size.toLocaleString("en")} objects` : `${list.length.toLocaleString("en")} of ${rows.size.toLocaleString("en")}`;
     table.hidden = complete && !list.length;
     empty.hidden = !table.hidden;
-    if (table.hidden) fill(empty, rows.size ? "Nothing matches the filter." : ["There are no objects yet. ", h("code", {}, "holdfast apply -f examples/"), " creates some."]);
+    if (table.hidden) fill(empty, rows.size ? "Nothing matches the filter." : ["There are no objects yet. ", h("code", {}, "holdfast examples"), " lists manifests to try."]);
     context.title(counts.trouble ? `${counts.trouble} in trouble` : "");
     space.style.setProperty("height", `${list.length * HEIGHT()}px`);
     window_();
