@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import click
 from prometheus_client import CollectorRegistry, generate_latest
@@ -28,6 +28,9 @@ from holdfast.operators.metrics import RolloutMetrics
 from holdfast.providers.wire.metrics import CallMetrics, ServedMetrics
 from holdfast.runtime.controllers import View
 from holdfast.runtime.metrics import Metrics
+
+TOP: Final = click.Context(main, **main.context_settings)
+"""The context of all commands: a command keeps the help option of the first context that it is asked in."""
 
 Pages = dict[str, str]
 """Markdown by the path of its page."""
@@ -144,15 +147,14 @@ def commands() -> str:
     """Every command with its options and arguments."""
     lines = ["# Commands", "", "The same as `holdfast COMMAND --help`; [how they behave](../cli.md) has examples."]
     for name in COMMANDS:
-        command = main.get_command(click.Context(main), name)
+        command = main.get_command(TOP, name)
         assert command is not None
         lines += _command(f"holdfast {name}", command, 2)
     return "\n".join(lines) + "\n"
 
 
 def _command(called: str, command: click.Command, level: int) -> Iterator[str]:
-    # A command keeps its help option as it is first made, so that it must be made as for a user.
-    with click.Context(command, info_name=called, **main.context_settings) as context:
+    with click.Context(command, info_name=called, parent=TOP) as context:
         usage = " ".join([called, *command.collect_usage_pieces(context)])
         yield from ("", f"{'#' * level} {called}", "", _first(command.help or ""), "", "```text", usage, "```")
         options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
@@ -249,7 +251,7 @@ def _options() -> Iterator[tuple[str, click.Option]]:
     def below(called: str, command: click.Command) -> Iterator[tuple[str, click.Option]]:
         yield from ((called, each) for each in command.params if isinstance(each, click.Option))
         if isinstance(command, click.Group):
-            with click.Context(command) as context:
+            with click.Context(command, parent=TOP) as context:
                 for name, inner in _inner(command, context):
                     yield from below(f"{called} {name}", inner)
 

@@ -21,6 +21,9 @@ from tests.places import ROOT
 from holdfast.cli import main
 from holdfast.cli.profile.commands import Profile
 
+TOP = click.Context(main, **main.context_settings)
+"""The context of all commands: a command keeps the help option of the first context that it is asked in."""
+
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 FLAG = re.compile(r"(?<![\w-])(--?[a-zA-Z][\w-]*)")
 OTHERS = frozenset(
@@ -50,7 +53,7 @@ def commands(path: Path) -> Iterator[str]:
 def known(command: click.Command, words: list[str]) -> tuple[click.Command, list[str]]:
     """The command that the first words name, and the words after it."""
     while isinstance(command, click.Group) and words and re.match(r"[a-z]", words[0]):
-        with click.Context(command) as context:
+        with click.Context(command, parent=TOP) as context:
             for alternative in words[0].split("|"):
                 found = command.get_command(context, alternative)
                 assert found is not None, f"{command.name} has no command {alternative}"
@@ -62,7 +65,7 @@ def check_holdfast(words: list[str]) -> None:
     command, rest = known(main, words)
     allowed = {"-h", "--help", *(("--version",) if command is main else ())}
     if isinstance(command, Profile):  # what is no command of it is a model
-        command = command.get_command(click.Context(command), "model") or command
+        command = command.get_command(click.Context(command, parent=TOP), "model") or command
     allowed |= {flag for each in command.params for flag in (*each.opts, *each.secondary_opts)}
     if command.context_settings.get("ignore_unknown_options"):
         return
