@@ -276,6 +276,26 @@ def test_the_chart_registers_webhooks_as_the_operator_does(chart: Path, tmp_path
         assert definitions.is_current(definitions_made[kind.crd_name], ours), "the operator has nothing to write"
 
 
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ("webhooks=true", "webhooks"),
+        ("webhooks.failurePolicy=fail", "failurePolicy"),
+        ("operators.workloads=false", "workloads"),
+        ("replica=3", "replica"),
+        ("replicas=many", "replicas"),
+        ("crds.keep=often", "keep"),
+    ],
+)
+def test_values_that_the_chart_does_not_know_are_refused_by_name(
+    chart: Path, tmp_path: Path, values: str, said: str
+) -> None:
+    answer = helm("template", "holdfast", str(chart), "--kube-version", "1.34.0", "--set", values, home=tmp_path)
+    assert answer.returncode != 0
+    assert said in answer.stderr
+
+
 OPTIONS = {
     "networkPolicy": "NetworkPolicy",
     "serviceMonitor": "ServiceMonitor",

@@ -7,10 +7,13 @@ written by hand.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 import holdfast
 from holdfast.cli.errors import Complaint, InputError
@@ -139,6 +142,7 @@ def chart() -> Files:
     files = {
         "Chart.yaml": _yaml(_about()),
         "values.yaml": _values(everything),
+        "values.schema.json": _values_schema(_values(everything)),
         "templates/_helpers.tpl": _helpers(everything),
         "templates/crds.yaml": _DEFINITIONS,
         "templates/NOTES.txt": _NOTES,
@@ -255,6 +259,42 @@ serviceMonitor: false
 prometheusRule: false
 grafanaDashboard: false
 """
+
+
+_CHOICES: Final[dict[str, dict[str, Any]]] = {
+    "webhooks.failurePolicy": {"enum": ["Ignore", "Fail"]},
+    "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
+    # Helm reads a tag that is a number as one.
+    "image.tag": {"type": ["string", "number"]},
+    "resources": {"type": "object"},
+    "replicas": {"type": "integer", "minimum": 0},
+}
+"""The values that are limited otherwise than by the type of their default."""
+
+
+def _values_schema(values: str) -> str:
+    """By what Helm checks values: the types of the defaults, and no values that the chart does not know."""
+    schema = _schema_of(yaml.safe_load(values), "")
+    schema["properties"]["global"] = {"type": "object"}
+    about = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values of the chart of Holdfast"}
+    return json.dumps({**about, **schema}, indent=2) + "\n"
+
+
+def _schema_of(value: Any, path: str) -> dict[str, Any]:
+    if path in _CHOICES:
+        return dict(_CHOICES[path])
+    match value:
+        case dict() if value:
+            properties = {name: _schema_of(each, f"{path}.{name}".lstrip(".")) for name, each in value.items()}
+            return {"type": "object", "properties": properties, "additionalProperties": False}
+        case dict():
+            return {"type": "object"}
+        case list():
+            return {"type": "array"}
+        case bool():
+            return {"type": "boolean"}
+        case _:
+            return {"type": "string"}
 
 
 def _helpers(operators: Mapping[str, tuple[Controller[Any], ...]]) -> str:
