@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
@@ -307,12 +308,12 @@ def workload(name: str) -> dict[str, Any]:
 
 
 async def made(client: Client) -> tuple[int, int]:
-    """How many pods and services there are, as soon as there are any of both."""
+    """How many pods and services there are, as soon as the Workload has its two pods and its Service."""
     async with asyncio.timeout(PATIENCE):
         while True:
             pods = (await client.list(PODS, Scope(namespace="default"))).objects
             services = (await client.list(SERVICES, Scope(namespace="default", labels="!component"))).objects
-            if pods and services:
+            if len(pods) >= 2 and services:
                 return len(pods), len(services)
             await asyncio.sleep(0.1)
 
@@ -328,10 +329,15 @@ def test_it_works_with_the_printed_role_and_stops_when_told(admin: Path) -> None
         assert (pods, services) == (2, 1)
         with urllib.request.urlopen(f"{health}/readyz?verbose") as answer:
             assert b"[+]leader ok: this process leads" in answer.read()
-        with urllib.request.urlopen(f"{health}/metrics") as answer:
-            metrics = answer.read().decode()
-        assert 'holdfast_api_requests_total{code="201",resource="pods",verb="create"} 2.0' in metrics
-        assert 'holdfast_store_objects{resource="pods"} 2.0' in metrics
+        expected = (
+            'holdfast_api_requests_total{code="201",resource="pods",verb="create"} 2.0',
+            'holdfast_store_objects{resource="pods"} 2.0',
+        )
+        deadline, metrics = time.monotonic() + PATIENCE, ""
+        while not all(line in metrics for line in expected):  # the watch may still be on its way
+            assert time.monotonic() < deadline, metrics
+            with urllib.request.urlopen(f"{health}/metrics") as answer:
+                metrics = answer.read().decode()
         running.end(code=ExitCode.OK)
         assert running.messages[-2:] == ["operator stopping", "operator stopped"]
         troubles = [told for told in running.told if told["level"] != "info"]
