@@ -15,8 +15,6 @@ from typing import IO, Any, Final
 
 import click
 
-from holdfast.views.folding import folded_messages
-
 
 class ExitCode(IntEnum):
     """How a command ended."""
@@ -113,7 +111,11 @@ def printable(text: str) -> str:
 
 def for_terminal(text: str) -> str:
     """Messages for standard error: folded at blanks where it is a terminal that is narrower."""
-    return folded_messages(text, shutil.get_terminal_size().columns if sys.stderr.isatty() else None)
+    if not sys.stderr.isatty():
+        return text
+    from holdfast.views.folding import folded_messages  # help and completion need no views
+
+    return folded_messages(text, shutil.get_terminal_size().columns)
 
 
 def usage_message(error: click.UsageError) -> str:
