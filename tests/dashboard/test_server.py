@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.dashboard.stub import MIGRATIONS, TOKEN, WORKLOADS, Cluster, Running, workload
 
+from holdfast.dashboard import following
 from holdfast.dashboard import server as module
 from holdfast.dashboard.gate import CSRF, is_known_host
 from holdfast.dashboard.server import Message, Stream, assets
@@ -274,6 +275,20 @@ def test_a_page_is_sent_in_sections(viewer: Viewer) -> None:
     assert name == "page"
     assert page["head"]["row"]["name"] == "shop"
     assert {"tree", "conditions", "events", "timeline", "verbs", "yaml", "links"} <= page.keys()
+
+
+def test_a_page_that_cannot_be_made_says_so(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any) -> Any:
+        raise RuntimeError("a defect")
+
+    viewer.running.do(lambda: viewer.running.cluster.put(WORKLOADS, workload("odd")))
+    monkeypatch.setattr(following, "page", broken)
+    ((name, _, page),) = viewer.stream("/api/stream?resource=workloads.cloudless.io&namespace=default&name=odd", 1)
+    assert (name, page["trouble"]) == (
+        "page",
+        "the page cannot be made: RuntimeError; the log of the dashboard says where",
+    )
+    viewer.running.do(lambda: viewer.running.cluster.delete(WORKLOADS, "odd"))
 
 
 def test_pages_of_unknown_objects_and_kinds_are_not_found(viewer: Viewer) -> None:

@@ -135,8 +135,8 @@ class Board:
         elif known.row.health is not own.health:
             self._counts[known.row.health] -= 1
             self._counts[own.health] += 1
-        self._refer(id, entry, kind.links(obj))
         self._renew(id, entry)
+        self._refer(id, entry, kind.links(obj))
 
     def _drop(self, id: str) -> None:
         entry = self._entries.pop(id, None)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from random import Random
 from typing import Any, Final
 
@@ -30,11 +32,16 @@ from holdfast.views import overview
 PACE: Final = 0.1
 """The least time between two versions of a page, in seconds."""
 
+REST: Final = 5
+"""How many times as long as a version took to make the next one waits: thousands of pods must not take the process."""
+
 TICK: Final = 2.0
 """How often a page is made again whose pods count down, in seconds."""
 
 PATIENCE: Final = 5.0
 """Seconds to wait for the parts of an object before its page is shown without them."""
+
+_log: Final = logging.getLogger("holdfast.dashboard")
 
 GONE: Final = "gone"
 """The section that says that the object is deleted."""
@@ -61,6 +68,7 @@ class Following:
 
     async def run(self) -> None:
         """Keep the page up to date until cancelled."""
+        loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._caches.run())
             with contextlib.suppress(TimeoutError):
@@ -70,8 +78,9 @@ class Following:
             try:
                 while True:
                     self._changed.clear()
+                    began = loop.time()
                     self._make()
-                    await asyncio.sleep(PACE)
+                    await asyncio.sleep(max(PACE, REST * (loop.time() - began)))
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(TICK if self._counts_down else None):
                             await self._changed.wait()
@@ -94,10 +103,19 @@ class Following:
         return () if entry is None else tuple(entry.samples)
 
     def _make(self) -> None:
-        obj = self._caches.get(self._first.resource, self._first.key)
-        if obj is None or obj.uid != self._first.uid:
-            sections = {GONE: b"true"}
-        else:
+        resource = self._first.resource
+        # Before its first list, nothing is known to be deleted.
+        obj = self._first if resource in self._caches.unseen() else self._caches.get(resource, self._first.key)
+        is_gone = obj is None or obj.uid != self._first.uid
+        sections = {GONE: b"true"} if obj is None or is_gone else self._sections(obj)
+        if sections != self.sections:
+            self.sections, self.number = sections, self.number + 1
+            announced, self._next = self._next, asyncio.Event()
+            announced.set()
+
+    def _sections(self, obj: Object) -> dict[str, bytes]:
+        """The sections of the page as it is now; one that cannot be made says so, and what was shown stays."""
+        try:
             around = Surroundings(
                 events=self._caches.list(EVENTS),
                 links=self._board.links(self._id) or self._board.owners(obj),
@@ -105,14 +123,13 @@ class Following:
                 dump=dump,
             )
             made = page(self._kind, Observed(obj, self._caches), around, datetime.now(UTC))
-            self._counts_down = any(_counts_down(each) for each in made.tree)
-            names = made.__struct_fields__
-            sections = {name: msgspec.json.encode(getattr(made, name)) for name in names}
-            sections["trouble"] = msgspec.json.encode(self.trouble)
-        if sections != self.sections:
-            self.sections, self.number = sections, self.number + 1
-            announced, self._next = self._next, asyncio.Event()
-            announced.set()
+        except Exception as error:
+            _log.exception("a page cannot be made", extra={"fields": {"object": str(obj)}})
+            problem = f"the page cannot be made: {type(error).__name__}; the log of the dashboard says where"
+            return {**self.sections, "trouble": msgspec.json.encode(problem)}
+        self._counts_down = any(_counts_down(each) for each in made.tree)
+        sections = {name: msgspec.json.encode(getattr(made, name)) for name in made.__struct_fields__}
+        return sections | {"trouble": msgspec.json.encode(self.trouble)}
 
     @property
     def trouble(self) -> str:
@@ -145,7 +162,13 @@ def _scopes(kind: ShownKind, obj: Object) -> dict[Resource, Scope]:
 
 
 def dump(value: Any) -> str:
-    """A value as YAML, in the order of its fields."""
+    """A value as YAML, in the order of its fields; what was written lately is not written again."""
+    return _dump(msgspec.json.encode(value))
+
+
+@lru_cache(maxsize=64)
+def _dump(encoded: bytes) -> str:
+    value = msgspec.json.decode(encoded)
     return yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False, allow_unicode=True)
 
 

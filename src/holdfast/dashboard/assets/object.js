@@ -205,7 +205,7 @@ export function open(root, target, context) {
     page(changed) {
       gone = Boolean(changed.gone);
       Object.assign(page, changed);
-      if (!page.head) { fill(head, h("p", { class: "empty" }, "The object does not exist.")); return; }
+      if (!page.head) { fill(head, h("p", { class: "empty" }, page.trouble || "The object does not exist.")); return; }
       const names = gone ? ["head"] : Object.keys(changed);
       for (const paint of new Set(names.map((name) => PAINT[name]).filter(Boolean))) paint();
       root.dataset.object = page.head.row.id;
