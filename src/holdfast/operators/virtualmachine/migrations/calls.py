@@ -11,9 +11,10 @@ from holdfast.kernel.outcomes import Again, Retry
 from holdfast.kinds.virtrigaud.migrations import Artifact
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.migrations import status, storage, undo
-from holdfast.operators.virtualmachine.migrations.decide import done, next_step, progressed, refuted
+from holdfast.operators.virtualmachine.migrations.decide import next_step
 from holdfast.operators.virtualmachine.migrations.observe import Stage, World
 from holdfast.operators.virtualmachine.migrations.steps import SOON, Call, Step
+from holdfast.operators.virtualmachine.migrations.transfer import done, progressed, refuted
 from holdfast.operators.virtualmachine.reasons import OF_CODE
 from holdfast.providers.contract import Code, Hypervisor, ProviderError, Task, TaskState, Transfer
 from holdfast.runtime.decisions import Decision

@@ -107,6 +107,11 @@ def reached(world: World) -> MigrationPhase:
     return next((phase for each, phase in phases.items() if each in made), MigrationPhase.VALIDATING)
 
 
+def looks(found: Step) -> Step:
+    """A step after which the controller looks at the providers again."""
+    return replace(found, outcome=Again(progress.LOOK, found.message))
+
+
 def waits(world: World, reason: Reason, message: str, now: datetime) -> Step:
     return step(world, reached(world), reason, message, now)
 
