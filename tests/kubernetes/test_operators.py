@@ -415,8 +415,13 @@ def test_the_chart_is_accepted_upgraded_and_uninstalled(told: Tell, fresh: Calla
         answer = await asyncio.to_thread(helm, "uninstall", "holdfast", *place, home=tmp_path)
         assert answer.returncode == 0, answer.stderr
         for resource in installed_resources():
-            for each in (await yard.site.client.list(resource)).objects:
-                assert "holdfast-operator" not in each.key.name, each
-                assert resource is not DEFINITIONS or each.key.name not in OURS, each
+
+            async def nothing_left(resource: Resource = resource) -> bool:
+                names = {each.key.name for each in (await yard.site.client.list(resource)).objects}
+                ours = OURS if resource is DEFINITIONS else {each for each in names if "holdfast-operator" in each}
+                return not names & ours
+
+            # A definition is removed in the background, after its objects.
+            await yard.site.eventually(nothing_left, f"no {resource} are left")
 
     told(act)
