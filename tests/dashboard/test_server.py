@@ -113,12 +113,12 @@ def test_a_token_that_the_server_knows_begins_a_session_of_its_own_identity(runn
 
 
 def test_without_a_session_nothing_is_shown(running: Running) -> None:
-    stranger = Viewer(running)
-    assert json.loads(stranger.send("GET", "/api/session")[2]) == {"user": None}
-    assert stranger.send("GET", "/api/stream")[0] == 401
+    outsider = Viewer(running)
+    assert json.loads(outsider.send("GET", "/api/session")[2]) == {"user": None}
+    assert outsider.send("GET", "/api/stream")[0] == 401
     for path in ("/api/verb", "/api/plan", "/api/link"):
-        assert stranger.send("POST", path, {})[0] == 401
-    assert stranger.send("GET", "/")[0] == 200
+        assert outsider.send("POST", path, {})[0] == 401
+    assert outsider.send("GET", "/")[0] == 200
 
 
 def test_a_session_that_is_ended_is_over(viewer: Viewer) -> None:

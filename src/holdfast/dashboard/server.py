@@ -283,7 +283,7 @@ class Dashboard:
         """All rows, or those that changed since; then each change."""
         epoch, _, number = since.partition(".")
         seen = int(number) if epoch == world.board.epoch and number.isascii() and number.isdigit() else 0
-        told: tuple[str, bool] | None = None
+        sent: tuple[str, bool] | None = None
         while True:
             delta = world.board.since(seen)
             if delta.reset or delta.rows or delta.gone or seen == 0:
@@ -303,8 +303,8 @@ class Dashboard:
                     )
             seen = delta.number
             state = (world.trouble, world.loading)
-            if state != told:
-                told = state
+            if state != sent:
+                sent = state
                 yield Message("state", msgspec.json.encode({"trouble": state[0], "loading": state[1]}))
             await asyncio.sleep(PACE)
             with contextlib.suppress(TimeoutError):
