@@ -99,17 +99,17 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "no object": (b"just a text\n", "web.yaml:1:1: $: a document must be a mapping, not str", "begin with apiVersion:"),
     "other kinds alone": (
         b"apiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: Service\n",
-        "web.yaml: it has no Workload, only Secret, Service",
-        "Workload can be planned from a manifest; or give numbers",
+        "web.yaml: it has no Workload or VMSet, only Secret, Service",
+        "Workload or VMSet can be planned from a manifest; or give numbers",
     ),
     "kind without a plan": (
         b"apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\n",
-        "web.yaml: it has no Workload, only PodCliqueSet",
+        "web.yaml: it has no Workload or VMSet, only PodCliqueSet",
         "or give numbers, such as --replicas 3 --max-unavailable 1",
     ),
     "several": (
         (GOOD + "---\n" + GOOD.replace("web", "other")).encode(),
-        "web.yaml: it must have exactly one Workload, and it has web, other",
+        "web.yaml: it must have exactly one Workload or VMSet, and it has web, other",
         "choose one with --name",
     ),
     "empty": (b"", "web.yaml: there is no object in it", "write an object that begins with apiVersion:"),
@@ -180,7 +180,7 @@ OPTIONS: dict[str, tuple[list[str], str, str]] = {
     "directory": (["-f", "."], ".: is a directory", "name a file in it"),
     "unknown name": (
         ["-f", "web.yaml", "--name", "x"],
-        "it must have exactly one Workload called 'x', and it has web",
+        "it must have exactly one Workload or VMSet called 'x', and it has web",
         "--name",
     ),
 }
