@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from holdfast.kernel.conditions import (
     MAX_MESSAGE,
-    NAMES_SHOWN,
     Common,
     Condition,
     Status,
@@ -26,7 +25,7 @@ from holdfast.kernel.conditions import (
     mirror,
     summary,
 )
-from holdfast.kernel.reasons import Reason
+from holdfast.kernel.reasons import NAMES_SHOWN, Reason, some
 from holdfast.meta.times import TimeError
 
 NOW = datetime(2025, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -427,3 +426,11 @@ def test_an_aggregate_is_stable_bounded_and_never_optimistic(states: dict[str, S
     assert (verdict.status is Status.TRUE) == (set(states.values()) == {Status.TRUE})
     assert (verdict.status is Status.FALSE) == (Status.FALSE in states.values())
     assert verdict.message.count(",") <= 2 * (NAMES_SHOWN - 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c"], "a, b and 1 more")],
+)
+def test_a_sentence_names_the_first_few_and_counts_the_rest(names: list[str], text: str) -> None:
+    assert some(iter(names), 2) == text

@@ -16,8 +16,8 @@ from holdfast.client.resources import CONTROLLER_REVISIONS, PODS, Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
 from holdfast.operators.operator import load
-from holdfast.operators.rollouts import Observed
-from holdfast.operators.shown import ShownKind, Surroundings, page
+from holdfast.operators.rollouts import Case, Observed
+from holdfast.operators.shown import ShownKind, Surroundings, page, refusal
 from holdfast.views.overview import Health, Row
 from holdfast.views.pages import Page
 
@@ -106,6 +106,16 @@ def test_nonsense_has_a_row_and_a_page(name: str) -> None:
         wire = {"metadata": {"name": "a", "namespace": "b", "uid": "1"}, **each}
         row, made = shown(KINDS[name], wire)
         assert (row.name, made.head.row.name) == ("a", "a")
+
+
+@pytest.mark.parametrize("name", sorted(name for name, kind in KINDS.items() if kind.rollout is not None))
+def test_every_interface_says_why_a_verb_changes_nothing_of_an_object_that_cannot_be_read(name: str) -> None:
+    rollout = KINDS[name].rollout
+    assert rollout is not None
+    for each in BROKEN:
+        wire = {"metadata": {"name": "a", "namespace": "b", "uid": "1"}, **each}
+        case = Case(object=Object.of(KINDS[name].resource, wire), records=(), now=NOW)
+        assert all(isinstance(refusal(rollout, verb, case), str) for verb in rollout.verbs)
 
 
 def test_a_new_operator_appears_by_itself() -> None:

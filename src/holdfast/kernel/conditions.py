@@ -23,16 +23,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from holdfast.kernel.reasons import Reason, is_code
+from holdfast.kernel.reasons import Reason, is_code, some
 from holdfast.meta import times
 
 World = TypeVar("World")
 
 MAX_MESSAGE: Final = 32_768
 """The longest message the API accepts; a longer one would have the whole status refused."""
-
-NAMES_SHOWN: Final = 5
-"""How many names an aggregated message spells out before it counts the rest."""
 
 
 class Status(StrEnum):
@@ -270,7 +267,7 @@ def aggregate(objects: Mapping[str, Iterable[Condition]], type: str, *, negative
         (_having(answers, Status.FALSE), type if negative else f"not {type}"),
         (_having(answers, Status.UNKNOWN), f"not known to be {type}"),
     )
-    faults = "; ".join(f"{len(names)} of {total} {what}: {_some(names)}" for names, what in counted if names)
+    faults = "; ".join(f"{len(names)} of {total} {what}: {some(names)}" for names, what in counted if names)
     good = f"none of {total} {type}" if negative else f"all {total} {type}"
     return _upright(_worst(answers, faults=faults, good=good), negative)
 
@@ -291,8 +288,3 @@ def _worst(answers: Mapping[str, Verdict], *, faults: str, good: str) -> Verdict
         if reasons:
             return Verdict(status, reasons.pop() if len(reasons) == 1 else several, faults)
     return Verdict.true(Common.ALL_MET, good)
-
-
-def _some(names: Sequence[str]) -> str:
-    rest = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -9,10 +9,14 @@ module must not know them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
 import msgspec
+
+NAMES_SHOWN: Final = 5
+"""How many names a message spells out before it counts the rest."""
 
 _CODE: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
 
@@ -110,3 +114,10 @@ class Because(msgspec.Struct, frozen=True):
 def count(number: int, noun: str = "replica", plural: str | None = None) -> str:
     """``1 replica``, ``2 replicas``: numbers in sentences."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def some(names: Iterable[str], most: int = NAMES_SHOWN) -> str:
+    """``a, b and 3 more``: names in sentences; of many, the first ones."""
+    given = tuple(names)
+    rest = len(given) - most
+    return ", ".join(given[:most]) + (f" and {rest:,} more" if rest > 0 else "")

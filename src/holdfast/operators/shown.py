@@ -286,12 +286,12 @@ def _verbs(kind: RolloutKind, case: Case, standing: Standing | None) -> Iterator
         yield VerbView(
             name=name,
             label=_LABELS.get(name, name.capitalize()),
-            refusal=_refusal(kind, name, case),
+            refusal=refusal(kind, name, case),
             suggested=standing is not None and standing.verb == name,
         )
 
 
-def _refusal(kind: RolloutKind, verb: str, case: Case) -> str:
+def refusal(kind: RolloutKind, verb: str, case: Case) -> str:
     """Why a verb would change nothing now; empty where it would."""
     try:
         answer = kind.verbs[verb](case)

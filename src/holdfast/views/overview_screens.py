@@ -1,7 +1,7 @@
 """The overview on a screen: a line for each object, with a mark, its phase, its replicas and what it waits for.
 
 Pure layout: rows and the size of the screen in, lines of spans out.  Health has a shape as well as a colour, so that
-nothing is told by colour alone.
+nothing is shown by colour alone.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ _LONG: Final = 160
 
 
 def _short(hint: str | None) -> str | None:
-    """A hint of a few words: a list of all fields of a pod helps nobody."""
+    """A hint of a few words: a list of all fields of a pod is too long to help."""
     return hint if hint is None or len(hint) <= _LONG else f"{hint[:_LONG].rpartition(',')[0]}, ..."
 
 

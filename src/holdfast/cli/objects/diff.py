@@ -50,7 +50,7 @@ def command(
     A directory:      holdfast diff -R -f manifests/
     In a script:      holdfast diff -f web.yaml || echo "it would change, or it cannot be applied"
 
-    Exits with 0 when nothing would change, with 1 when something would, and with 2 when it cannot be told.
+    Exits with 0 when nothing would change, with 1 when something would, and with 2 when that cannot be determined.
     """
     if not files:
         raise click.UsageError("nothing is given to compare; write -f FILE")

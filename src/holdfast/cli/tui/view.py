@@ -26,8 +26,8 @@ from holdfast.cli.tui.world import World
 from holdfast.client.protocols import Unreachable
 from holdfast.meta.ages import age
 from holdfast.meta.errors import StatusError
-from holdfast.operators import steering
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal
+from holdfast.operators import shown, steering
+from holdfast.operators.rollouts import Already, Case, Change, Refusal
 from holdfast.operators.steering import Order
 from holdfast.views.overview import Row
 from holdfast.views.spans import Span, Tone
@@ -53,17 +53,6 @@ def ages() -> Callable[[str | None], str]:
 def words_of(error: Exception) -> str:
     text = error.format_message() if isinstance(error, Refused) else str(error)
     return " ".join(text.removeprefix("error: ").split())
-
-
-def _refusal(answer: Answer) -> str:
-    """Why a verb would change nothing; empty where it would change something."""
-    match answer:
-        case Refusal(message, _):
-            return message
-        case Already(said):
-            return said
-        case Change():
-            return ""
 
 
 class View(Screen[None]):
@@ -192,7 +181,7 @@ class View(Screen[None]):
             self.say(words_of(error), Tone.BAD)
             return
         case = Case(object=obj, records=records, now=datetime.now(UTC))
-        known = {verb: _refusal(rollout.answer(verb, case)) for verb in VERBS if verb in rollout.verbs}
+        known = {verb: shown.refusal(rollout, verb, case) for verb in VERBS if verb in rollout.verbs}
         verb = await self.app.push_screen_wait(VerbMenu(known, suggested=row.verb))
         if verb:
             self.act(verb)

@@ -25,6 +25,7 @@ from holdfast.operators.rollouts import (
 )
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.resources import MACHINES
+from holdfast.views import pages
 from holdfast.views.descriptions import Age
 from holdfast.views.rollouts import Because, RolloutState, Standing, condition, holds, moment, said
 from holdfast.views.trees import NEW, OLD, Branch, Leaf, Tree
@@ -114,12 +115,7 @@ def _facts(status: VMMigrationStatus) -> Iterator[str]:
 
 def _size(count: int | str) -> str:
     """A number of bytes for people."""
-    size = float(Quantity.parse(count).to_int())
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
+    return pages.size(Quantity.parse(count).to_int())
 
 
 def tree(observed: Observed, now: datetime) -> Tree:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.kernel.reasons import count, some
 from holdfast.kinds.virtrigaud.placement import (
     AffinityRules,
     AntiAffinityRules,
@@ -92,9 +93,7 @@ def _unless(failed: bool, words: str) -> Judgement:
 
 def listed(names: Iterable[str], most: int = _NAMED) -> str:
     """Names in a sentence; of many, the first ones."""
-    given = list(names)
-    more = f" and {len(given) - most} more" if len(given) > most else ""
-    return ", ".join(given[:most]) + more
+    return some(names, most)
 
 
 # --- what a host can hold
@@ -193,10 +192,6 @@ def _named(what: str, name: str) -> str:
 
 def _there(what: str, name: str) -> str:
     return "there" if what in HOST_KEYS else f"in {what} {name}"
-
-
-def counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 # --- hard and soft constraints
@@ -534,7 +529,7 @@ def _spread(path: str, weight: int | None, what: str, most: int, policy: Policy,
         over = found[name] + 1 - most if name else 0
         if over <= 0:
             return MET
-        machines = counted(found[name], "machine")
+        machines = count(found[name], "machine")
         return 1 / (1 + over), f"{machines} of the policy {_there(what, name)}, {path} allows {most}"
 
     return Rule(path, weight, judge)

@@ -9,10 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.kernel import floors
-from holdfast.kernel.conditions import NAMES_SHOWN, Verdict
+from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.decisions import Done, Hold
 from holdfast.kernel.outcomes import Failure
-from holdfast.kernel.reasons import Code, count
+from holdfast.kernel.reasons import Code, count, some
 from holdfast.kinds.virtrigaud.selectors import LabelSelector
 from holdfast.kinds.virtrigaud.sets import VMSetUpdatePhase
 from holdfast.meta import times
@@ -137,7 +137,7 @@ def _waiting(facts: Facts) -> str:
     if not waiting:
         return ""
     return (
-        f"; changes of {_listed(waiting)} wait for a restart; "
+        f"; changes of {some(waiting)} wait for a restart; "
         "allow it with spec.template.spec.reconfigure.restart Always or InWindow"
     )
 
@@ -146,7 +146,7 @@ def _unplaceable(facts: Facts) -> str:
     """The machines for which their VMPlacementPolicy has no host."""
     placed = ((each.name, each.status.placement) for each in facts.world.machines if not each.object.deleting)
     waiting = [name for name, place in placed if place is not None and place.phase == UNPLACEABLE]
-    return f"; no host is possible for {_listed(waiting)}: see status.placement of the machine" if waiting else ""
+    return f"; no host is possible for {some(waiting)}: see status.placement of the machine" if waiting else ""
 
 
 def _failed(machine: Machine) -> dict[str, Any]:
@@ -216,13 +216,13 @@ def _progressing(facts: Facts) -> Verdict:
 def _replica_failure(facts: Facts) -> Verdict:
     if facts.blocked:
         message = (
-            f"{_listed(facts.blocked)}: a VirtualMachine of that name exists and does not belong to the set; "
+            f"{some(facts.blocked)}: a VirtualMachine of that name exists and does not belong to the set; "
             "delete it, or choose another spec.ordinals.start"
         )
         return Verdict.true(SetReason.NAME_TAKEN, message)
     failed = [each.name for each in facts.world.machines if each.failed]
     if failed:
-        message = f"{count(len(failed), 'machine')} failed: {_listed(failed)}; see status.updateStatus.failedVMs"
+        message = f"{count(len(failed), 'machine')} failed: {some(failed)}; see status.updateStatus.failedVMs"
         return Verdict.true(SetReason.MACHINES_FAILED, message)
     return Verdict.false(SetReason.NO_FAILURE, "no machine has failed")
 
@@ -244,11 +244,6 @@ def _scaling(facts: Facts) -> Verdict:
     return Verdict.false(SetReason.SCALED, message)
 
 
-def _listed(names: list[str] | tuple[str, ...]) -> str:
-    rest = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
-
-
 # --- Events
 
 
@@ -262,4 +257,4 @@ def _actions(facts: Facts) -> Iterator[Notice]:
         ("Deleting", [each.name for each in facts.deletes]),
     ):
         if names:
-            yield Notice(reason=because.code.value, message=f"{verb} {_listed(names)}: {because.message}")
+            yield Notice(reason=because.code.value, message=f"{verb} {some(names)}: {because.message}")
