@@ -13,7 +13,7 @@ ADOPT_ID: Final = "virtrigaud.io/adopt-id"
 """The annotation that names the machine that a VirtualMachine adopts, by the provider's identifier."""
 
 FORCE_DELETE: Final = "virtrigaud.io/force-delete"
-"""The annotation that lets a VirtualMachine go although its provider has not confirmed the deletion."""
+"""The annotation that has a VirtualMachine removed although its provider has not confirmed the deletion."""
 
 REBOOT: Final = "virtrigaud.io/reboot"
 """The annotation that asks for a reboot: each new value is one request."""

@@ -63,7 +63,7 @@ class MachineReason(Reason):
 
     # Events.
     PLACED = "Placed", "The VMPlacementPolicy chose a host for the machine."
-    FORCED = "DeletionForced", "The object was let go although the provider has not confirmed the deletion."
+    FORCED = "DeletionForced", "The object was removed although the provider has not confirmed the deletion."
     HOOK_FAILED = "HookFailed", "A lifecycle hook failed; the machine goes on without it."
     HOOK_DONE = "HookSucceeded", "A lifecycle hook succeeded."
     REBOOTED = "Rebooted", "The machine was rebooted as an annotation asked for."

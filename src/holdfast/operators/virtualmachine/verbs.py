@@ -97,7 +97,7 @@ def power(obj: Object, argument: str) -> Shown | Answer:
     if hold and wanted is PowerState.ON:
         return Refusal(
             f"VMMigration {hold.partition('/')[0]} keeps the machine off, because its target may run",
-            f"see that the target is off, and let it go with 'holdfast vm release {obj.key.name}'",
+            f"see that the target is off, and release it with 'holdfast vm release {obj.key.name}'",
         )
     if obj.decode(VirtualMachine).spec.power_state is wanted:
         return Already(f"has spec.powerState {wanted.value} already")

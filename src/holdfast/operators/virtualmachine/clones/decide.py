@@ -388,7 +388,7 @@ def _unreachable(world: World, now: datetime) -> Step | None:
         message = "the provider has not confirmed that the unfinished clone is deleted; it may still exist there"
         notice = Notice(type="Warning", reason=MachineReason.FORCED.value, message=message)
         return replace(_removes(world, message), finalized=True, notices=(notice,))
-    hint = f"the annotation {names.FORCE_DELETE}=true lets the VMClone go without that"
+    hint = f"the annotation {names.FORCE_DELETE}=true removes the VMClone without that"
     return _removes(world, f"the provider is not ready, so the unfinished clone cannot be deleted; {hint}")
 
 

@@ -534,7 +534,7 @@ def _gone(facts: Facts) -> Step | None:
 
 
 def _forced(facts: Facts) -> Step | None:
-    """The annotation that lets it go counts once the provider could not delete the machine."""
+    """The annotation that has it removed counts once the provider could not delete the machine."""
     world = facts.world
     if world.object.meta.annotations.get(names.FORCE_DELETE) != "true":
         return None
@@ -548,7 +548,7 @@ def _forced(facts: Facts) -> Step | None:
 
 def _unreachable(facts: Facts) -> Step | None:
     world = facts.world
-    hint = f"the annotation {names.FORCE_DELETE}=true lets the VirtualMachine go without the machine being deleted"
+    hint = f"the annotation {names.FORCE_DELETE}=true removes the VirtualMachine without the machine being deleted"
     if world.provider is None or world.target is None:
         name = world.machine.spec.provider_ref.name
         what = "does not exist" if world.provider is None else "has no process"

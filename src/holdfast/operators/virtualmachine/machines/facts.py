@@ -147,7 +147,7 @@ class Facts:
         if not (is_true(self.world.object, "Ready") or reported):
             return ""
         if (before.held_for or "") != self.hold:
-            # A migration has just begun to keep the machine off, or has let it go.
+            # A migration has just begun to keep the machine off, or has released it.
             return ""
         if not self.exists:
             return "the machine no longer exists on its provider"

@@ -71,7 +71,7 @@ async def act(world: World, decision: Decision, *, connections: Connections) -> 
     return _decision(world, step, now)
 
 
-# --- the way of the disk
+# --- the transfer of the disk
 
 
 async def _made(world: World, call: Call, connections: Connections, now: datetime) -> Step:

@@ -2,7 +2,7 @@
 
 What is about to be made on a provider is recorded before it is asked (`status.artifacts`), so what a lost reply leaves
 there is known.  The source is kept off by an annotation, which its controller confirms (`status.heldFor`), before a
-target is made that is to run.  It is let go only when there is no target any more, so the two never run at the same
+target is made that is to run.  It is released only when there is no target any more, so the two never run at the same
 time.
 
 The rungs are in these modules: `preconditions` (what it needs), `preparation` (storage), `transfer` (of the disk),

@@ -30,7 +30,7 @@ class MigrationReason(Reason):
     NOT_BEGUN = "NotBegun", "The migration has not come so far yet."
     NOT_FAILED = "NotFailed", "Nothing has failed."
     CLEANING_UP = "CleaningUp", "What the migration has left on providers and in the storage is removed."
-    ROLLING_BACK = "RollingBack", "What was made for the target is removed, and then the source is let go."
+    ROLLING_BACK = "RollingBack", "What was made for the target is removed, and then the source is released."
     RETRYING = "Retrying", "An attempt failed, and the next one waits for its time."
 
     WAITING = "WaitingForDependencies", "Something that the migration refers to does not exist or is not ready."

@@ -51,7 +51,7 @@ def kept(world: World) -> frozenset[Artifact]:
 
 
 def roll_back(world: World, now: datetime) -> Step | None:
-    """The next step back: no machine of the target, then the source is let go, and then the rest; None at the end."""
+    """The next step back: no machine of the target, then the source is released, and then the rest; None at the end."""
     reason = MigrationReason.ROLLING_BACK
     if world.before.task_ref:
         side = world.target if world.stage is Stage.IMPORT else world.source
@@ -70,13 +70,13 @@ def roll_back(world: World, now: datetime) -> Step | None:
 
 
 def _released(world: World, now: datetime) -> Step:
-    """Let the source go: its controller does with it what its spec asks for."""
+    """Release the source: its controller does with it what its spec asks for."""
     assert world.source.machine is not None, "it holds it"
     obj = world.source.machine[0]
     patch = {"metadata": {"annotations": {names.MIGRATION_HOLD: None}}}
     because = "the migration is rolled back, and the source may run again"
     write = Patch(resource=MACHINES, key=obj.key, uid=obj.uid, version=obj.version, patch=patch, because=because)
-    message = f"VirtualMachine {obj.key.name} of the source is let go"
+    message = f"VirtualMachine {obj.key.name} of the source is released"
     return replace(_back(world, MigrationReason.ROLLING_BACK, message, now), writes=(write,))
 
 
@@ -120,7 +120,11 @@ def without(world: World, artifact: Artifact) -> World:
 def _call(world: World, side: Side, call: Call, reason: Reason, message: str, now: datetime) -> Step:
     if side.target is not None:
         return replace(_back(world, reason, message, now), call=call)
-    hint = "" if not world.object.deleting else f"; the annotation {names.FORCE_DELETE}=true lets the VMMigration go"
+    hint = (
+        ""
+        if not world.object.deleting
+        else f"; the annotation {names.FORCE_DELETE}=true removes the VMMigration without that"
+    )
     return _back(world, reason, f"Provider {side.key.name} is not ready, and must be before {message}{hint}", now)
 
 
@@ -139,7 +143,7 @@ def _now(what: str) -> Again:
 
 
 def forced(world: World, now: datetime) -> Step | None:
-    """Let a VMMigration go whose providers do not answer, once the source is let go."""
+    """Remove a VMMigration whose providers do not answer, once the source is released."""
     if world.object.meta.annotations.get(names.FORCE_DELETE) != "true" or world.holds or world.is_made:
         return None
     left = [_WORDS[each] for each in world.before.artifacts if each not in kept(world)]

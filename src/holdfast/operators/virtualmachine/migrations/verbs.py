@@ -32,7 +32,7 @@ _NO_REVISIONS: Final = Refusal(
 
 _ABORT: Final = Refusal(
     "a migration is aborted by its deletion, which rolls it back",
-    "delete the VMMigration: the target is removed, and the source is let go",
+    "delete the VMMigration: the target is removed, and the source is released",
 )
 
 _RETRY: Final = Refusal(

@@ -405,7 +405,7 @@ def _leveled(
 
 def _affinity(policy: Policy, request: Request, world: World) -> Iterator[Rule]:
     given, path = policy.spec.affinity or AffinityRules(), "spec.affinity"
-    for name, weight, term in _terms(given.vm_affinity or VMAffinity()):
+    for name, weight, term in terms(given.vm_affinity or VMAffinity()):
         yield _with_machines(f"{path}.vmAffinity.{name}", weight, term, policy, request, world)
     for each in gatherings(policy.spec):
         field, what = f"{path}.{each.what}Affinity", each.what
@@ -425,7 +425,8 @@ def _weight(rule: PlaceRule) -> int | None:
     return None if rule.scope == "strict" else WEIGHT
 
 
-def _terms(given: VMAffinity) -> Iterator[tuple[str, int | None, VMAffinityTerm]]:
+def terms(given: VMAffinity) -> Iterator[tuple[str, int | None, VMAffinityTerm]]:
+    """The terms with their fields and weights; one without a weight is required."""
     for number, term in enumerate(given.required_during_scheduling):
         yield f"requiredDuringScheduling[{number}]", None, term
     for number, weighted in enumerate(given.preferred_during_scheduling):
@@ -487,7 +488,7 @@ def _with_machines(
 
 def _anti_affinity(policy: Policy, request: Request, world: World) -> Iterator[Rule]:
     given, path = policy.spec.anti_affinity or AntiAffinityRules(), "spec.antiAffinity"
-    for name, weight, term in _terms(given.vm_anti_affinity or VMAffinity()):
+    for name, weight, term in terms(given.vm_anti_affinity or VMAffinity()):
         selects = world.selecting(term, policy.key.namespace)
         chosen = [each for each in world.residents if selects(each.key, each.labels)]
         yield _apart(f"{path}.vmAntiAffinity.{name}", weight, term.topology_key, chosen, world)

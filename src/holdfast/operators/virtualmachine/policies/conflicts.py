@@ -21,7 +21,7 @@ from holdfast.kinds.virtrigaud.placement import (
 )
 from holdfast.meta.objects import Key
 from holdfast.operators.virtualmachine.placement import validate
-from holdfast.operators.virtualmachine.placement.rules import listed
+from holdfast.operators.virtualmachine.placement.rules import listed, terms
 from holdfast.operators.virtualmachine.placement.world import World
 from holdfast.providers.contract import Inventory
 
@@ -135,16 +135,11 @@ def _selections(of: Member, about: Member, section: str, world: World) -> Iterat
         path = "spec.antiAffinity.vmAntiAffinity"
     if given is None or not of.machines:
         return
-    terms = [(f"requiredDuringScheduling[{n}]", True, each) for n, each in enumerate(given.required_during_scheduling)]
-    terms += [
-        (f"preferredDuringScheduling[{n}]", False, each.vm_affinity_term)
-        for n, each in enumerate(given.preferred_during_scheduling)
-    ]
-    for name, required, term in terms:
+    for name, weight, term in terms(given):
         selects = world.selecting(term, of.key.namespace)
         selected = tuple(key.name for key, labels in about.machines if selects(key, labels))
         if selected:
-            yield _Selection(f"{path}.{name}", term, required, selected)
+            yield _Selection(f"{path}.{name}", term, weight is None, selected)
 
 
 def _are_disjoint(a: SecurityConstraints | None, b: SecurityConstraints | None) -> bool:

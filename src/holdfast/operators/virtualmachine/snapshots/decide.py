@@ -340,7 +340,7 @@ def _forced(world: World, now: datetime) -> Step | None:
 def _unreachable(world: World, now: datetime) -> Step | None:
     if world.target is not None and world.machine_id:
         return None
-    hint = f"the annotation {names.FORCE_DELETE}=true lets the VMSnapshot go without the snapshot being deleted"
+    hint = f"the annotation {names.FORCE_DELETE}=true removes the VMSnapshot without the snapshot being deleted"
     return _deletes(world, f"the provider is not ready, so the snapshot cannot be deleted; {hint}")
 
 
