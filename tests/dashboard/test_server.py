@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from tests.dashboard.stub import MIGRATIONS, TOKEN, WORKLOADS, Cluster, Running, workload
@@ -15,7 +18,8 @@ from holdfast.dashboard import following
 from holdfast.dashboard import server as module
 from holdfast.dashboard.gate import CSRF, is_known_host
 from holdfast.dashboard.server import Message, Stream, assets
-from holdfast.dashboard.sessions import LIFETIME, Sessions
+from holdfast.dashboard.sessions import LIFETIME, LINK_LIFETIME, Sessions
+from holdfast.dashboard.worlds import World
 
 HEADERS = {"content-type": "application/json"}
 
@@ -71,7 +75,9 @@ class Viewer:
         found: list[tuple[str, str, Any]] = []
         name = id = ""
         while len(found) < events:
-            line = answer.readline().decode().rstrip("\n")
+            read = answer.readline()
+            assert read, f"the stream ended after {found}"
+            line = read.decode().rstrip("\n")
             field, _, value = line.partition(": ")
             if field == "event":
                 name, id = value, ""
@@ -377,3 +383,97 @@ def test_a_blocked_plan_says_what_would_unblock_it(viewer: Viewer) -> None:
     answer = json.loads(body)
     assert answer["plan"]["blocked"]["remedy"]
     assert answer["simulation"]["ending"] == "blocked"
+
+
+@pytest.mark.parametrize("token", [" ", "\n", "\t \u00a0"])
+def test_a_token_of_blanks_is_not_the_user_of_the_kubeconfig(running: Running, token: str) -> None:
+    status, headers, body = Viewer(running).sign_in(token=token)
+    assert (status, "set-cookie" in headers) == (400, False), body
+
+
+def test_a_link_for_another_browser_expires() -> None:
+    now = 0.0
+    sessions = Sessions(clock=lambda: now)
+    printed, copied = sessions.link(), sessions.link(lifetime=LINK_LIFETIME)
+    now += LINK_LIFETIME + 1
+    assert not sessions.redeem(copied)
+    assert sessions.redeem(printed)
+    assert not sessions.redeem(printed)
+
+
+def test_a_stream_ends_with_its_session(running: Running) -> None:
+    viewer = Viewer(running)
+    viewer.sign_in()
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=5)
+    connection.request("GET", "/api/stream", headers={"Cookie": viewer.cookie})
+    answer = connection.getresponse()
+    assert answer.readline() == b"event: rows\n"
+    assert viewer.send("DELETE", "/api/session")[0] == 200
+    with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+        answer.read()
+    connection.close()
+
+
+def test_streams_count_before_the_cluster_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_STREAMS", 2)
+    running = Running(Cluster())
+    answers = threading.Event()
+
+    async def slow(world: World) -> None:
+        await asyncio.to_thread(answers.wait, 10)
+
+    monkeypatch.setattr(World, "ready", slow)
+    try:
+        viewer = Viewer(running)
+        viewer.sign_in()
+        waiting = [http.client.HTTPConnection("127.0.0.1", running.port, timeout=5) for _ in range(2)]
+        for each in waiting:
+            each.request("GET", "/api/stream", headers={"Cookie": viewer.cookie})
+            # The next request is read only after this one, which the loop has begun to handle.
+            viewer.send("GET", "/api/session")
+        assert viewer.send("GET", "/api/stream")[0] == 429
+        for each in waiting:
+            each.close()
+    finally:
+        answers.set()
+        running.close()
+
+
+# --- attacks
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "http://127.0.0.1:x"])
+def test_an_origin_that_cannot_be_read_is_refused(viewer: Viewer, origin: str) -> None:
+    status, headers, _ = viewer.send("POST", "/api/plan", {"resource": "x"}, Origin=origin)
+    assert status == 403
+    assert "content-security-policy" in headers
+
+
+def test_a_page_at_another_port_of_the_host_begins_no_requests(viewer: Viewer) -> None:
+    # Cookies are sent to every port of a host, so a page at another one is of the same site.
+    for site in ("same-site", "cross-site"):
+        assert viewer.send("GET", "/api/stream", Sec_Fetch_Site=site)[0] == 403
+        assert viewer.send("GET", "/api/session", Sec_Fetch_Site=site)[0] == 403
+        assert viewer.send("GET", "/", Sec_Fetch_Site=site)[0] == 200
+    for site in ("same-origin", "none"):
+        assert viewer.send("GET", "/api/session", Sec_Fetch_Site=site)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../secrets/db", "web:80/proxy/delete", "web%2fproxy", "a\nb", "web?x"]
+)
+def test_what_is_no_name_reaches_no_other_path_of_the_api_server(viewer: Viewer, name: str) -> None:
+    query = urlencode({"resource": "pods", "namespace": "default", "name": name})
+    ((event, _, problem),) = viewer.stream(f"/api/stream?{query}", 1)
+    assert (event, problem["status"]) == ("failed", 400)
+    order = {"resource": "workloads.cloudless.io", "verb": "pause", "preview": True}
+    assert viewer.send("POST", "/api/verb", {**order, "namespace": "default", "name": name})[0] == 400
+    if name:
+        assert viewer.send("POST", "/api/verb", {**order, "namespace": name, "name": "web"})[0] == 400
+        assert viewer.sign_in(token=TOKEN, namespace=name)[0] == (400 if name.strip() else 200)
+
+
+def test_a_stream_goes_on_from_no_number_that_is_too_long(viewer: Viewer) -> None:
+    ((_, id, _),) = viewer.stream("/api/stream", 1)
+    ((event, _, first),) = viewer.stream(f"/api/stream?since={id.partition('.')[0]}.{'9' * 5000}", 1)
+    assert (event, first["reset"]) == ("rows", True)

@@ -46,6 +46,7 @@ HEADERS: Final = {
 }
 
 _SAFE: Final = frozenset({"GET", "HEAD"})
+_OWN: Final = frozenset({"same-origin", "none"})
 
 
 def is_known_host(host: str, names: Iterable[str]) -> bool:
@@ -79,8 +80,19 @@ def _hostname(host: str) -> str | None:
 def is_own_origin(request: web.Request) -> bool:
     """Whether a request comes from a page of this server."""
     origin = request.headers.get("Origin", "")
-    parts = urlsplit(origin) if origin else None
-    return parts is not None and parts.scheme in ("http", "https") and parts.netloc.lower() == request.host.lower()
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.netloc.lower() == request.host.lower()
+
+
+def is_of_another_page(request: web.Request) -> bool:
+    """Whether a page of another origin asks for data.
+
+    Browsers send cookies to every port of a host, also for a page at another port.
+    """
+    return request.path.startswith("/api/") and request.headers.get("Sec-Fetch-Site", "none") not in _OWN
 
 
 def matches(given: str, expected: str) -> bool:
@@ -99,6 +111,8 @@ def gate(names: Iterable[str]) -> Middleware:
             )
         if request.method not in _SAFE and not is_own_origin(request):
             return web.json_response({"error": "changes come from pages of this server alone"}, status=403)
+        if is_of_another_page(request):
+            return web.json_response({"error": "data is for pages of this server alone"}, status=403)
         return await handler(request)
 
     return checked

@@ -27,8 +27,9 @@ import msgspec
 from aiohttp import web
 
 from holdfast.client.protocols import Unreachable, Untrusted
+from holdfast.client.resources import Resource
 from holdfast.dashboard import gate, planner
-from holdfast.dashboard.sessions import Session, Sessions
+from holdfast.dashboard.sessions import LINK_LIFETIME, Session, Sessions
 from holdfast.dashboard.worlds import FAILURES, World, Worlds
 from holdfast.meta.errors import Forbidden, NotFound, StatusError, Unauthorized
 from holdfast.meta.objects import Key
@@ -58,6 +59,9 @@ CHUNK: Final = 1_000
 
 MOST_STREAMS: Final = 32
 """How many streams one session may have."""
+
+MOST_DIGITS: Final = 20
+"""How long the number of a change may be."""
 
 _DRAIN_SECONDS: Final = 1.0
 
@@ -116,7 +120,7 @@ class Dashboard:
         self._settings = settings
         self._sessions = Sessions(clock=time.monotonic)
         self._assets = assets()
-        self._streams: set[asyncio.Task[Any]] = set()
+        self._streams: dict[asyncio.Task[Any], Session] = {}
         self._rollouts = tuple(each.rollout for each in worlds.kinds if each.rollout is not None)
         app = web.Application(client_max_size=LARGEST, middlewares=[gate.gate(settings.hosts), _answered])
         app.on_response_prepare.append(gate.forbid)
@@ -198,23 +202,30 @@ class Dashboard:
                 hint = "'holdfast dashboard' prints a new one; or enter a bearer token"
                 raise Problem(401, "the link was used before, or is of another run", hint)
             token = ""
-        elif given.token:
-            token = given.token.strip()
+        elif token := given.token.strip():
+            pass  # an empty token would be the user of the kubeconfig
         else:
             raise Problem(400, "neither a link nor a token was given", "open the link, or enter a bearer token")
+        namespace = given.namespace.strip()
+        if namespace:
+            _checked("namespace", namespace)
         try:
             user = await self._worlds.user(token)
         except Unauthorized as error:
             raise Problem(401, "the API server does not accept the token", error.message) from None
         except Untrusted as error:
             raise Problem(400, str(error)) from None
-        session = self._sessions.begin(token=token, user=user, namespace=given.namespace.strip())
+        session = self._sessions.begin(token=token, user=user, namespace=namespace)
         response = _json(self._described(session))
         response.set_cookie(self._cookie, session.id, httponly=True, samesite="Strict", secure=self._secure, path="/")
         return response
 
     async def _end(self, request: web.Request) -> web.StreamResponse:
-        self._sessions.end(self._changing(request))
+        session = self._changing(request)
+        self._sessions.end(session)
+        for task, viewer in tuple(self._streams.items()):
+            if viewer is session:
+                task.cancel()
         response = _json({})
         response.del_cookie(self._cookie, path="/")
         return response
@@ -224,7 +235,7 @@ class Dashboard:
         session = self._changing(request)
         if session.token or not self._settings.links:
             raise Problem(403, "a session with a token has no links", "enter the token in the other browser")
-        return _json({"link": self.link()})
+        return _json({"link": self._sessions.link(lifetime=LINK_LIFETIME)})
 
     def _session(self, request: web.Request) -> Session:
         found = self._sessions.find(request.cookies.get(self._cookie, ""))
@@ -263,26 +274,26 @@ class Dashboard:
             raise Problem(429, f"this session has {session.streams} streams already", "close other tabs of it")
         task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
-        async with self._worlds.of(session.token, session.namespace) as world:
-            stream = Stream(request)
-            messages = (
-                self._page(world, request)
-                if request.query.get("resource")
-                else self._overview(world, request.headers.get("Last-Event-ID") or request.query.get("since", ""))
-            )
-            session.streams += 1
-            self._streams.add(task)
-            try:
-                await stream.send(messages)
-            finally:
-                session.streams -= 1
-                self._streams.discard(task)
+        stream = Stream(request)
+        session.streams += 1
+        self._streams[task] = session
+        try:
+            async with self._worlds.of(session.token, session.namespace) as world:
+                await stream.send(
+                    self._page(world, request)
+                    if request.query.get("resource")
+                    else self._overview(world, request.headers.get("Last-Event-ID") or request.query.get("since", ""))
+                )
+        finally:
+            session.streams -= 1
+            del self._streams[task]
         return stream.response
 
     async def _overview(self, world: World, since: str) -> AsyncIterator[Message]:
         """All rows, or those that changed since; then each change."""
         epoch, _, number = since.partition(".")
-        seen = int(number) if epoch == world.board.epoch and number.isascii() and number.isdigit() else 0
+        is_number = number.isascii() and number.isdigit() and len(number) < MOST_DIGITS
+        seen = int(number) if epoch == world.board.epoch and is_number else 0
         sent: tuple[str, bool] | None = None
         while True:
             delta = world.board.since(seen)
@@ -317,7 +328,7 @@ class Dashboard:
         kind = world.kind(query["resource"])
         if kind is None:
             raise Problem(404, f"there are no pages of {query['resource']}")
-        key = Key(query.get("namespace", "") if kind.resource.namespaced else "", query.get("name", ""))
+        key = _key(kind.resource, query.get("namespace", ""), query.get("name", ""))
         async with world.page(kind, key) as following:
             sent: dict[str, bytes] = {}
             seen, counts = 0, None
@@ -346,7 +357,7 @@ class Dashboard:
             raise Problem(403, "this dashboard is read-only", "start it with --allow-changes")
         order = Order(
             resource=kind.resource,
-            key=Key(given.namespace if kind.resource.namespaced else "", given.name),
+            key=_key(kind.resource, given.namespace, given.name),
             verb=given.verb,
             full=given.full,
             number=given.number,
@@ -454,6 +465,17 @@ async def _read(request: web.Request, type: type[T]) -> T:
         return msgspec.json.decode(await request.read(), type=type)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(400, f"the request cannot be read: {error}") from None
+
+
+def _key(resource: Resource, namespace: str, name: str) -> Key:
+    """The key of an object; what is no name would be another path of the API server."""
+    return Key(_checked("namespace", namespace) if resource.namespaced else "", _checked("name", name))
+
+
+def _checked(what: str, text: str) -> str:
+    if not text or text in (".", "..") or not text.isprintable() or set(text) & set("/%?#\\ "):
+        raise Problem(400, f"{text!r} is no {what} of an object")
+    return text
 
 
 def _json(value: Any, *, status: int = 200) -> web.Response:

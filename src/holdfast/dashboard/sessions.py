@@ -12,10 +12,14 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 LIFETIME: Final = 12 * 3600.0
 """Seconds after its last use at which a session ends."""
+
+LINK_LIFETIME: Final = 600.0
+"""Seconds after which a link that a viewer made for another browser ends."""
 
 MOST: Final = 1_000
 """How many sessions there are at once; the one that was used least lately ends for another."""
@@ -45,12 +49,13 @@ class Sessions:
     def __init__(self, *, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._links: OrderedDict[str, None] = OrderedDict()
+        self._links: OrderedDict[str, float] = OrderedDict()
+        """Until when each link is valid."""
 
-    def link(self) -> str:
-        """A secret that begins one session for the user of the kubeconfig."""
+    def link(self, *, lifetime: float = inf) -> str:
+        """A secret that begins one session for the user of the kubeconfig, within so many seconds."""
         made = secrets.token_urlsafe(24)
-        self._links[made] = None
+        self._links[made] = self._clock() + lifetime
         if len(self._links) > MOST:
             self._links.popitem(last=False)
         return made
@@ -60,8 +65,7 @@ class Sessions:
         found = next((each for each in self._links if secrets.compare_digest(each.encode(), link.encode())), None)
         if found is None:
             return False
-        del self._links[found]
-        return True
+        return self._clock() <= self._links.pop(found)
 
     def begin(self, *, token: str = "", user: str = "", namespace: str = "") -> Session:
         made = Session(
