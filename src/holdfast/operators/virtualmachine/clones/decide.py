@@ -33,7 +33,7 @@ from holdfast.kinds.virtrigaud.operations import FailedAttempts, RetryPolicy
 from holdfast.kinds.virtrigaud.references import LocalObjectReference, ObjectRef
 from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.meta import durations, times
-from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine import names, retry_policies
 from holdfast.operators.virtualmachine.clones.observe import World
 from holdfast.operators.virtualmachine.clones.validate import limits, problems
 from holdfast.operators.virtualmachine.estimates import eta, rate
@@ -507,15 +507,13 @@ def failed(world: World, reason: Reason, message: str, now: datetime) -> Step:
     policy, before = world.options.retry_policy or RetryPolicy(), world.before
     known = before.failed if before.observed_generation == world.object.meta.generation else None
     count = (known.count if known else 0) + 1
-    most = 3 if policy.max_retries is None else policy.max_retries
-    final = reason in CORRECTED_BY_USER or reason in _UNSUPPORTED or count > most
-    delay = durations.parse(policy.retry_delay or "5m") * (policy.backoff_multiplier or 2) ** (count - 1)
+    final = reason in CORRECTED_BY_USER or reason in _UNSUPPORTED or count > retry_policies.most(policy)
     attempts = FailedAttempts(
         count=count,
         time=times.format(now),
         reason=reason.value,
         message=message,
-        next_time=None if final else times.format(now + delay),
+        next_time=None if final else times.format(now + retry_policies.delay(policy, count)),
     )
     status = msgspec.structs.replace(before, failed=attempts, task_ref=None, progress=None, actual_clone_type=None)
     return _troubled(_with(world, status), attempts, now)

@@ -13,7 +13,8 @@ from holdfast.kernel.outcomes import Again, Done, Outcome, until
 from holdfast.kernel.reasons import Reason
 from holdfast.kinds.virtrigaud.migrations import Artifact, MigrationPhase, VMMigrationStatus
 from holdfast.kinds.virtrigaud.operations import FailedAttempts, RetryPolicy
-from holdfast.meta import durations, times
+from holdfast.meta import times
+from holdfast.operators.virtualmachine import retry_policies
 from holdfast.operators.virtualmachine.migrations import progress
 from holdfast.operators.virtualmachine.migrations.observe import World
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason, named
@@ -142,27 +143,20 @@ def failed(world: World, reason: Reason, message: str, now: datetime) -> Step:
     known = world.before.failed if is_of_this_spec(world) else None
     count = (known.count if known else 0) + 1
     policy = world.options.retry_policy
-    most = 0 if policy is None else 3 if policy.max_retries is None else policy.max_retries
-    final = reason in _FINAL or count > most
+    final = reason in _FINAL or policy is None or count > retry_policies.most(policy)
+    wait = retry_policies.delay(policy or RetryPolicy(), count, longest=_LONGEST)
     attempts = FailedAttempts(
         count=count,
         time=times.format(now),
         reason=reason.value,
         message=message,
-        next_time=None if final else times.format(now + _delay(policy or RetryPolicy(), count)),
+        next_time=None if final else times.format(now + wait),
         generation=world.object.meta.generation,
     )
     after = world.having(failed=attempts, progress=None)
     if final:
         return recorded(after, MigrationPhase.FAILED, reason, f"{message}; it is rolled back", now)
     return retries(after, attempts, now)
-
-
-def _delay(policy: RetryPolicy, count: int) -> timedelta:
-    """The wait before an attempt: the first one as the policy says, and each later one longer."""
-    first = durations.parse(policy.retry_delay or "5m")
-    factor: int = (policy.backoff_multiplier or 2) ** (count - 1)
-    return min(first * factor, max(_LONGEST, first))
 
 
 def retries(world: World, known: FailedAttempts, now: datetime) -> Step:
