@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from tests.dashboard.stub import MIGRATIONS, TOKEN, WORKLOADS, Cluster, Running, workload
 
-from holdfast.dashboard import following
+from holdfast.dashboard import following, planner
 from holdfast.dashboard import server as module
 from holdfast.dashboard.gate import CSRF, is_known_host
 from holdfast.dashboard.server import Message, Stream, assets
@@ -375,6 +375,14 @@ def test_a_plan_that_makes_no_sense_says_which_setting_is_wrong(viewer: Viewer, 
     status, _, body = viewer.send("POST", "/api/plan", {"resource": "workloads.cloudless.io", "asked": asked})
     assert status == 422, body
     assert [each["setting"] for each in json.loads(body)["problems"]] == [setting]
+
+
+def test_a_simulation_that_never_ends_stops_at_the_most_frames(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "MOST_FRAMES", 200)
+    asked = {"settings": {"replicas": 50}, "crash": 1}
+    _, _, body = viewer.send("POST", "/api/plan", {"resource": "workloads.cloudless.io", "asked": asked})
+    simulation = json.loads(body)["simulation"]
+    assert (simulation["ending"], len(simulation["frames"])) == ("out of time", 200)
 
 
 def test_a_blocked_plan_says_what_would_unblock_it(viewer: Viewer) -> None:

@@ -115,6 +115,7 @@ def _simulated(described: OfflineRollout, asked: Asked, current: int) -> dict[st
         behaviour=behaviour,
         promote_after=None if asked.promote_after == "never" else _duration("promoteAfter", asked.promote_after),
         limit=LIMIT,
+        most_frames=MOST_FRAMES,
     )
     try:
         made = exports.to_json(simulate(scenario, seed=asked.seed))

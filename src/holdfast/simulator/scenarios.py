@@ -20,6 +20,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     unready        how many of those are not ready and never will be
     promote_after  how long after a step waits for approval a user promotes it; None: never
     limit          how much virtual time is simulated at most
+    most_frames    how many frames are simulated at most; None: any number
     """
 
     spec: WorkloadSpec
@@ -36,6 +37,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     script: tuple[Command, ...] = ()
     promote_after: timedelta | None = None
     limit: timedelta = timedelta(hours=24)
+    most_frames: int | None = None
 
     def rollout(self, replicas: int) -> Rollout:
         """The rollout for so many replicas."""

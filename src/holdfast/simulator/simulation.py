@@ -184,7 +184,8 @@ class Simulation:
         ordered = BEGIN + self._script[0].at if self._script else None
         moments = (until, ordered, self._promotion_at, self._world.next_at)
         moment = min((each for each in moments if each is not None), default=None)
-        if moment is None or moment > BEGIN + self.scenario.limit:
+        most = self.scenario.most_frames
+        if moment is None or moment > BEGIN + self.scenario.limit or (most is not None and len(self._frames) >= most):
             self._ending = Ending.STUCK if moment is None else Ending.OUT_OF_TIME
             return
         moment = max(moment, self._world.now)
