@@ -203,17 +203,19 @@ def test_links_lead_from_a_migration_to_its_machine_and_back(tab: Tab, running: 
 
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'`</script><script>alert(2)</script>"
+NAME = HOSTILE.replace("/", "")
+"""The dashboard asks for no name with a slash: it would be another path of the API server."""
 
 
 def test_hostile_names_and_messages_are_only_text(tab: Tab, running: Running) -> None:
     tab.page.on("dialog", lambda dialog: tab.complaints.append("a dialog was opened"))
-    hostile = workload(HOSTILE, message=HOSTILE, phase=HOSTILE, namespace="a/b?c#d", annotations={HOSTILE: HOSTILE})
+    hostile = workload(NAME, message=HOSTILE, phase=HOSTILE, namespace="a:b?c#d", annotations={HOSTILE: HOSTILE})
     hostile["status"]["conditions"] = [{"type": HOSTILE, "status": "False", "reason": HOSTILE, "message": HOSTILE}]
     running.do(lambda: running.cluster.put(WORKLOADS, hostile))
     tab.page.wait_for_selector(".space .row >> text=<img")
     tab.page.click(".space .row:has-text('<img') a")
     tab.page.wait_for_selector("h1:has-text('<img')")
-    assert tab.text("h1") == HOSTILE
+    assert tab.text("h1") == NAME
     tab.page.click("[role=tab]:has-text('YAML')")
     assert "onerror" in tab.text("#pane-yaml")
     assert tab.page.locator("main img, main script").count() == 0

@@ -467,9 +467,7 @@ def test_a_page_at_another_port_of_the_host_begins_no_requests(viewer: Viewer) -
         assert viewer.send("GET", "/api/session", Sec_Fetch_Site=site)[0] == 200
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "../secrets/db", "web:80/proxy/delete", "web%2fproxy", "a\nb", "web?x"]
-)
+@pytest.mark.parametrize("name", ["", ".", "..", "../secrets/db", "web:80/proxy/delete", "web%2fproxy", "a\nb"])
 def test_what_is_no_name_reaches_no_other_path_of_the_api_server(viewer: Viewer, name: str) -> None:
     query = urlencode({"resource": "pods", "namespace": "default", "name": name})
     ((event, _, problem),) = viewer.stream(f"/api/stream?{query}", 1)

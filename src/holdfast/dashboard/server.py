@@ -473,7 +473,7 @@ def _key(resource: Resource, namespace: str, name: str) -> Key:
 
 
 def _checked(what: str, text: str) -> str:
-    if not text or text in (".", "..") or not text.isprintable() or set(text) & set("/%?#\\ "):
+    if not text or text in (".", "..") or not text.isprintable() or set(text) & set("/%"):
         raise Problem(400, f"{text!r} is no {what} of an object")
     return text
 

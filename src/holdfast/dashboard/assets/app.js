@@ -115,6 +115,8 @@ async function copyLink() {
 
 async function signOut() {
   removeEventListener("hashchange", show);
+  shown?.close(); // the server ends the streams of the session
+  shown = null;
   try { await remove("/api/session"); } catch { /* it is over in any case */ }
   document.getElementById("identity").replaceChildren();
   signIn("You are signed out.");
