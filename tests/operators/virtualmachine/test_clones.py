@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from tests.operators.virtualmachine.snapshot_stories import taken
 from tests.operators.virtualmachine.stories import (
+    CLASSES,
     CLONES,
+    IMAGES,
     KINDS,
     MACHINES,
     Fault,
@@ -23,9 +25,11 @@ from tests.operators.virtualmachine.stories import (
     reaches,
     status_of,
     told,
+    vm_class,
 )
 
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
+from holdfast.meta.objects import Key
 from holdfast.providers.contract import Capabilities, Code
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
@@ -141,6 +145,24 @@ def test_a_snapshot_is_cloned_as_it_was_taken() -> None:
         assert (await reaches(cluster, "Stopped", "copy"))["powerState"] == "Off"
 
     told(story, hypervisors)
+
+
+def test_a_clone_waits_for_the_class_and_networks_of_its_machine_and_not_for_its_image() -> None:
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await created(cluster)
+        await cluster.client.delete(IMAGES, Key("default", "ubuntu"))
+        card = {"name": "net", "networkRef": {"name": "lan"}}
+        await cluster.create(CLONES, clone(target={"classRef": {"name": "large"}, "networks": [card]}))
+        assert "VMClass large does not exist" in (await in_phase(cluster, "Pending"))["message"]
+        await cluster.create(CLASSES, vm_class("large"))
+
+        async def asks_for_the_network() -> bool:
+            return "VMNetworkAttachment lan does not exist" in (await status_of(cluster, "copying", CLONES))["message"]
+
+        await cluster.until(asks_for_the_network, within=60)
+
+    told(story)
 
 
 @pytest.mark.parametrize("field", ["imageRef", "templateRef"])

@@ -37,6 +37,7 @@ from holdfast.operators.virtualmachine import names, retry_policies
 from holdfast.operators.virtualmachine.clones.observe import World
 from holdfast.operators.virtualmachine.clones.validate import limits, problems
 from holdfast.operators.virtualmachine.estimates import eta, rate
+from holdfast.operators.virtualmachine.machines import references
 from holdfast.operators.virtualmachine.machines.observe import is_true
 from holdfast.operators.virtualmachine.placement import demand
 from holdfast.operators.virtualmachine.placement.waiting import awaited
@@ -265,19 +266,11 @@ def _source(world: World, now: datetime) -> Step | None:
             missing = f"VirtualMachine {name} has not been created on its provider yet"
     wanted = world.wanted
     if not missing and wanted is not None and not world.from_image:
-        spec = wanted.machine.spec
-        cards = [each.name for each in spec.networks if each.network_ref and each.name not in wanted.networks]
-        data = spec.user_data
-        secrets = (each.secret_ref for each in (data and data.cloud_init, data and data.ignition) if each)
-        absent = [each.name for each in secrets if each and each.name not in wanted.secrets]
-        if wanted.vm_class is None:
-            missing = f"VMClass {spec.class_ref.name} does not exist"
-        elif cards:
-            missing = f"the network of card {cards[0]} does not exist"
-        elif absent:
-            missing = f"Secret {absent[0]} does not exist"
+        absent = next(references.missing(wanted), None)
+        if absent is not None:
+            missing = f"{absent} does not exist"
         elif world.target is None:
-            missing = f"Provider {spec.provider_ref.name} does not exist or is not ready"
+            missing = f"Provider {wanted.machine.spec.provider_ref.name} does not exist or is not ready"
     return _step(world, ClonePhase.PENDING, CloneReason.WAITING, missing) if missing else None
 
 

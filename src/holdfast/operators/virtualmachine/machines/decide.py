@@ -20,7 +20,7 @@ from holdfast.kinds.virtrigaud.machines import Operation, OperationType, PowerSt
 from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.meta import durations, times
 from holdfast.operators.virtualmachine import names
-from holdfast.operators.virtualmachine.machines import hardware, render
+from holdfast.operators.virtualmachine.machines import hardware, references, render
 from holdfast.operators.virtualmachine.machines.facts import (
     CPU,
     DISK,
@@ -127,23 +127,10 @@ def _invalid(facts: Facts) -> Step | None:
 
 def _references(facts: Facts) -> Step | None:
     world, spec = facts.world, facts.world.machine.spec
-    missing = []
-    if world.provider is None:
-        missing.append(f"Provider {spec.provider_ref.name}")
-    if world.vm_class is None:
-        missing.append(f"VMClass {spec.class_ref.name}")
-    if spec.image_ref is not None and world.image is None:
-        missing.append(f"VMImage {spec.image_ref.name}")
-    missing += [
-        f"VMNetworkAttachment {card.network_ref.name}"
-        for card in spec.networks
-        if card.network_ref is not None and card.name not in world.networks
-    ]
+    missing = [] if world.provider is not None else [f"Provider {spec.provider_ref.name}"]
+    missing += references.missing(world, image=True)
     if spec.placement_ref is not None and world.policy is None and not facts.exists:
         missing.append(f"VMPlacementPolicy {spec.placement_ref.name}")
-    for source in _secret_sources(world):
-        if source not in world.secrets:
-            missing.append(f"Secret {source}")
     if missing:
         are = "does not exist" if len(missing) == 1 else "do not exist"
         return _waits(facts, MachineReason.WAITING, f"{' and '.join(missing)} {are}")
@@ -154,12 +141,6 @@ def _references(facts: Facts) -> Step | None:
     if not facts.exists and not is_true(world.vm_class[0], "Validated"):
         return _waits(facts, MachineReason.WAITING, f"VMClass {spec.class_ref.name} is not valid; see its conditions")
     return None
-
-
-def _secret_sources(world: World) -> tuple[str, ...]:
-    user, meta = world.machine.spec.user_data, world.machine.spec.meta_data
-    sources = (user and user.cloud_init, user and user.ignition, meta and meta.cloud_init)
-    return tuple(each.secret_ref.name for each in sources if each and each.secret_ref)
 
 
 def _provider(facts: Facts) -> Step | None:

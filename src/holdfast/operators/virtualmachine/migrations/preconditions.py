@@ -8,6 +8,7 @@ from datetime import datetime
 from holdfast.kernel.outcomes import Retry
 from holdfast.kernel.reasons import Reason
 from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
+from holdfast.operators.virtualmachine.machines.references import missing
 from holdfast.operators.virtualmachine.migrations import storage
 from holdfast.operators.virtualmachine.migrations.observe import Side, World, held_by
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
@@ -68,22 +69,14 @@ def references(world: World, now: datetime) -> Step | None:
             return waits(world, reason, f"Provider {side.key.name} is being deleted", now)
         if side.target is None:
             return waits(world, reason, f"Provider {side.key.name} is not ready", now)
-    missing = next(_missing(world), "")
-    return waits(world, MigrationReason.WAITING, missing, now) if missing else None
+    lacking = next(_missing(world), "")
+    return waits(world, MigrationReason.WAITING, lacking, now) if lacking else None
 
 
 def _missing(world: World) -> Iterator[str]:
     spec, wanted = world.migration.spec, world.wanted
     assert wanted is not None, "a rung before this one checks the source"
-    if wanted.vm_class is None:
-        yield f"VMClass {wanted.machine.spec.class_ref.name} does not exist"
-    for card in wanted.machine.spec.networks:
-        if card.network_ref and card.name not in wanted.networks:
-            yield f"VMNetworkAttachment {card.network_ref.name} does not exist"
-    data = wanted.machine.spec.user_data
-    for each in (data and data.cloud_init, data and data.ignition):
-        if each and each.secret_ref and each.secret_ref.name not in wanted.secrets:
-            yield f"Secret {each.secret_ref.name} does not exist"
+    yield from (f"{each} does not exist" for each in missing(wanted))
     if spec.source.snapshot_ref is not None:
         name = spec.source.snapshot_ref.name
         if world.snapshot is None:
