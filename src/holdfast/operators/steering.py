@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from holdfast.client import waiting
-from holdfast.client.objects import Object
+from holdfast.client.objects import Object, Undecodable
 from holdfast.client.protocols import Client, PatchType, Scope
 from holdfast.client.resources import CONTROLLER_REVISIONS, Resource
 from holdfast.meta.errors import Conflict
@@ -75,9 +75,18 @@ async def carried_out(client: Client, kind: RolloutKind, order: Order, *, ask: A
 
 async def answered(client: Client, kind: RolloutKind, order: Order, obj: Object) -> Answer:
     """What a verb would do to an object; nothing is changed."""
-    known = await records(client, kind, obj)
-    case = Case(object=obj, records=known, now=datetime.now(UTC), full=order.full, number=order.number)
-    return kind.answer(order.verb, case)
+    try:
+        known = await records(client, kind, obj)
+        case = Case(object=obj, records=known, now=datetime.now(UTC), full=order.full, number=order.number)
+        return kind.answer(order.verb, case)
+    except Undecodable as error:
+        return _unreadable(obj, error)
+
+
+def _unreadable(obj: Object, error: Undecodable) -> Refusal:
+    """The refusal for an object that cannot be read, or that refers to one that cannot be read."""
+    which = "it" if error.ref == obj.ref else str(error.ref)
+    return Refusal(f"{which} cannot be read: {error.problem}", "correct the field and apply it again")
 
 
 async def records(client: Client, kind: RolloutKind, obj: Object) -> tuple[Record, ...]:
@@ -92,7 +101,10 @@ async def fresh(client: Client, kind: RolloutKind, resource: Resource, key: Key)
     """The object, once its operator has observed its latest generation, or after `FRESH_SECONDS`."""
 
     def seen(obj: Object | None) -> bool:
-        return obj is None or is_left_alone(obj) or kind.fresh(obj)
+        try:
+            return obj is None or is_left_alone(obj) or kind.fresh(obj)
+        except Undecodable:
+            return True  # what its operator observed cannot be read either; `answered` says what is wrong
 
     try:
         found = await waiting.until(client, resource, key, seen, timeout=FRESH_SECONDS)
@@ -142,7 +154,10 @@ async def planned(client: Client, kind: RolloutKind, obj: Object) -> PlanView | 
     """The plan from what runs now to the object as it would be."""
     if kind.planner is None:
         return kind.unsupported["plan"]
-    return kind.planner.plan(await _world(client, kind.planner.controllers, obj), obj.key, datetime.now(UTC))
+    try:
+        return kind.planner.plan(await _world(client, kind.planner.controllers, obj), obj.key, datetime.now(UTC))
+    except Undecodable as error:
+        return _unreadable(obj, error)
 
 
 async def _world(client: Client, controllers: Sequence[Controller[Any]], obj: Object) -> View:

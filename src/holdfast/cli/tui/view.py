@@ -23,6 +23,7 @@ from holdfast.cli.plan.command import brief
 from holdfast.cli.tui.dialogs import VERBS, AskNumber, Confirm, VerbMenu
 from holdfast.cli.tui.widgets import LineBar, Lines, Listing
 from holdfast.cli.tui.world import World
+from holdfast.client.objects import Undecodable
 from holdfast.client.protocols import Unreachable
 from holdfast.meta.ages import age
 from holdfast.meta.errors import StatusError
@@ -43,7 +44,7 @@ TICK: Final = 1.0
 
 MESSAGE_SECONDS: Final = 8.0
 
-FAILURES: Final = (StatusError, Unreachable, Refused)
+FAILURES: Final = (StatusError, Unreachable, Refused, Undecodable)
 
 
 def ages() -> Callable[[str | None], str]:
