@@ -6,20 +6,24 @@ import asyncio
 import contextlib
 import http.client
 import json
+import logging
+import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from tests.dashboard.stub import MIGRATIONS, TOKEN, WORKLOADS, Cluster, Running, workload
 
+from holdfast.client.protocols import Unreachable
 from holdfast.dashboard import following, planner
 from holdfast.dashboard import server as module
-from holdfast.dashboard.gate import CSRF, is_known_host
+from holdfast.dashboard.gate import CSRF, Places, is_known_host
 from holdfast.dashboard.server import Message, Stream, assets
-from holdfast.dashboard.sessions import LIFETIME, LINK_LIFETIME, Sessions
-from holdfast.dashboard.worlds import World
+from holdfast.dashboard.sessions import LIFETIME, LINK_LIFETIME, MOST, MOST_EACH, Session, Sessions
+from holdfast.dashboard.worlds import World, Worlds
 
 HEADERS = {"content-type": "application/json"}
 
@@ -483,3 +487,179 @@ def test_a_stream_goes_on_from_no_number_that_is_too_long(viewer: Viewer) -> Non
     ((_, id, _),) = viewer.stream("/api/stream", 1)
     ((event, _, first),) = viewer.stream(f"/api/stream?since={id.partition('.')[0]}.{'9' * 5000}", 1)
     assert (event, first["reset"]) == ("rows", True)
+
+
+POST = b"POST /api/session HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01 not HTTP\r\n\r\n",
+        b"GET / HTTP/9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n" % (b"a" * 20_000),
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        POST + b"Transfer-Encoding: chunked\r\n\r\nnothing\r\n",
+        POST + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope",
+    ],
+)
+def test_what_is_not_http_is_refused_without_a_traceback_in_the_log(
+    running: Running, caplog: pytest.LogCaptureFixture, sent: bytes
+) -> None:
+    with caplog.at_level(logging.DEBUG), socket.create_connection(("127.0.0.1", running.port), timeout=5) as connection:
+        connection.sendall(sent)
+        with contextlib.closing(http.client.HTTPResponse(connection)) as answer:
+            answer.begin()
+            status, body = answer.status, answer.read()
+    assert (status, "not valid HTTP" in json.loads(body)["error"]) == (400, True), body
+    assert "default-src 'none'" in (answer.getheader("content-security-policy") or "")
+    logged = [each for each in caplog.records if each.name.startswith(("holdfast.dashboard", "aiohttp"))]
+    assert [(each.levelno, each.exc_info) for each in logged] in ([(logging.DEBUG, None)], [])
+
+
+# --- limits
+
+
+def test_a_user_with_many_sessions_ends_no_session_of_others() -> None:
+    ended: list[Session] = []
+    sessions = Sessions(clock=lambda: 0.0, ended=ended.append)
+    other = sessions.begin(token="o", user="other")
+    mine = [sessions.begin(token=f"t{number}", user="one") for number in range(MOST_EACH + 2)]
+    assert ended == mine[:2]
+    assert sessions.find(other.id) is other
+    unnamed = [sessions.begin(token=f"unnamed-{number}") for number in range(MOST - MOST_EACH)]
+    assert ended == mine[:3]
+    assert sessions.find(other.id) is other
+    assert sessions.find(unnamed[-1].id) is unnamed[-1]
+
+
+def test_the_streams_of_a_session_end_when_another_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.dashboard.sessions.MOST_EACH", 1)
+    running = Running(Cluster())
+    try:
+        viewer = Viewer(running)
+        viewer.sign_in()
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=5)
+        connection.request("GET", "/api/stream", headers={"Cookie": viewer.cookie})
+        answer = connection.getresponse()
+        assert answer.readline() == b"event: rows\n"
+        assert Viewer(running).sign_in()[0] == 200
+        with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+            answer.read()
+        connection.close()
+        assert json.loads(viewer.send("GET", "/api/session")[2]) == {"user": None}
+    finally:
+        running.close()
+
+
+def test_a_link_stays_valid_until_a_sign_in_succeeds(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(worlds: Worlds, token: str) -> str:
+        raise Unreachable("connection refused")
+
+    link = running.do(running.dashboard.link)
+    with monkeypatch.context() as patched:
+        patched.setattr(Worlds, "user", away)
+        status, _, body = Viewer(running).sign_in(link=link)
+        assert (status, "link stays valid" in json.loads(body)["hint"]) == (503, True)
+    assert Viewer(running).sign_in(link=link)[0] == 200
+    assert Viewer(running).sign_in(link=link)[0] == 401
+
+
+def test_a_link_that_two_browsers_redeem_at_once_begins_one_session(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2)
+
+    async def slow(worlds: Worlds, token: str) -> str:
+        await asyncio.to_thread(both.wait, 10)
+        return "viewer@example.com"
+
+    monkeypatch.setattr(Worlds, "user", slow)
+    link = running.do(running.dashboard.link)
+    with ThreadPoolExecutor(2) as browsers:
+        found = browsers.map(lambda _: Viewer(running).sign_in(link=link)[0], range(2))
+        assert sorted(found) == [200, 401]
+
+
+def test_more_sign_ins_than_there_are_places_are_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SIGN_INS", 1)
+    running, begun, answers = Running(Cluster()), threading.Event(), threading.Event()
+
+    async def slow(worlds: Worlds, token: str) -> str:
+        begun.set()
+        await asyncio.to_thread(answers.wait, 10)
+        return "viewer@example.com"
+
+    monkeypatch.setattr(Worlds, "user", slow)
+    try:
+        with ThreadPoolExecutor(1) as other:
+            first = other.submit(Viewer(running).sign_in, token=TOKEN)
+            assert begun.wait(10)
+            status, headers, _ = Viewer(running).sign_in(token="guessed")
+            assert (status, headers["retry-after"]) == (429, "1")
+            answers.set()
+            assert first.result()[0] == 200
+        assert Viewer(running).sign_in()[0] == 200
+    finally:
+        answers.set()
+        running.close()
+
+
+def test_a_plan_keeps_its_place_until_it_is_made_even_if_its_viewer_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_PLANS_EACH", 1)
+    running, begun, answers, made = Running(Cluster()), threading.Event(), threading.Event(), threading.Event()
+    give_back = Places.give_back
+
+    def slow(kind: Any, asked: Any) -> dict[str, Any]:
+        begun.set()
+        answers.wait(10)
+        return {}
+
+    def given_back(places: Places, viewer: str) -> None:
+        give_back(places, viewer)
+        if begun.is_set():
+            made.set()
+
+    monkeypatch.setattr(planner, "answer", slow)
+    monkeypatch.setattr(Places, "give_back", given_back)
+    asked = {"resource": "workloads.cloudless.io", "asked": {}}
+    try:
+        viewer = Viewer(running)
+        viewer.sign_in()
+        gone = http.client.HTTPConnection("127.0.0.1", running.port, timeout=5)
+        given = {"Origin": running.base, CSRF: viewer.csrf, "Cookie": viewer.cookie}
+        gone.request("POST", "/api/plan", json.dumps(asked).encode(), given)
+        assert begun.wait(10)
+        gone.close()
+        status, headers, body = viewer.send("POST", "/api/plan", asked)
+        assert (status, headers["retry-after"]) == (429, "1"), body
+        answers.set()
+        assert made.wait(10)
+        assert viewer.send("POST", "/api/plan", asked)[0] == 200
+    finally:
+        answers.set()
+        running.close()
+
+
+# --- objects that cannot be read
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_a_verb_for_an_object_that_cannot_be_read_is_refused(preview: bool) -> None:
+    running = Running(Cluster(), changes=True)
+    wire = workload("shop")
+    wire["spec"]["replicas"] = "three"
+    try:
+        running.do(lambda: running.cluster.put(WORKLOADS, wire))
+        viewer = Viewer(running)
+        viewer.sign_in()
+        order = {"resource": "workloads.cloudless.io", "namespace": "default", "name": "shop", "verb": "restart"}
+        status, _, body = viewer.send("POST", "/api/verb", {**order, "preview": preview})
+        answer = json.loads(body)
+        assert (status, answer["result"]) == (200, "refused"), body
+        assert "it cannot be read" in answer["message"]
+        assert "$.spec.replicas" in answer["message"]
+        assert answer["hint"] == "correct the field and apply it again"
+    finally:
+        running.close()

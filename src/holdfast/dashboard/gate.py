@@ -7,14 +7,19 @@ a frame.  Scripts and styles come from this server alone, as files.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
+
+_log: Final = logging.getLogger("holdfast.dashboard")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -44,6 +49,11 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
 }
+
+NOT_HTTP: Final = "the request is not valid HTTP/1.1"
+
+FAILED: Final = 500
+"""The least status of a failure of the server itself."""
 
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _OWN: Final = frozenset({"same-origin", "none"})
@@ -120,6 +130,59 @@ def gate(names: Iterable[str]) -> Middleware:
 
 async def forbid(request: web.Request, response: web.StreamResponse) -> None:
     """Set the headers of every answer; a signal of the application, so that streams have them too."""
+    _forbid(response)
+
+
+def _forbid(response: web.StreamResponse) -> None:
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
+
+
+class Connection(web.RequestHandler):
+    """One connection: what is not HTTP is refused with the headers of every answer, and is no error in the log."""
+
+    __slots__ = ()
+
+    def __init__(self, manager: web.Server, loop: asyncio.AbstractEventLoop) -> None:
+        silent: dict[str, Any] = {"access_log": None}
+        super().__init__(manager, loop=loop, **silent)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if status >= FAILED:
+            _log.error("answer failed", exc_info=exc)
+        else:
+            _log.debug("not HTTP", extra={"fields": {"remote": request.remote, "problem": type(exc).__name__}})
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has already begun")
+        error = "the dashboard failed; its log says where" if status >= FAILED else NOT_HTTP
+        answer = web.json_response({"error": error}, status=status)
+        _forbid(answer)
+        answer.force_close()
+        return answer
+
+
+class Places:
+    """A bounded number of requests that are answered at once: so many in all, and so many for each viewer."""
+
+    def __init__(self, *, most: int, each: int) -> None:
+        self._most = most
+        self._each = each
+        self._taken: Counter[str] = Counter()
+
+    def take(self, viewer: str) -> bool:
+        """Take a place for a viewer, to be given back; False where none is free."""
+        if self._taken[viewer] >= self._each or self._taken.total() >= self._most:
+            return False
+        self._taken[viewer] += 1
+        return True
+
+    def give_back(self, viewer: str) -> None:
+        self._taken[viewer] -= 1
+        self._taken += Counter()  # drops those without any

@@ -25,6 +25,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from holdfast.client.protocols import Unreachable, Untrusted
 from holdfast.client.resources import Resource
@@ -59,6 +60,16 @@ CHUNK: Final = 1_000
 
 MOST_STREAMS: Final = 32
 """How many streams one session may have."""
+
+MOST_SIGN_INS: Final = 16
+"""How many viewers are signed in at once; each asks the API server who they are."""
+
+MOST_PLANS: Final = 8
+MOST_PLANS_EACH: Final = 4
+"""How many plans are made at once, in all and for one user."""
+
+RETRY_SECONDS: Final = 1
+"""After how many seconds a viewer may try again for whom there is no place."""
 
 MOST_DIGITS: Final = 20
 """How long the number of a change may be."""
@@ -118,7 +129,9 @@ class Dashboard:
         self._watching: asyncio.Task[None] | None = None
         self._worlds = worlds
         self._settings = settings
-        self._sessions = Sessions(clock=time.monotonic)
+        self._sessions = Sessions(clock=time.monotonic, ended=self._end_streams)
+        self._sign_ins = gate.Places(most=MOST_SIGN_INS, each=MOST_SIGN_INS)
+        self._plans = gate.Places(most=MOST_PLANS, each=MOST_PLANS_EACH)
         self._assets = assets()
         self._streams: dict[asyncio.Task[Any], Session] = {}
         self._rollouts = tuple(each.rollout for each in worlds.kinds if each.rollout is not None)
@@ -139,6 +152,7 @@ class Dashboard:
             ]
         )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_DRAIN_SECONDS, handler_cancellation=True)
+        self._listening: asyncio.Server | None = None
         self._cookie = COOKIE
         self._secure = False
 
@@ -146,8 +160,10 @@ class Dashboard:
         """Listen at an address; returns the host and the port, which is any free one for 0.  Raises `OSError`."""
         if self._runner.server is None:
             await self._runner.setup()
-        await web.TCPSite(self._runner, bind, port, ssl_context=tls).start()
-        host, bound, *_ = self._runner.addresses[0]
+        loop, manager = asyncio.get_running_loop(), self._runner.server
+        assert manager is not None, "the runner is set up"
+        self._listening = await loop.create_server(lambda: gate.Connection(manager, loop), bind, port, ssl=tls)
+        host, bound, *_ = self._listening.sockets[0].getsockname()
         if self._watches:
             self._watching = asyncio.ensure_future(self._worlds.watch())
         # Browsers share cookies between the ports of a host.
@@ -162,6 +178,8 @@ class Dashboard:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
+        if self._listening is not None:
+            self._listening.close()
         for task in tuple(self._streams):
             task.cancel()
         await self._runner.cleanup()
@@ -198,9 +216,8 @@ class Dashboard:
     async def _begin(self, request: web.Request) -> web.StreamResponse:
         given = await _read(request, _Login)
         if given.link:
-            if not self._settings.links or not self._sessions.redeem(given.link):
-                hint = "'holdfast dashboard' prints a new one; or enter a bearer token"
-                raise Problem(401, "the link was used before, or is of another run", hint)
+            if not self._settings.links or not self._sessions.is_valid(given.link):
+                raise _used_before()
             token = ""
         elif token := given.token.strip():
             pass  # an empty token would be the user of the kubeconfig
@@ -209,23 +226,39 @@ class Dashboard:
         namespace = given.namespace.strip()
         if namespace:
             _checked("namespace", namespace)
-        try:
-            user = await self._worlds.user(token)
-        except Unauthorized as error:
-            raise Problem(401, "the API server does not accept the token", error.message) from None
-        except Untrusted as error:
-            raise Problem(400, str(error)) from None
+        user = await self._user(token)
+        # Only now, so that a link stays valid where the API server did not answer.
+        if given.link and not self._sessions.redeem(given.link):
+            raise _used_before()
         session = self._sessions.begin(token=token, user=user, namespace=namespace)
         response = _json(self._described(session))
         response.set_cookie(self._cookie, session.id, httponly=True, samesite="Strict", secure=self._secure, path="/")
         return response
 
-    async def _end(self, request: web.Request) -> web.StreamResponse:
-        session = self._changing(request)
-        self._sessions.end(session)
+    async def _user(self, token: str) -> str:
+        """The name of the user of a token, whom the API server accepts."""
+        if not self._sign_ins.take(token):
+            raise Problem(429, f"{MOST_SIGN_INS} viewers are signing in", "try again", retry=RETRY_SECONDS)
+        try:
+            return await self._worlds.user(token)
+        except Unauthorized as error:
+            raise Problem(401, "the API server does not accept the token", error.message) from None
+        except Untrusted as error:
+            raise Problem(400, str(error)) from None
+        except Unreachable as error:
+            hint = "sign in again when it answers; a link stays valid until then"
+            raise Problem(503, f"the API server does not answer: {error}", hint) from None
+        finally:
+            self._sign_ins.give_back(token)
+
+    def _end_streams(self, session: Session) -> None:
         for task, viewer in tuple(self._streams.items()):
             if viewer is session:
                 task.cancel()
+
+    async def _end(self, request: web.Request) -> web.StreamResponse:
+        session = self._changing(request)
+        self._sessions.end(session)
         response = _json({})
         response.del_cookie(self._cookie, path="/")
         return response
@@ -271,7 +304,12 @@ class Dashboard:
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
         if session.streams >= MOST_STREAMS:
-            raise Problem(429, f"this session has {session.streams} streams already", "close other tabs of it")
+            raise Problem(
+                429,
+                f"this session has {session.streams} streams already",
+                "close other tabs of it",
+                retry=RETRY_SECONDS,
+            )
         task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
         stream = Stream(request)
@@ -364,7 +402,11 @@ class Dashboard:
         )
         async with self._worlds.of(session.token, session.namespace) as world:
             if given.preview:
-                return _json(await self._preview(world, kind, order))
+                self._take_plan(session.identity)
+                try:
+                    return _json(await self._preview(world, kind, order))
+                finally:
+                    self._plans.give_back(session.identity)
             answer = await steering.carried_out(world.client, kind, order)
             _log.info("verb", extra={"fields": {"user": session.user, "verb": order.verb, "object": str(order.key)}})
             return _json(_answer_json(answer))
@@ -394,18 +436,36 @@ class Dashboard:
     # The planner.
 
     async def _plan(self, request: web.Request) -> web.StreamResponse:
-        self._changing(request)
+        session = self._changing(request)
         given = await _read(request, _Plan)
         known = planner.planned_kinds(self._rollouts)
         kind = next((each for each in known if each.name == given.resource), None)
         if kind is None:
             raise Problem(404, f"{given.resource or 'nothing'} cannot be planned", "the page offers what can be")
         try:
-            answer = await asyncio.to_thread(planner.answer, kind, given.asked)
+            answer = await self._planned(session.identity, kind, given.asked)
         except planner.Wrong as error:
             problems = [{"setting": name, "message": message} for name, message in error.problems]
             return _json({"problems": problems}, status=422)
         return _json(answer)
+
+    def _take_plan(self, viewer: str) -> None:
+        if not self._plans.take(viewer):
+            message = f"at most {MOST_PLANS_EACH} plans of one user are made at once, and {MOST_PLANS} in all"
+            raise Problem(429, message, "try again when they are made", retry=RETRY_SECONDS)
+
+    async def _planned(self, viewer: str, kind: RolloutKind, asked: planner.Asked) -> dict[str, Any]:
+        self._take_plan(viewer)
+        made = asyncio.get_running_loop().run_in_executor(None, planner.answer, kind, asked)
+
+        def over(future: asyncio.Future[dict[str, Any]]) -> None:
+            self._plans.give_back(viewer)
+            if not future.cancelled():
+                future.exception()  # read here too: there is no other reader if the viewer has gone
+
+        made.add_done_callback(over)
+        # A thread is not stopped where the viewer goes, so it keeps its place until it is done.
+        return await asyncio.shield(made)
 
 
 # --- requests and answers
@@ -433,13 +493,19 @@ class _Plan(msgspec.Struct):
 
 
 class Problem(Exception):
-    """A request that is not answered: the status, what is wrong, and what to do."""
+    """A request that is not answered: the status, what is wrong, what to do, and after how many seconds."""
 
-    def __init__(self, status: int, message: str, hint: str = "") -> None:
+    def __init__(self, status: int, message: str, hint: str = "", *, retry: int = 0) -> None:
         super().__init__(message)
         self.status = status
+        self.retry = retry
         self.message = message
         self.hint = hint
+
+
+def _used_before() -> Problem:
+    hint = "'holdfast dashboard' prints a new one; or enter a bearer token"
+    return Problem(401, "the link was used before, or is of another run", hint)
 
 
 def _problem(error: StatusError | Unreachable | Problem) -> Problem:
@@ -463,6 +529,9 @@ T = TypeVar("T")
 async def _read(request: web.Request, type: type[T]) -> T:
     try:
         return msgspec.json.decode(await request.read(), type=type)
+    except (HttpProcessingError, web.RequestPayloadError) as error:
+        _log.debug("not HTTP", extra={"fields": {"remote": request.remote, "problem": error.__class__.__name__}})
+        raise Problem(400, gate.NOT_HTTP) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(400, f"the request cannot be read: {error}") from None
 
@@ -499,7 +568,10 @@ async def _answered(request: web.Request, handler: gate.Handler) -> web.StreamRe
         return await handler(request)
     except (*FAILURES, Problem) as error:
         problem = _problem(error)
-        return _json({"error": problem.message, "hint": problem.hint}, status=problem.status)
+        answer = _json({"error": problem.message, "hint": problem.hint}, status=problem.status)
+        if problem.retry:
+            answer.headers["Retry-After"] = str(problem.retry)
+        return answer
     except web.HTTPException as error:
         return _json({"error": error.reason}, status=error.status)
     except Exception:

@@ -9,7 +9,7 @@ know HTTP.
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -22,7 +22,10 @@ LINK_LIFETIME: Final = 600.0
 """Seconds after which a link that a viewer made for another browser ends."""
 
 MOST: Final = 1_000
-"""How many sessions there are at once; the one that was used least lately ends for another."""
+"""How many sessions there are at once; then one of the user with the most sessions ends for another."""
+
+MOST_EACH: Final = 50
+"""How many sessions one user has at once; the one that was used least lately ends for another."""
 
 
 @dataclass(slots=True)
@@ -42,12 +45,21 @@ class Session:
     namespace: str = ""
     streams: int = 0
 
+    @property
+    def identity(self) -> str:
+        """The user, whatever tokens they have; the token where the API server does not say who it is of."""
+        return self.user or self.token
+
 
 class Sessions:
-    """The sessions of one server, and the links that begin one."""
+    """The sessions of one server, and the links that begin one.
 
-    def __init__(self, *, clock: Callable[[], float]) -> None:
+    ended  called with each session that ends before its time: signed out, or ended for another
+    """
+
+    def __init__(self, *, clock: Callable[[], float], ended: Callable[[Session], None] = lambda session: None) -> None:
         self._clock = clock
+        self._ended = ended
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._links: OrderedDict[str, float] = OrderedDict()
         """Until when each link is valid."""
@@ -60,12 +72,18 @@ class Sessions:
             self._links.popitem(last=False)
         return made
 
+    def is_valid(self, link: str) -> bool:
+        """Whether a link could be redeemed now."""
+        found = self._found(link)
+        return found is not None and self._clock() <= self._links[found]
+
     def redeem(self, link: str) -> bool:
         """Whether a link is valid; it is not, from then on."""
-        found = next((each for each in self._links if secrets.compare_digest(each.encode(), link.encode())), None)
-        if found is None:
-            return False
-        return self._clock() <= self._links.pop(found)
+        found = self._found(link)
+        return found is not None and self._clock() <= self._links.pop(found)
+
+    def _found(self, link: str) -> str | None:
+        return next((each for each in self._links if secrets.compare_digest(each.encode(), link.encode())), None)
 
     def begin(self, *, token: str = "", user: str = "", namespace: str = "") -> Session:
         made = Session(
@@ -77,9 +95,16 @@ class Sessions:
             namespace=namespace,
         )
         self._sessions[made.id] = made
-        if len(self._sessions) > MOST:
-            self._sessions.popitem(last=False)
+        counts = Counter(each.identity for each in self._sessions.values())
+        if counts[made.identity] > MOST_EACH:
+            self._end_one(made.identity)
+        elif len(self._sessions) > MOST:
+            self._end_one(max(counts, key=counts.__getitem__))
         return made
+
+    def _end_one(self, identity: str) -> None:
+        """End the session of a user that was used least lately."""
+        self.end(next(each for each in self._sessions.values() if each.identity == identity))
 
     def find(self, id: str) -> Session | None:
         """The session of a cookie, if it lasts."""
@@ -94,4 +119,5 @@ class Sessions:
         return found
 
     def end(self, session: Session) -> None:
-        self._sessions.pop(session.id, None)
+        if self._sessions.pop(session.id, None) is not None:
+            self._ended(session)

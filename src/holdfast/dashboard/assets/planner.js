@@ -80,6 +80,7 @@ export function open(root, query, context) {
       if (mine === asked) show(answer);
     } catch (error) {
       if (mine !== asked) return;
+      if (error.status === 429) { timer = setTimeout(now, 1000); return; }
       film?.stop();
       const rest = error.problems.filter((each) => !mark(each));
       if (!error.problems.length || rest.length) fill(output, h("p", { class: "callout bad" }, rest.map((each) => each.message).join("; ") || error.message));
