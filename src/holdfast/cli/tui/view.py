@@ -84,18 +84,20 @@ class View(Screen[None]):
         super().__init__()
         self.world = world
         self._said_at = 0.0
+        # Kept here and not looked up: a change may still be drawn while the screen is taken down.
+        self._bars = {name: LineBar(id=name) for name in ("head", "banner", "message", "foot")}
 
     @property
     def holdfast(self) -> HoldfastApp:
         return cast("HoldfastApp", self.app)
 
     def compose(self) -> ComposeResult:
-        yield LineBar(id="head")
-        yield LineBar(id="banner")
+        yield self._bars["head"]
+        yield self._bars["banner"]
         yield self.make_body()
-        yield LineBar(id="message")
+        yield self._bars["message"]
         yield Input(id="prompt", compact=True)
-        yield LineBar(id="foot")
+        yield self._bars["foot"]
 
     def make_body(self) -> Listing | Lines:
         self.body = self.text = Lines(id="body")
@@ -110,7 +112,7 @@ class View(Screen[None]):
         self.set_interval(TICK, self._tick)
 
     def bar(self, name: str) -> LineBar:
-        return self.query_one(f"#{name}", LineBar)
+        return self._bars[name]
 
     def title_line(self, title: str, rest: str = "", tone: Tone = Tone.STRONG) -> None:
         self.bar("head").show((Span(f" {title}", tone), Span(f"  {rest}", Tone.FAINT)))
