@@ -272,7 +272,7 @@ def controllers(
             name="vmclone",
             resource=CLONES,
             watches=(
-                *clone_worlds.CLONES_OF.watches(MACHINES, matters=clone_worlds.machine_matters),
+                Watch(resource=MACHINES, keys=clone_worlds.of_machine, matters=clone_worlds.machine_matters),
                 *clone_worlds.CLONES_OF.watches(SNAPSHOTS, matters=worlds.snapshot_matters),
                 *clone_worlds.CLONES_OF.watches(CLASSES, matters=worlds.class_matters),
                 *clone_worlds.CLONES_OF.watches(NETWORKS, matters=worlds.network_matters),

@@ -18,7 +18,7 @@ from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.clones.render import target_machine
 from holdfast.operators.virtualmachine.connections import Connections, Target, address_of, target_of
 from holdfast.operators.virtualmachine.machines import observe as machines
-from holdfast.operators.virtualmachine.machines.observe import REFERENCES, is_true, key_of
+from holdfast.operators.virtualmachine.machines.observe import REFERENCES, SNAPSHOTS_OF, is_true, key_of
 from holdfast.operators.virtualmachine.resources import (
     CLASSES,
     CLONES,
@@ -148,6 +148,8 @@ def _mentions(obj: Object) -> Iterator[tuple[Resource, str | Key]]:
         yield MACHINES, spec.source.vm_ref.name
     if spec.source.snapshot_ref is not None:
         yield SNAPSHOTS, spec.source.snapshot_ref.name
+    if spec.target.provider_ref is not None:
+        yield PROVIDERS, key_of(spec.target.provider_ref, obj.key)
     if spec.target.placement_ref is not None:
         yield POLICIES, spec.target.placement_ref.name
     if spec.target.class_ref is not None:
@@ -162,9 +164,16 @@ def _mentions(obj: Object) -> Iterator[tuple[Resource, str | Key]]:
 CLONES_OF: Final = References(CLONES, _mentions)
 
 
+def of_machine(machine: Object, view: View) -> Iterable[Key]:
+    """The clones of a machine, of its snapshots, and the one that makes it."""
+    origins = (machine, *SNAPSHOTS_OF.of(view, machine))
+    return {each.key for origin in origins for each in CLONES_OF.of(view, origin)}
+
+
 def of_provider(provider: Object, view: View) -> Iterable[Key]:
-    """The clones of the machines of a Provider."""
-    return {each.key for machine in REFERENCES.of(view, provider) for each in CLONES_OF.of(view, machine)}
+    """The clones of the machines of a Provider, and those that are made on it."""
+    found = {each.key for each in CLONES_OF.of(view, provider)}
+    return found.union(*(of_machine(machine, view) for machine in REFERENCES.of(view, provider)))
 
 
 def machine_matters(old: Object, new: Object) -> bool:
