@@ -55,8 +55,11 @@ docs: $(SITE) ## Build the site of the documentation in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "read it: build/site/index.html; with search: $(BIN)/python -m http.server --directory build/site"
 
+# Many tests wait for processes that they started, so there are three workers for two cores.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
+
 test: $(STAMP) ## Run every test
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 KUBERNETES := build/kubernetes
 
