@@ -294,6 +294,13 @@ def test_the_phase_of_an_update(name: str, owner: Wire, machines: tuple[Wire, ..
     assert status["updateStatus"]["phase"] == phase
 
 
+def test_machines_of_the_surge_are_not_counted_beyond_the_replicas() -> None:
+    machines = (*three(NEW)[:2], machine(2), machine(3, NEW), machine(4, NEW, ready=False))
+    status = decided(vm_set(NEW, complete=OLD, **rolling(maxSurge=2)), *machines).status
+    assert status is not None
+    assert status["updateStatus"]["message"].startswith("RollingUpdate: 3/3 VMs updated; ")
+
+
 def test_failed_machines_are_named_with_the_reason_and_the_number_of_tries() -> None:
     status = decided(vm_set(), machine(0), machine(1, ready=False, failures=3)).status
     assert status is not None

@@ -127,7 +127,8 @@ def _progress(facts: Facts) -> str:
         return f"{len(facts.updated)}/{total} VMs have revision {facts.target.revision}{rest}{waits}"
     blocked = facts.step.blocked
     remedy = f"; {blocked.remedy}" if blocked is not None else ""
-    said = f"{facts.world.strategy.value}: {len(facts.updated)}/{total} VMs updated; {because.message}{remedy}"
+    updated = min(len(facts.updated), total)  # a machine of the surge replaces one that is still there
+    said = f"{facts.world.strategy.value}: {updated}/{total} VMs updated; {because.message}{remedy}"
     return f"{said}{_unplaceable(facts)}"
 
 
