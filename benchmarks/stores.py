@@ -21,7 +21,7 @@ from benchmarks.tables import Line, show
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
 from holdfast.cluster.nodes.evictions import BY_NODE
-from holdfast.runtime.stores import Store, Writer
+from holdfast.runtime.caching.stores import Store, Writer
 
 FEW: Final = sized(100, 10)
 MANY: Final = sized(100_000, 200)

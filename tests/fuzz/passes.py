@@ -29,7 +29,7 @@ from holdfast.meta.objects import Key
 from holdfast.meta.patches import merge
 from holdfast.runtime.controllers import Controller
 from holdfast.runtime.decisions import Notice
-from holdfast.runtime.reconcile import Ending, Pass
+from holdfast.runtime.passes.reconcile import Ending, Pass
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.snapshots import Snapshot
 

@@ -24,7 +24,7 @@ from holdfast.meta.errors import NotFound
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller
 from holdfast.runtime.hosting import LeaderElection, build_manager
-from holdfast.runtime.leases import Terms
+from holdfast.runtime.leadership.leases import Terms
 from holdfast.runtime.manager import Manager, Settings
 
 PATIENCE = 60.0

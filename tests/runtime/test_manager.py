@@ -23,12 +23,12 @@ from holdfast.kernel.outcomes import Again, Failure
 from holdfast.meta.errors import NotFound
 from holdfast.meta.exchange import Request, Response
 from holdfast.meta.objects import Key
-from holdfast.runtime.catching_up import SETTLED
 from holdfast.runtime.controllers import Component, Controller, Environment, View, Watch
 from holdfast.runtime.decisions import NOTHING, Create, Decision, Delete, Notice
 from holdfast.runtime.hosting import LeaderElection, build_manager
-from holdfast.runtime.leases import TERMS
+from holdfast.runtime.leadership.leases import TERMS
 from holdfast.runtime.manager import Manager, Settings
+from holdfast.runtime.passes.catching_up import SETTLED
 from holdfast.testing.loops import VirtualLoop, run
 
 LEASE = Key("default", "holdfast")

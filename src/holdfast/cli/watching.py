@@ -15,7 +15,7 @@ from typing import Final
 from holdfast.cli.connecting import Refused, Session
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import Resource
-from holdfast.runtime.caches import Caches
+from holdfast.runtime.caching.caches import Caches
 
 _PATIENCE: Final = 2.0
 """Seconds after which a list that still fails ends the command."""

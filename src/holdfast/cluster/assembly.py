@@ -37,8 +37,8 @@ from holdfast.cluster.controllers.token_secrets import Tokens
 from holdfast.cluster.nodes import evictions, lifecycle
 from holdfast.cluster.nodes.lifecycle import NodeSettings
 from holdfast.cluster.nodes.suspension import Suspension
+from holdfast.cluster.process.lifecycle.pods import RUNTIME_CLASS
 from holdfast.cluster.process.node import ProcessNode
-from holdfast.cluster.process.pods import RUNTIME_CLASS
 from holdfast.cluster.process.services import ServiceProxy
 from holdfast.cluster.scheduling import gang_status
 from holdfast.cluster.scheduling.scheduler import Scheduler

@@ -26,7 +26,7 @@ from holdfast.dashboard.boards import Board
 from holdfast.meta.objects import Key
 from holdfast.operators.rollouts import Observed
 from holdfast.operators.shown import ShownKind, Surroundings, page
-from holdfast.runtime.caches import Caches
+from holdfast.runtime.caching.caches import Caches
 from holdfast.views import overview
 
 PACE: Final = 0.1

@@ -24,7 +24,7 @@ from holdfast.meta.errors import NotFound, StatusError
 from holdfast.meta.exchange import JSON, Request
 from holdfast.meta.objects import Key
 from holdfast.operators.shown import ShownKind
-from holdfast.runtime.caches import Caches
+from holdfast.runtime.caching.caches import Caches
 
 IDLE_SECONDS: Final = 120.0
 """How long a world without viewers is kept."""

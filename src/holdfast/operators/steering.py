@@ -24,8 +24,8 @@ from holdfast.meta.exchange import JSON, Request, Response, encode
 from holdfast.meta.managed_fields import handed_back
 from holdfast.meta.objects import Key
 from holdfast.operators.rollouts import Answer, Case, Change, Refusal, RolloutKind, is_left_alone, records_of
+from holdfast.runtime.caching.listed import listed
 from holdfast.runtime.controllers import Controller, View
-from holdfast.runtime.listed import listed
 from holdfast.views.plans import PlanSummary, PlanView
 from holdfast.views.rollouts import Record
 

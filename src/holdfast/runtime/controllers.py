@@ -37,7 +37,7 @@ from holdfast.kernel.outcomes import Failure
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector
 from holdfast.runtime.decisions import Decision
-from holdfast.runtime.sightings import Sight
+from holdfast.runtime.passes.sightings import Sight
 from holdfast.runtime.status import Invalid
 
 W = TypeVar("W")

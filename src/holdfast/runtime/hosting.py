@@ -18,9 +18,9 @@ from holdfast.client.protocols import Transport
 from holdfast.client.retries import Policy
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Component, Controller
-from holdfast.runtime.elections import Election, boot_seconds, unique_identity
-from holdfast.runtime.fencing import FencedTransport
-from holdfast.runtime.leases import TERMS, Terms
+from holdfast.runtime.leadership.elections import Election, boot_seconds, unique_identity
+from holdfast.runtime.leadership.fencing import FencedTransport
+from holdfast.runtime.leadership.leases import TERMS, Terms
 from holdfast.runtime.manager import Manager, Settings
 from holdfast.runtime.metrics import Metrics
 

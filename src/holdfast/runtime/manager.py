@@ -29,16 +29,16 @@ from typing import Any, Final
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Client
 from holdfast.client.resources import Resource
-from holdfast.runtime.caches import Caches
+from holdfast.runtime.caching.caches import Caches
 from holdfast.runtime.controllers import Component, Controller, Environment
 from holdfast.runtime.decisions import Notice
-from holdfast.runtime.drivers import Driver
-from holdfast.runtime.elections import Election
-from holdfast.runtime.events import Events
 from holdfast.runtime.health import Check, Checks, Notes
+from holdfast.runtime.leadership.elections import Election
 from holdfast.runtime.metrics import Backlog, Metrics
-from holdfast.runtime.pruning import Refusals
-from holdfast.runtime.reconcile import EmitEvents, Pass
+from holdfast.runtime.passes.drivers import Driver
+from holdfast.runtime.passes.events import Events
+from holdfast.runtime.passes.pruning import Refusals
+from holdfast.runtime.passes.reconcile import EmitEvents, Pass
 from holdfast.runtime.supervision import Part
 
 _log: Final = logging.getLogger("holdfast.runtime")

@@ -26,7 +26,7 @@ from holdfast.client.api import ApiClient
 from holdfast.client.kubeconfig import connect
 from holdfast.client.objects import Object
 from holdfast.client.resources import DEFINITIONS, DEPLOYMENTS, EVENTS, NAMESPACES, NODES, PODS, Resource
-from holdfast.cluster.process.containers import hiding
+from holdfast.cluster.process.running.containers import hiding
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta.exchange import Request
 from holdfast.meta.objects import Key
@@ -212,7 +212,7 @@ def test_a_cluster_runs_what_it_is_given_and_goes_on_after_a_stop_and_after_a_ki
 NEVER_SYNCED = """
 import asyncio, sys
 from holdfast.cli.main import main
-from holdfast.runtime.caches import Caches
+from holdfast.runtime.caching.caches import Caches
 
 async def synced(self, *resources):
     print("waiting", flush=True)

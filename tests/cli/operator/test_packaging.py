@@ -26,7 +26,7 @@ from holdfast.client.protocols import Client
 from holdfast.client.resources import DEFINITIONS, NAMESPACES, Resource
 from holdfast.operators.admission import Admission
 from holdfast.operators.metrics import RolloutMetrics
-from holdfast.runtime.caches import Caches
+from holdfast.runtime.caching.caches import Caches
 from holdfast.runtime.metrics import Metrics
 
 from tests.runtime.sources import FakeSource  # isort: skip

@@ -20,7 +20,7 @@ from holdfast.kinds.model import Kind
 from holdfast.meta.errors import Forbidden
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller
-from holdfast.runtime.pruning import Refusals
+from holdfast.runtime.passes.pruning import Refusals
 
 _log: Final = logging.getLogger("holdfast.operator")
 

@@ -18,7 +18,7 @@ from holdfast.cli.objects.targets import Target
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Scope
 from holdfast.operators.rollouts import Observed, RolloutKind
-from holdfast.runtime.listed import listed
+from holdfast.runtime.caching.listed import listed
 
 
 async def look(session: Session, target: Target, kind: RolloutKind) -> Observed:

@@ -26,7 +26,7 @@ from holdfast.meta.objects import Key
 from holdfast.operators import shown
 from holdfast.operators.rollouts import Observed
 from holdfast.operators.shown import ShownKind, Surroundings
-from holdfast.runtime.caches import Caches
+from holdfast.runtime.caching.caches import Caches
 from holdfast.views.overview import Row
 from holdfast.views.pages import Link, Page
 from holdfast.views.trees import Tree

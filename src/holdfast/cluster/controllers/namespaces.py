@@ -26,7 +26,7 @@ from holdfast.meta.errors import Conflict, MethodNotAllowed, NotFound, StatusErr
 from holdfast.meta.exchange import JSON, Request, encode
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Environment
-from holdfast.runtime.keyed_work import KeyedWork
+from holdfast.runtime.work.keyed_work import KeyedWork
 
 NAME: Final = "namespace"
 FINALIZER: Final = "kubernetes"

@@ -26,7 +26,7 @@ from holdfast.meta import times
 from holdfast.meta.errors import NotFound
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Environment
-from holdfast.runtime.keyed_work import KeyedWork
+from holdfast.runtime.work.keyed_work import KeyedWork
 
 NAME: Final = "pod-garbage-collector"
 WORKERS: Final = 10

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from holdfast.client.resources import LEASES, NODES
 from holdfast.cluster.nodes.lifecycle import KUBELET
-from holdfast.cluster.process.containers import Hiding, hiding
+from holdfast.cluster.process.running.containers import Hiding, hiding
 from holdfast.meta import times
 from holdfast.meta.quantities import Format, Quantity
 

@@ -38,12 +38,10 @@ from holdfast.client.resources import (
     Resource,
 )
 from holdfast.cluster import start_orders
-from holdfast.cluster.process.directories import Directories
-from holdfast.cluster.process.env import Surroundings
-from holdfast.cluster.process.facts import Container, Ended, Gone
-from holdfast.cluster.process.files import make_private
-from holdfast.cluster.process.forwarding import FORWARD_PROTOCOLS, forward
-from holdfast.cluster.process.logs import Options, read
+from holdfast.cluster.process.lifecycle.facts import Container, Ended, Gone
+from holdfast.cluster.process.lifecycle.pods import Pod, Referred
+from holdfast.cluster.process.lifecycle.state import is_final
+from holdfast.cluster.process.lifecycle.status import waiting
 from holdfast.cluster.process.machine import (
     HOST_IP,
     LEASE_NAMESPACE,
@@ -53,18 +51,20 @@ from holdfast.cluster.process.machine import (
     node_manifest,
     node_status,
 )
-from holdfast.cluster.process.pods import Pod, Referred
-from holdfast.cluster.process.sessions import EXEC_PROTOCOLS, ExecOptions, execute
-from holdfast.cluster.process.state import is_final
-from holdfast.cluster.process.status import waiting
+from holdfast.cluster.process.running.env import Surroundings
+from holdfast.cluster.process.running.logs import Options, read
+from holdfast.cluster.process.storage.directories import Directories
+from holdfast.cluster.process.storage.files import make_private
+from holdfast.cluster.process.streams.forwarding import FORWARD_PROTOCOLS, forward
+from holdfast.cluster.process.streams.sessions import EXEC_PROTOCOLS, ExecOptions, execute
 from holdfast.cluster.process.workers import Site, Worker
 from holdfast.meta.errors import AlreadyExists, BadRequest, NotFound, StatusError
 from holdfast.meta.exchange import Request, Upgrade
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Environment
-from holdfast.runtime.events import Events
 from holdfast.runtime.log_once import LogOnce
 from holdfast.runtime.metrics import Metrics
+from holdfast.runtime.passes.events import Events
 
 NAME: Final = "local"
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"

@@ -26,23 +26,23 @@ from holdfast.client.pods import FINISHED
 from holdfast.client.protocols import Client, PatchType, Unreachable
 from holdfast.client.resources import PODS
 from holdfast.cluster import start_orders
-from holdfast.cluster.process import events, facts, state
-from holdfast.cluster.process import status as statuses
-from holdfast.cluster.process.checks import Asker
-from holdfast.cluster.process.containers import ContainerRun, Exit, StartFailed
-from holdfast.cluster.process.directories import Directories
-from holdfast.cluster.process.env import Lookup, Refused, Surroundings
-from holdfast.cluster.process.files import make_private, publish, read_tail
-from holdfast.cluster.process.logs import last_words
-from holdfast.cluster.process.pods import Container, Pod, Referred, TokenSource, referred, token_sources
-from holdfast.cluster.process.probes import Kind
-from holdfast.cluster.process.specs import Launch, launch
-from holdfast.cluster.process.tokens import mint
-from holdfast.cluster.process.volumes import contents, located
+from holdfast.cluster.process.lifecycle import events, facts, state
+from holdfast.cluster.process.lifecycle import status as statuses
+from holdfast.cluster.process.lifecycle.pods import Container, Pod, Referred, TokenSource, referred, token_sources
+from holdfast.cluster.process.lifecycle.probes import Kind
+from holdfast.cluster.process.running.checks import Asker
+from holdfast.cluster.process.running.containers import ContainerRun, Exit, StartFailed
+from holdfast.cluster.process.running.env import Lookup, Refused, Surroundings
+from holdfast.cluster.process.running.logs import last_words
+from holdfast.cluster.process.running.specs import Launch, launch
+from holdfast.cluster.process.storage.directories import Directories
+from holdfast.cluster.process.storage.files import make_private, publish, read_tail
+from holdfast.cluster.process.storage.tokens import mint
+from holdfast.cluster.process.storage.volumes import contents, located
 from holdfast.meta.errors import Conflict, NotFound, StatusError
 from holdfast.runtime.controllers import BACKOFF, View
 from holdfast.runtime.decisions import Notice
-from holdfast.runtime.events import Events
+from holdfast.runtime.passes.events import Events
 
 _log: Final = logging.getLogger("holdfast.cluster.process")
 

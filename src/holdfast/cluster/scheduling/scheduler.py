@@ -31,8 +31,8 @@ from holdfast.meta.errors import StatusError
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Environment
 from holdfast.runtime.decisions import Notice
-from holdfast.runtime.events import Events
 from holdfast.runtime.metrics import Metrics
+from holdfast.runtime.passes.events import Events
 
 _log: Final = logging.getLogger("holdfast.cluster.scheduler")
 

@@ -29,7 +29,7 @@ from holdfast.meta import times
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Environment
 from holdfast.runtime.decisions import Create, Delete, Patch, Write
-from holdfast.runtime.execution import Executor
+from holdfast.runtime.passes.execution import Executor
 
 _log: Final = logging.getLogger("holdfast.cluster.nodes")
 

@@ -32,7 +32,7 @@ from holdfast.operators.tenant.status import Facts, floor_before, floor_verdicts
 from holdfast.operators.tenant.validate import credentials, findings, limits, rollout_of
 from holdfast.runtime.decisions import Decision, Delete, Notice, Rehearsal, Write
 from holdfast.runtime.disruption import budget_writes
-from holdfast.runtime.rehearsals import pod_of_stateful_set
+from holdfast.runtime.passes.rehearsals import pod_of_stateful_set
 from holdfast.runtime.status import prior_conditions
 
 

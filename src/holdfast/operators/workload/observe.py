@@ -23,13 +23,13 @@ from holdfast.meta import hashing
 from holdfast.meta.objects import Key
 from holdfast.operators.workload.containers import references
 from holdfast.operators.workload.render import SWITCHED_FOR, WORKLOAD, Template, budget_name, labels
-from holdfast.runtime import sightings
 from holdfast.runtime.adoption import Claimed, claim
 from holdfast.runtime.controllers import Index, View, Watch
 from holdfast.runtime.decisions import Write
 from holdfast.runtime.disruption import PODS_BY_NODE, Budget, cordoned, foreign_budgets, own_budget
+from holdfast.runtime.passes import sightings
+from holdfast.runtime.passes.sightings import Sight
 from holdfast.runtime.references import References
-from holdfast.runtime.sightings import Sight
 
 WORKLOADS: Final = Resource.of(KINDS[0])
 

@@ -35,9 +35,9 @@ from holdfast.meta.errors import Conflict, NotFound, StatusError
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Environment
 from holdfast.runtime.decisions import Notice
-from holdfast.runtime.events import Events
-from holdfast.runtime.keyed_work import KeyedWork
 from holdfast.runtime.metrics import Metrics
+from holdfast.runtime.passes.events import Events
+from holdfast.runtime.work.keyed_work import KeyedWork
 
 T = TypeVar("T")
 

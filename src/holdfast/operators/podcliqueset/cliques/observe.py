@@ -26,11 +26,12 @@ from holdfast.operators.podcliqueset.startup import Parent, starts_after
 from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.operators.podcliqueset.turns import Turn, layout_of, turn_of
 from holdfast.operators.podcliqueset.update import limits_of
-from holdfast.runtime import disruption, sightings
+from holdfast.runtime import disruption
 from holdfast.runtime.adoption import Claimed, claim
 from holdfast.runtime.controllers import Index, View, Watch
 from holdfast.runtime.decisions import Write
-from holdfast.runtime.sightings import Sight
+from holdfast.runtime.passes import sightings
+from holdfast.runtime.passes.sightings import Sight
 
 OTHERS_BUDGETS: Final = disruption.budgets_of_others(CLIQUES)
 

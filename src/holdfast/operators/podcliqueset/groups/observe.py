@@ -19,9 +19,9 @@ from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS
 from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.operators.podcliqueset.turns import Turn, layout_of, turn_of
 from holdfast.operators.podcliqueset.update import limits_of
-from holdfast.runtime import sightings
 from holdfast.runtime.controllers import View
-from holdfast.runtime.sightings import Sight
+from holdfast.runtime.passes import sightings
+from holdfast.runtime.passes.sightings import Sight
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Containers as processes: their arguments and environment, supervision, checks and logs."""

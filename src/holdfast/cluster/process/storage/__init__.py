@@ -1,0 +1,1 @@
+"""Directories, volumes and tokens of pods on the disk."""

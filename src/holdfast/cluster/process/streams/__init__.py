@@ -1,0 +1,1 @@
+"""Connections of clients to containers: commands, and forwarded ports."""

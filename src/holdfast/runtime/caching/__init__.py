@@ -1,0 +1,1 @@
+"""What is read of the server: watches, and the stores that they fill."""

@@ -1,0 +1,1 @@
+"""Which of several processes works: leases, elections, and the end of a term."""

@@ -1,0 +1,1 @@
+"""Queues of keys, and the workers that take from them."""
