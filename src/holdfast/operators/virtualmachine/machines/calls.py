@@ -7,7 +7,7 @@ status, which is written before anything else is done for the machine.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -16,9 +16,10 @@ from holdfast.kinds.virtrigaud.guests import HTTPGetAction, LifecycleHandler
 from holdfast.kinds.virtrigaud.machines import Operation, OperationType
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.machines import status
-from holdfast.operators.virtualmachine.machines.decide import Call, MachineDecision, Step, next_step, started
+from holdfast.operators.virtualmachine.machines.decide import next_step
 from holdfast.operators.virtualmachine.machines.facts import Facts, facts_of, failed, progressed
 from holdfast.operators.virtualmachine.machines.observe import Found, World, described
+from holdfast.operators.virtualmachine.machines.steps import Call, Step, started
 from holdfast.operators.virtualmachine.reasons import MachineReason
 from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Machine, Made, ProviderError, Task, TaskState
 from holdfast.runtime.decisions import Decision, Notice
@@ -28,6 +29,14 @@ Fetch: TypeAlias = Callable[[str, float], Awaitable[int]]
 
 _MOST: Final = 8
 """Calls of one pass at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDecision(Decision):
+    """What one pass writes, and the call to the provider that comes before the status."""
+
+    call: Call | None
+    facts: Facts
 
 
 def decide(world: World, now: datetime) -> MachineDecision:
@@ -59,7 +68,7 @@ def _decision(facts: Facts, notices: tuple[Notice, ...] = (), step: Step | None 
 async def act(world: World, decision: Decision, *, connections: Connections, fetch: Fetch) -> Decision:
     """Make the call of a decision, and those that follow from it."""
     for _ in range(_MOST):
-        if not isinstance(decision, MachineDecision) or decision.call is None or decision.facts is None:
+        if not isinstance(decision, MachineDecision) or decision.call is None:
             return decision
         assert decision.facts.world.target is not None, "a call has a provider"
         hypervisor = connections.to(decision.facts.world.target)

@@ -8,8 +8,8 @@ from typing import Any, Final
 from holdfast.kernel.conditions import Verdict
 from holdfast.kinds.virtrigaud.machines import Operation, OperationType, VirtualMachinePhase
 from holdfast.meta import times
-from holdfast.operators.virtualmachine.machines.decide import Step
 from holdfast.operators.virtualmachine.machines.facts import Facts
+from holdfast.operators.virtualmachine.machines.steps import Step
 from holdfast.operators.virtualmachine.reasons import MachineReason, advised
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Notice
