@@ -13,7 +13,8 @@ import msgspec
 from holdfast.client.objects import Object
 from holdfast.client.protocols import EVERYTHING, Added, Bookmark, Deleted, Event, Listing, Modified, Scope
 from holdfast.client.resources import PODS, Resource
-from holdfast.dashboard.server import Dashboard, Settings, kinds_of
+from holdfast.dashboard.server import Dashboard, kinds_of
+from holdfast.dashboard.settings import Settings
 from holdfast.dashboard.worlds import Worlds
 from holdfast.kinds import cloudless
 from holdfast.kinds.virtrigaud import machines, migrations

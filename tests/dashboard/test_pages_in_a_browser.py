@@ -227,7 +227,7 @@ def test_a_lost_connection_is_shown_and_taken_up_again(browser: Any, running: Ru
     tab.page.wait_for_selector(".space .row")
     tab.context.set_offline(True)
     tab.page.evaluate("dispatchEvent(new Event('offline'))")
-    running.do(lambda: [task.cancel() for task in running.dashboard._streams])
+    running.do(running.dashboard._streams.close)
     tab.page.wait_for_selector(".connection.lost")
     assert len(tab.rows()) == 3
     running.do(lambda: running.cluster.put(WORKLOADS, workload("while-away")))

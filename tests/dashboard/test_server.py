@@ -9,7 +9,7 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode
@@ -18,11 +18,11 @@ import pytest
 from tests.dashboard.stub import MIGRATIONS, TOKEN, WORKLOADS, Cluster, Running, workload
 
 from holdfast.client.protocols import Unreachable
-from holdfast.dashboard import following, planner
-from holdfast.dashboard import server as module
+from holdfast.dashboard import access, following, planner, streams, verbs
+from holdfast.dashboard.files import assets
 from holdfast.dashboard.gate import CSRF, Places, is_known_host
-from holdfast.dashboard.server import Message, Stream, assets
 from holdfast.dashboard.sessions import LIFETIME, LINK_LIFETIME, MOST, MOST_EACH, Session, Sessions
+from holdfast.dashboard.streams import Message
 from holdfast.dashboard.worlds import World, Worlds
 
 HEADERS = {"content-type": "application/json"}
@@ -322,17 +322,14 @@ def test_a_migration_is_linked_to_its_machines(viewer: Viewer) -> None:
 
 
 def test_a_viewer_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SLOW_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "SLOW_SECONDS", 0.01)
 
-    class Response:
-        prepared = True
-
-        async def write(self, data: bytes) -> None:
-            await asyncio.sleep(60)
+    async def unread(data: bytes) -> None:
+        await asyncio.get_running_loop().create_future()
 
     closed = []
 
-    async def messages() -> Any:
+    async def messages() -> AsyncGenerator[Message]:
         try:
             while True:
                 yield Message("rows", b"{}")
@@ -340,11 +337,9 @@ def test_a_viewer_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch)
             closed.append(True)
 
     async def run() -> None:
-        stream = Stream.__new__(Stream)
-        stream.response = Response()  # type: ignore[assignment]
-        await stream.send(messages())
+        await asyncio.wait_for(streams.send(messages(), unread), 5)
 
-    asyncio.run(asyncio.wait_for(run(), 5))
+    asyncio.run(run())
     assert closed
 
 
@@ -427,7 +422,7 @@ def test_a_stream_ends_with_its_session(running: Running) -> None:
 
 
 def test_streams_count_before_the_cluster_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_STREAMS", 2)
+    monkeypatch.setattr(streams, "MOST_STREAMS", 2)
     running = Running(Cluster())
     answers = threading.Event()
 
@@ -583,7 +578,7 @@ def test_a_link_that_two_browsers_redeem_at_once_begins_one_session(
 
 
 def test_more_sign_ins_than_there_are_places_are_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_SIGN_INS", 1)
+    monkeypatch.setattr(access, "MOST_SIGN_INS", 1)
     running, begun, answers = Running(Cluster()), threading.Event(), threading.Event()
 
     async def slow(worlds: Worlds, token: str) -> str:
@@ -607,7 +602,7 @@ def test_more_sign_ins_than_there_are_places_are_to_come_again(monkeypatch: pyte
 
 
 def test_a_plan_keeps_its_place_until_it_is_made_even_if_its_viewer_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_PLANS_EACH", 1)
+    monkeypatch.setattr(verbs, "MOST_PLANS_EACH", 1)
     running, begun, answers, made = Running(Cluster()), threading.Event(), threading.Event(), threading.Event()
     give_back = Places.give_back
 

@@ -16,13 +16,14 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.discovery import discover
-from holdfast.client.protocols import Client, Unreachable
+from holdfast.client.protocols import Client
 from holdfast.client.resources import PODS
 from holdfast.dashboard.boards import Board
 from holdfast.dashboard.following import POD, Following, follow
-from holdfast.meta.errors import NotFound, StatusError
+from holdfast.meta.errors import NotFound
 from holdfast.meta.exchange import JSON, Request
 from holdfast.meta.objects import Key
+from holdfast.operators.rollouts import RolloutKind
 from holdfast.operators.shown import ShownKind
 from holdfast.runtime.caching.caches import Caches
 
@@ -167,6 +168,11 @@ class Worlds:
     def kinds(self) -> tuple[ShownKind, ...]:
         return self._kinds
 
+    @property
+    def rollouts(self) -> tuple[RolloutKind, ...]:
+        """The kinds among them that roll out."""
+        return tuple(each.rollout for each in self._kinds if each.rollout is not None)
+
     @contextlib.asynccontextmanager
     async def of(self, token: str, namespace: str = "") -> AsyncIterator[World]:
         """The world of an identity, perhaps in one namespace alone, until the block ends."""
@@ -227,7 +233,3 @@ class _ReviewStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Review(msgspec.Struct):
     status: _ReviewStatus = _ReviewStatus()
-
-
-FAILURES: Final = (StatusError, Unreachable)
-"""What a server, or the way to it, may answer instead."""

@@ -26,7 +26,8 @@ from holdfast.cli.operator import selection
 from holdfast.client.kubeconfig import Connection, connect, with_token
 from holdfast.client.protocols import Client
 from holdfast.client.settings import KubeconfigError
-from holdfast.dashboard.server import Dashboard, Settings, kinds_of
+from holdfast.dashboard.server import Dashboard, kinds_of
+from holdfast.dashboard.settings import Settings
 from holdfast.dashboard.worlds import Worlds
 from holdfast.operators.operator import Operator
 

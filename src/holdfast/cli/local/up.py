@@ -28,7 +28,7 @@ from holdfast.cli.local.summary import watch_summary
 from holdfast.cli.operator import health, selection
 from holdfast.cli.operator import settings as operator_settings
 from holdfast.client.settings import KubeconfigError
-from holdfast.dashboard.server import Settings as DashboardSettings
+from holdfast.dashboard.settings import Settings as DashboardSettings
 from holdfast.meta import durations
 from holdfast.operators.shown import ShownKind
 from holdfast.runtime.health import LOOPBACK
