@@ -507,6 +507,7 @@ def test_what_is_not_http_is_refused_without_a_traceback_in_the_log(
         with contextlib.closing(http.client.HTTPResponse(connection)) as answer:
             answer.begin()
             status, body = answer.status, answer.read()
+        assert not connection.recv(1), "the server closes the connection, so it has logged what it logs"
     assert (status, "not valid HTTP" in json.loads(body)["error"]) == (400, True), body
     assert "default-src 'none'" in (answer.getheader("content-security-policy") or "")
     logged = [each for each in caplog.records if each.name.startswith(("holdfast.dashboard", "aiohttp"))]

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 
 from holdfast.client.protocols import Unreachable
 from holdfast.client.resources import Resource
@@ -59,7 +58,7 @@ async def read(request: web.Request, type: type[T]) -> T:
     """The body of a request; raises `Problem` where it is not of that type."""
     try:
         return msgspec.json.decode(await request.read(), type=type)
-    except (HttpProcessingError, web.RequestPayloadError) as error:
+    except gate.NOT_HTTP_ERRORS as error:
         _log.debug("not HTTP", extra={"fields": {"remote": request.remote, "problem": error.__class__.__name__}})
         raise Problem(400, gate.NOT_HTTP) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 _log: Final = logging.getLogger("holdfast.dashboard")
@@ -51,6 +52,9 @@ HEADERS: Final = {
 }
 
 NOT_HTTP: Final = "the request is not valid HTTP/1.1"
+
+NOT_HTTP_ERRORS: Final = (HttpProcessingError, web.RequestPayloadError)
+"""What aiohttp raises where the body of a request is not HTTP."""
 
 FAILED: Final = 500
 """The least status of a failure of the server itself."""
@@ -166,6 +170,11 @@ class Connection(web.RequestHandler):
         _forbid(answer)
         answer.force_close()
         return answer
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        # aiohttp reads the rest of a body after the answer, and fails there again where it is not HTTP.
+        if not isinstance(kw.get("exc_info"), NOT_HTTP_ERRORS):
+            super().log_exception(*args, **kw)
 
 
 class Places:
