@@ -27,9 +27,11 @@ def test_a_text_goes_on_below_its_beginning() -> None:
     assert lines[-1].startswith("    ")
 
 
-def test_where_there_is_no_room_a_line_stays_as_it_is() -> None:
-    line = f"{'x' * 50}   {WORDS}"
-    assert folded([line], 60) == [line]
+def test_where_there_is_no_room_below_the_last_column_a_line_goes_on_behind_its_beginning() -> None:
+    assert folded([f"  {'x' * 48}   {WORDS}"], 60) == [
+        f"  {'x' * 48}   one two",
+        "      three four five six seven eight nine ten eleven twelve",
+    ]
 
 
 def test_messages_are_folded_and_excerpts_are_not() -> None:

@@ -26,7 +26,7 @@ def test_what_is_under_way_is_told_with_its_reason_in_order() -> None:
     board.put("workload/gone", ("New", ""))
     board.drop("workload/gone")
     assert board.summary().lines() == (
-        "nodes 1/1 ready · pods 0/0 ready · 1 of 3 objects at rest",
+        "nodes 1/1 ready · pods 0/0 ready · objects 1/3 ready",
         "  workload/a  New: not reconciled yet",
         "  workload/b  Progressing: waiting for b-1",
     )
@@ -45,7 +45,7 @@ def test_objects_in_trouble_are_counted_and_come_first() -> None:
     board.put("workload/a", ("Progressing", "why"))
     board.put("workload/b", ("Blocked", "no room"), trouble=True)
     assert board.summary().lines() == (
-        "nodes 0/0 ready · pods 0/0 ready · 0 of 2 objects at rest · 1 in trouble",
+        "nodes 0/0 ready · pods 0/0 ready · objects 0/2 ready · 1 in trouble",
         "! workload/b  Blocked: no room",
         "  workload/a  Progressing: why",
     )

@@ -204,7 +204,7 @@ def test_a_screen_of_80_columns() -> None:
  ready    ██████████████████████┃████████░░░░░░░  4 of 4   floor 3 ┃   lowest 3
  updated  ██████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░  1 of 4 available
 
- … WaitingForReady   late in 9m40s if nothing gets further
+ … WaitingForReady   deadline in 9m40s
    2 replicas of the new revision not ready yet (1 of 4 are)
 
  ▾ 2  new  target  …/shop:2                               ●○○  1 of 3 available

@@ -190,7 +190,7 @@ def _report(error: Exception) -> None:
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
         return
     what = " ".join(f"{type(error).__name__}: {error}".split())
-    click.echo(f"internal error: {what} (set {TRACEBACK}=1 to see it)", err=True)
+    click.echo(for_terminal(f"internal error: {what} (set {TRACEBACK}=1 to see it)"), err=True)
 
 
 def _discard_output() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 LEAST: Final = 20
-"""Columns that a folded text needs; where fewer are left, the line stays as it is."""
+"""Columns that a folded text needs below the last column; where fewer are left, it goes on below the first one."""
 
 _GAP: Final = re.compile(r" {3,}(?=\S)")
 _INDENT: Final = re.compile(r" *(?:- )?")
@@ -26,18 +26,24 @@ def folded(lines: Iterable[str], width: int | None) -> list[str]:
 
 def _fold(line: str, width: int) -> list[str]:
     start = _start(line)
-    if width - start < LEAST:
-        return [line]
+    if width - start < LEAST:  # no room below the last column: go on a little behind the beginning of the line
+        below = " " * (_begin(line) + 4)
+        return textwrap.wrap(line, width, subsequent_indent=below, break_on_hyphens=False, break_long_words=False)
     first, *rest = textwrap.wrap(line[start:], width - start, break_on_hyphens=False) or [""]
     return [line[:start] + first, *(" " * start + part for part in rest)]
 
 
 def _start(line: str) -> int:
     """Where the last column of a line begins, or the text behind its indentation."""
-    indent = _INDENT.match(line)
-    begin = 0 if indent is None else indent.end()
+    begin = _begin(line)
     gaps = [found.end() for found in _GAP.finditer(line, begin)]
     return gaps[-1] if gaps else begin
+
+
+def _begin(line: str) -> int:
+    """Where the text behind the indentation begins."""
+    indent = _INDENT.match(line)
+    return 0 if indent is None else indent.end()
 
 
 def folded_messages(text: str, width: int | None) -> str:
@@ -53,4 +59,13 @@ def folded_messages(text: str, width: int | None) -> str:
     return "\n".join(lines)
 
 
-_MESSAGES: Final = ("error: ", "hint: ", "note: ", "warning: ", "Error from server", "blocked: ", "remedy: ")
+_MESSAGES: Final = (
+    "error: ",
+    "internal error: ",
+    "hint: ",
+    "note: ",
+    "warning: ",
+    "Error from server",
+    "blocked: ",
+    "remedy: ",
+)

@@ -23,6 +23,8 @@ _SOON: Final = timedelta(minutes=1)
 BARS: Final = 4
 """Floors that have a bar; those that do not hold before others."""
 
+_UPDATED: Final = "updated"
+
 SIGNS: Final = {
     RolloutState.UNSEEN: ("?", Tone.CARE),
     RolloutState.UNDER_WAY: ("…", Tone.CARE),
@@ -100,7 +102,7 @@ def _gauges(tree: Tree, width: int) -> Iterator[Line]:
     """A bar for each floor, as far as there is room for them, and one for the whole."""
     floors = sorted(tree.standing.floors, key=lambda each: each.held)
     shown = [each for each in tree.standing.floors if each in floors[:BARS]]
-    label = max((len(_label(each)) for each in shown), default=0)
+    label = max([len(_UPDATED), *(len(_label(each)) for each in shown)])
     numbers = [_numbers(each) for each in shown]
     beside = max((sum(map(length, each)) for each in numbers), default=BESIDE // 2)
     bar = max(min(width - label - 2 - beside, 60), 16)
@@ -113,7 +115,7 @@ def _gauges(tree: Tree, width: int) -> Iterator[Line]:
         yield (Span(f"{' ' * (label + 2)}and {len(rest):,} more floors, {state}", Tone.FAINT),)
     full = round(min(tree.updated, tree.size) * bar / max(tree.size, 1))
     yield (
-        Span("updated".ljust(label + 2), Tone.FAINT),
+        Span(_UPDATED.ljust(label + 2), Tone.FAINT),
         Span("█" * full, REVISIONS[NEW]),
         Span("░" * (bar - full), Tone.FAINT),
         Span(f"  {tree.updated:,}", Tone.STRONG),
@@ -122,7 +124,7 @@ def _gauges(tree: Tree, width: int) -> Iterator[Line]:
 
 
 def _label(floor: Floor) -> str:
-    return cut(floor.name, BESIDE // 2) if floor.name else "ready  "
+    return cut(floor.name, BESIDE // 2) if floor.name else "ready"
 
 
 def _numbers(floor: Floor) -> Line:
@@ -157,7 +159,7 @@ def _why(tree: Tree, width: int, *, called: str) -> Iterator[Line]:
 
 
 def _when(tree: Tree) -> tuple[Span, ...]:
-    """When it goes on by itself, or is late if nothing gets further."""
+    """When it goes on by itself, or when its deadline is."""
     until, due = tree.standing.until, tree.standing.due
     if until is not None:
         left = until - tree.now
@@ -166,7 +168,7 @@ def _when(tree: Tree) -> tuple[Span, ...]:
     if due is not None and tree.standing.state is RolloutState.UNDER_WAY:
         left = due - tree.now
         tone = Tone.CARE if left < _SOON else Tone.FAINT
-        return (Span(f"   late in {brief(left)} if nothing gets further", tone),)
+        return (Span(f"   deadline in {brief(left)}" if left > timedelta() else "   past its deadline", tone),)
     return ()
 
 

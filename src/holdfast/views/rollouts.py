@@ -138,6 +138,7 @@ class Standing:
 
     unit       what is counted
     because    the reason: what the operator does, or what it waits for
+    result     the message when it is complete, for kinds that do not count replicas
     remedy     what the user has to change, where the rollout is blocked
     verb       the verb of `holdfast rollout` that answers the reason
     ready      how many of the desired replicas are ready
@@ -162,6 +163,7 @@ class Standing:
     state: RolloutState
     phase: str
     because: Because
+    result: str = ""
     remedy: str = ""
     verb: str = ""
     step: int = 1
@@ -241,6 +243,8 @@ def ending(standing: Standing) -> str:
     """How the rollout ended; while it has not, the same as `line`."""
     match standing.state:
         case RolloutState.COMPLETED:
+            if standing.result:
+                return f"{standing.name}: {standing.result}"
             revision = f"revision {standing.target} is " if standing.target else ""
             return f"{standing.name}: {revision}rolled out: {_ready(standing)}"
         case RolloutState.REJECTED:

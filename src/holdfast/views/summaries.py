@@ -26,7 +26,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Underway:
-    """An object that is not at rest: what it is, what it does, why, and whether it is in trouble."""
+    """An object that is not ready: what it is, what it does, why, and whether it is in trouble."""
 
     name: str
     phase: str
@@ -55,8 +55,7 @@ class Summary:
         """The summary as text: one line, and one for each object that is under way."""
         parts = [f"nodes {self.nodes} ready", f"pods {self.pods} ready"]
         if self.objects:
-            at_rest = self.objects - len(self.underway)
-            parts.append(f"{at_rest:,} of {self.objects:,} {'object' if self.objects == 1 else 'objects'} at rest")
+            parts.append(f"objects {Share(self.objects - len(self.underway), self.objects)} ready")
         if self.trouble:
             parts.append(f"{self.trouble:,} in trouble")
         more = len(self.underway) - SHOWN
@@ -76,7 +75,7 @@ class Board:
         self._objects: dict[str, Underway | None] = {}
 
     def put(self, name: str, underway: tuple[str, str] | None, *, trouble: bool = False) -> None:
-        """An object: its phase and why, or None where it is at rest."""
+        """An object: its phase and why, or None where it is ready."""
         self._objects[name] = None if underway is None else Underway(name, *underway, trouble)
 
     def drop(self, name: str) -> None:

@@ -24,7 +24,7 @@ def test_the_demo_ends_by_itself_and_no_floor_was_broken(tmp_path: Path) -> None
     )
     for kept in systems:
         assert f"floor kept: {kept}: " in told.stdout
-    assert "5 objects rolled out and one broken" in told.stdout
+    assert "5 objects changed, one of them broken on purpose" in told.stdout
     assert "BROKEN" not in told.stdout
     assert "try next:" in told.stdout
     assert "KUBECONFIG=" not in told.stdout, "of a cluster that is gone there is nothing to export"

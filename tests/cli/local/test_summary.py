@@ -50,7 +50,7 @@ def test_nodes_pods_and_workloads_are_counted_as_they_come_change_and_go(kept: b
         assert bool(changes) == kept
         assert board.summary().lines() == (
             (
-                "nodes 0/1 ready · pods 1/1 ready · 0 of 1 object at rest",
+                "nodes 0/1 ready · pods 1/1 ready · objects 0/1 ready",
                 "  workload/default/shop  New: it has no status yet; is its operator running?",
             )
             if kept
@@ -82,7 +82,7 @@ def test_every_object_in_trouble_is_counted_also_one_that_another_made() -> None
             await cluster.client.patch(WORKLOADS, Key("default", name), patch, subresource="status")
         await cluster.settle()
         first, *rows = board.summary().lines()
-        assert first.endswith(" · 0 of 2 objects at rest · 2 in trouble")
+        assert first.endswith(" · objects 0/2 ready · 2 in trouble")
         assert [row.split()[:2] for row in rows] == [["!", "workload/default/alone"], ["!", "workload/default/made"]]
 
     play(story, kinds=KINDS)

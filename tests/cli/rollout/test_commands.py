@@ -261,6 +261,7 @@ def test_on_a_terminal_a_rollout_is_a_tree_that_stays_when_it_is_over(shop: Shop
     final = plain[plain.rindex("✓ shop") :]
     assert "updated  " in final
     assert final.count("● shop") == 3
+    assert re.search(rf"\n{shop.name}: revision \w+ is rolled out: 3 of 3 replicas ready\s*$", final)
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_a_screen_of_80_columns() -> None:
  media-pool-0  ████████████████████████████████┃░░░░░░░░░░░  3 of 4   floor 3 ┃
  updated       ███████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  1 of 4 available
 
- … RolloutInProgress   late in 9m40s if nothing gets further
+ … RolloutInProgress   deadline in 9m40s
    it says so
 
  ▾ pool-0  Updating  floor 3  …/rustfs:1.0.0-beta.10 →…  ●○■■  3 of 4 available

@@ -180,7 +180,8 @@ def test_the_example_of_a_migration_runs_through_a_claim_and_another_one_through
     holdfast(kubeconfig, "apply", "-f", str(EXAMPLE.with_name("migration.yaml")))
     said = holdfast(kubeconfig, "rollout", "status", "vmmigration/shop-to-new-rack", "--timeout=60s")
     assert "Validating-Target" in said
-    assert "rolled out: 1 of 1 machine ready" in said
+    moved = "VirtualMachine shop was moved to provider new-rack as VirtualMachine shop-moved"
+    assert said.splitlines()[-1] == f"shop-to-new-rack: the migration is complete: {moved}"
     shown = holdfast(kubeconfig, "get", "vmmigration", "shop-to-new-rack")
     assert shown.splitlines()[1].split()[:5] == ["shop-to-new-rack", "shop", "shop-moved", "Ready", "100"]
     assert re.search(r"^Disk:\n", holdfast(kubeconfig, "describe", "vmmigration", "shop-to-new-rack"), re.MULTILINE)

@@ -115,7 +115,7 @@ def _next(kubeconfig: Path | None) -> Iterator[str]:
                 "holdfast rollout restart pcs/llm": "roll the gangs out again,",
                 "holdfast rollout status pcs/llm": "and watch it in detail",
                 "holdfast chaos crash -l app=shop --share 0.3": "crash a third of the shop",
-                "holdfast describe workload shop": "how it stands, and why",
+                "holdfast describe workload shop": "its state, and why",
             }
         )
     yield "see what a rollout would do before it starts, without a cluster:"
@@ -291,10 +291,8 @@ class Stage:
     def summary(self) -> None:
         """What happened, and whether every floor was kept."""
         took = time.monotonic() - self._began
-        broken = " and one broken" if self._broken else ""
-        lines: list[Line] = [
-            (Span(f"\n{len(self._subjects)} objects rolled out{broken}, in {took:.0f} s", Tone.STRONG),)
-        ]
+        broken = ", one of them broken on purpose" if self._broken else ""
+        lines: list[Line] = [(Span(f"\n{len(self._subjects)} objects changed{broken}, in {took:.0f} s", Tone.STRONG),)]
         for name, group in sorted(self.ledger.groups.items()):
             verdict, tone = ("kept", Tone.GOOD) if group.kept else ("BROKEN", Tone.BAD)
             needed = f": {name}: at least {group.lowest} ready, {group.floor} needed"
@@ -302,7 +300,7 @@ class Stage:
         lines.append((Span(f"  counted at {self.ledger.changes:,} changes of pods and machines", Tone.FAINT),))
         if self._broken is not None:
             lines.append((Span(f"  rolled back by itself: {self._broken.title}, whose new image cannot be pulled"),))
-        lines += ((Span(f"  moved meanwhile: {each.title}"),) for each in self._subjects if each.joins)
+        lines += ((Span(f"  complete meanwhile: {each.title}"),) for each in self._subjects if each.joins)
         click.echo(painting.text(lines, colours=painting.has_colours()))
 
     def _clock(self) -> str:

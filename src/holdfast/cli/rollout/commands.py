@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli import connecting
+from holdfast.cli import connecting, painting
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import completing, fetching, printers, targets
@@ -26,6 +26,7 @@ from holdfast.meta.errors import StatusError
 from holdfast.operators import steering
 from holdfast.operators.rollouts import Already, Answer, Change, Refusal, RolloutKind
 from holdfast.operators.steering import Order
+from holdfast.views.folding import folded
 
 TARGET: Final = "TYPE/NAME"
 
@@ -104,7 +105,7 @@ async def _change(session: Session, asked: Asked, wanted: Wanted, *, every: bool
         if isinstance(answer, Refusal):
             problems.append("\n".join(answer.lines(f"{target.type}/{target.name}")))
         elif not wanted.output:
-            click.echo(printable(_said(target, answer)))
+            click.echo(printable("\n".join(folded(_said(target, answer), painting.width()))))
     return connecting.report(problems)
 
 
@@ -113,11 +114,11 @@ async def _answered(session: Session, target: Target, kind: RolloutKind, wanted:
     return await steering.carried_out(session.client, kind, order, ask=session.ask)
 
 
-def _said(target: Target, answer: Change | Already) -> str:
+def _said(target: Target, answer: Change | Already) -> list[str]:
     lines = [f"{target.type}/{target.name} {answer.said}"]
     if isinstance(answer, Change):
         lines += [f"note: {note}" for note in answer.notes]
-    return "\n".join(lines)
+    return lines
 
 
 def _json(target: Target, verb: str, answer: Answer) -> dict[str, Any]:

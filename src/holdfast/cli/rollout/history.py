@@ -42,7 +42,7 @@ async def show_history(
         rows = rollouts.history_rows(past, age=partial(age, now=time.time()))
         click.echo(printable("\n".join(folded(aligned(rows), painting.width()))))
         if why:
-            click.echo(printable(why))
+            click.echo(printable("\n".join(folded([why], painting.width()))))
         if refused and not any("rejected" in each.marks for each in past):
             click.echo(
                 printable(f"revision {refused} is rejected: the operator does not roll it out when it is applied again")

@@ -137,7 +137,7 @@ async def _as_json(followed: Following, target: Target, kind: RolloutKind) -> Ex
 
 
 async def _as_tree(followed: Following, target: Target, kind: RolloutKind) -> ExitCode:
-    """The tree, redrawn in place; the last one is printed in full and stays."""
+    """The tree, redrawn in place; the last one stays, with a line that says how the rollout ended."""
     tree = _grown(_present(followed.observed(), target), kind)
     async with _live() as paint:
         while not tree.standing.state.final:
@@ -152,6 +152,8 @@ async def _as_tree(followed: Following, target: Target, kind: RolloutKind) -> Ex
             now = None if outage is None else outage.since
             tree = _grown(_present(followed.observed(), target), kind, now=now)
     _print(_lines(tree, target, height=None))
+    if tree.standing.state in (RolloutState.COMPLETED, RolloutState.REJECTED):
+        click.echo(printable(rollouts.ending(tree.standing)))
     return CODES[tree.standing.state]
 
 

@@ -1,4 +1,4 @@
-"""The VirtualMachine that a VMMigration makes."""
+"""The VirtualMachine that a VMMigration makes, and the message when it is complete."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from holdfast.client.objects import Object
 from holdfast.kinds.virtrigaud import VirtualMachine, VMMigration
-from holdfast.kinds.virtrigaud.migrations import MigrationDiskInfo, VMMigrationStatus
+from holdfast.kinds.virtrigaud.migrations import MigrationDiskInfo, VMMigrationSpec, VMMigrationStatus
 from holdfast.meta.quantities import Quantity
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.resources import MACHINES
@@ -26,6 +26,12 @@ _KEPT: Final = (
     "driftPolicy",
 )
 """What the target has as the source has it; where that was placed on its provider means nothing on another."""
+
+
+def result(spec: VMMigrationSpec) -> str:
+    """The result of a migration that is complete, for users."""
+    moved = f"VirtualMachine {spec.source.vm_ref.name} was moved to provider {spec.target.provider_ref.name}"
+    return f"{moved} as VirtualMachine {spec.target.name}"
 
 
 def target_machine(obj: Object, migration: VMMigration, source: VirtualMachine) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from holdfast.meta import times
 from holdfast.meta.quantities import Quantity
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.machines.observe import is_true
-from holdfast.operators.virtualmachine.migrations import progress, undo
+from holdfast.operators.virtualmachine.migrations import progress, render, undo
 from holdfast.operators.virtualmachine.migrations.observe import World
 from holdfast.operators.virtualmachine.migrations.preconditions import unanswered
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
@@ -121,7 +121,7 @@ def _size_matches(info: MigrationDiskInfo) -> bool | None:
 def _finished(world: World, now: datetime) -> Step:
     left = tuple(each for each in world.before.artifacts if each is not Artifact.DISK)
     world = world.having(artifacts=left, completion_time=times.format(now), failed=None, task_ref=None)
-    return recorded(world, _Phase.READY, MigrationReason.COMPLETED, _complete_message(world), now)
+    return recorded(world, _Phase.READY, MigrationReason.COMPLETED, render.result(world.migration.spec), now)
 
 
 def completed(world: World, now: datetime) -> Step | None:
@@ -130,14 +130,9 @@ def completed(world: World, now: datetime) -> Step | None:
         return None
     cleaning = undo.removed(world, MigrationReason.CLEANING_UP, now)
     if cleaning is not None:
-        return cleaning
-    found = step(world, _Phase.READY, MigrationReason.COMPLETED, _complete_message(world), now)
+        return replace(cleaning, message=f"{render.result(world.migration.spec)}; {cleaning.message}")
+    found = step(world, _Phase.READY, MigrationReason.COMPLETED, render.result(world.migration.spec), now)
     return replace(found, writes=(*_marks(world), *_deletes_source(world)))
-
-
-def _complete_message(world: World) -> str:
-    spec = world.migration.spec
-    return f"{spec.source.vm_ref.name} has become {spec.target.name} on provider {world.target.key.name}"
 
 
 def _marks(world: World) -> Iterator[Patch]:

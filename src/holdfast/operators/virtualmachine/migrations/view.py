@@ -24,6 +24,7 @@ from holdfast.operators.rollouts import (
     status_of,
 )
 from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine.migrations import render
 from holdfast.operators.virtualmachine.resources import MACHINES
 from holdfast.views import pages
 from holdfast.views.descriptions import Age
@@ -55,6 +56,7 @@ def standing(observed: Observed) -> Standing:
             state=_state(status) if fresh(observed.object) else RolloutState.UNSEEN,
             phase=(status.phase or MigrationPhase.PENDING).value,
             because=_because(status),
+            result=f"the migration is complete: {render.result(migration.spec)}",
             desired=1,
             ready=int(done),
             available=int(done),
