@@ -27,7 +27,8 @@ from holdfast.operators.shown import Reference, ShownKind, owner_link
 from holdfast.runtime.controllers import Stores
 from holdfast.views import overview
 from holdfast.views.overview import Counts, Health, Row
-from holdfast.views.pages import Link, Sample
+from holdfast.views.pages.sections import Link
+from holdfast.views.pages.timeline import Sample
 
 MOST_GONE: Final = 10_000
 """How many deletions are remembered; a viewer that missed more of them gets all rows again."""

@@ -30,9 +30,17 @@ from holdfast.operators.rollouts import (
     is_left_alone,
     records_of,
 )
-from holdfast.views import overview, pages, rollouts
+from holdfast.views import overview, rollouts
 from holdfast.views.overview import Counted, FloorBar, Glance, Health, Row
-from holdfast.views.pages import Bar, Chart, Link, Page, Sample, TableView, VerbView
+from holdfast.views.pages import Page, progress
+from holdfast.views.pages.conditions import conditions
+from holdfast.views.pages.events import events
+from holdfast.views.pages.head import head
+from holdfast.views.pages.manifest import presentable
+from holdfast.views.pages.revisions import RevisionView, revisions
+from holdfast.views.pages.sections import Chart, Link, TableView, VerbView
+from holdfast.views.pages.timeline import Sample, timeline
+from holdfast.views.pages.tree import branches
 from holdfast.views.rollouts import Record, Standing
 
 
@@ -70,7 +78,7 @@ class ShownKind:
     floors: Callable[[Wire], Iterable[FloorBar]] = overview.floors_of
     counts: Callable[[Wire], Counted] = overview.counted
     references: tuple[Reference, ...] = ()
-    bars: Callable[[Wire], Iterable[Bar]] = pages.bars
+    bars: Callable[[Wire], Iterable[progress.Bar]] = progress.bars
     chart: Callable[[Wire], Chart | None] | None = None
     rollout: RolloutKind | None = None
 
@@ -233,20 +241,21 @@ def page(kind: ShownKind, observed: Observed, around: Surroundings, now: datetim
     records = () if rolls is None or rolls.history is None else _records(observed)
     parts = () if rolls is None else rolls.parts
     leaf = str(PODS if PODS in parts else parts[0]) if parts else ""
-    head = pages.head(row if standing is None else overview.with_rollout(row, standing), wire, tree, leaf=leaf)
+    if standing is not None:
+        row = overview.with_rollout(row, standing)
     return Page(
-        head=head,
-        tree=() if tree is None else pages.branches(tree),
-        conditions=pages.conditions(wire),
-        events=pages.events(each.wire() for each in around.events),
-        timeline=pages.timeline(standing, around.samples),
+        head=head(row, wire, tree, leaf=leaf),
+        tree=() if tree is None else branches(tree),
+        conditions=conditions(wire),
+        events=events(each.wire() for each in around.events),
+        timeline=timeline(standing, around.samples),
         revisions=() if rolls is None or standing is None else _revisions(rolls, obj, records, standing, around.dump),
         links=around.links,
         bars=_or((), lambda: tuple(kind.bars(wire))),
         tables=() if rolls is None else _or((), lambda: tuple(_tables(rolls, wire, now))),
         charts=_or((), lambda: tuple(_charts(kind, wire))),
         verbs=() if rolls is None else tuple(_verbs(rolls, Case(object=obj, records=records, now=now), standing)),
-        yaml=around.dump(pages.presentable(wire)),
+        yaml=around.dump(presentable(wire)),
     )
 
 
@@ -256,13 +265,13 @@ def _records(observed: Observed) -> tuple[Record, ...]:
 
 def _revisions(
     kind: RolloutKind, obj: Object, records: tuple[Record, ...], standing: Standing, dump: Callable[[Any], str]
-) -> tuple[pages.RevisionView, ...]:
+) -> tuple[RevisionView, ...]:
     kept = kind.history
     if kept is None:
         return ()
     refused, why = kept.refused(obj), kept.why(obj)
     past = rollouts.history(standing, records, label=kept.label, refused=refused, why=why)
-    return pages.revisions(past, dump=dump)
+    return revisions(past, dump=dump)
 
 
 def _charts(kind: ShownKind, wire: Wire) -> Iterator[Chart]:

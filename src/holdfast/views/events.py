@@ -46,19 +46,28 @@ class EventRow:
 
 def row(event: Object) -> EventRow:
     """What is shown of an Event of either API."""
-    series = event.get("series") or {}
     about = event.get("involvedObject") or event.get("regarding") or {}
-    created = (event.get("metadata") or {}).get("creationTimestamp")
-    seen = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or created
     return EventRow(
-        seen=str(seen or ""),
+        seen=str(last_seen(event) or ""),
         type=str(event.get("type") or "Normal"),
         reason=str(event.get("reason") or NOTHING),
         about=f"{str(about.get('kind') or 'object').lower()}/{about.get('name') or NOTHING}",
         message=" ".join(str(event.get("message") or event.get("note") or "").split()),
-        times=int(event.get("count") or series.get("count") or 1),
+        times=how_often(event),
         namespace=str(about.get("namespace") or ""),
     )
+
+
+def last_seen(event: Object) -> str | None:
+    """When an Event of either API was last observed."""
+    created = (event.get("metadata") or {}).get("creationTimestamp")
+    series = event.get("series") or {}
+    return series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or created
+
+
+def how_often(event: Object) -> int:
+    """How often an Event of either API was observed."""
+    return int((event.get("series") or {}).get("count") or event.get("count") or 1)
 
 
 def ordered(events: Iterable[Object]) -> list[EventRow]:

@@ -22,9 +22,10 @@ from holdfast.client.objects import Object
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import EVENTS
 from holdfast.views import events as event_views
-from holdfast.views import overview_screens, page_screens
+from holdfast.views import overview_screens
 from holdfast.views.overview import Row
-from holdfast.views.pages import presentable
+from holdfast.views.pages import screens
+from holdfast.views.pages.manifest import presentable
 from holdfast.views.spans import Line, Span, Tone
 
 MOST_LINES: Final = 5_000
@@ -99,7 +100,7 @@ class SubjectScreen(View):
             self.title_line(subject.called, "deleted", Tone.BAD)
             return
         width = max(self.size.width - 1, 40)
-        lines = page_screens.lines(sight.page, sight.tree, width=width, called=subject.called, age=ages())
+        lines = screens.lines(sight.page, sight.tree, width=width, called=subject.called, age=ages())
         self.text.show(lines)
 
 

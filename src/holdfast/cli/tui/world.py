@@ -28,7 +28,8 @@ from holdfast.operators.rollouts import Observed
 from holdfast.operators.shown import ShownKind, Surroundings
 from holdfast.runtime.caching.caches import Caches
 from holdfast.views.overview import Row
-from holdfast.views.pages import Link, Page
+from holdfast.views.pages import Page
+from holdfast.views.pages.sections import Link
 from holdfast.views.trees import Tree
 
 

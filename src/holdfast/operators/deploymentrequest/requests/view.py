@@ -32,7 +32,7 @@ from holdfast.operators.rollouts import (
 )
 from holdfast.views.descriptions import StatusTable
 from holdfast.views.overview import Counted
-from holdfast.views.pages import Chart, Point
+from holdfast.views.pages.sections import Chart, Point
 from holdfast.views.rollouts import RolloutState, Standing, condition, holds, moment, said
 from holdfast.views.trees import NEW, Branch, Pod, Tree, leaves
 

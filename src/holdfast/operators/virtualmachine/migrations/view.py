@@ -26,8 +26,8 @@ from holdfast.operators.rollouts import (
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.migrations import render
 from holdfast.operators.virtualmachine.resources import MACHINES
-from holdfast.views import pages
 from holdfast.views.descriptions import Age
+from holdfast.views.pages.progress import size
 from holdfast.views.rollouts import Because, RolloutState, Standing, condition, holds, moment, said
 from holdfast.views.trees import NEW, OLD, Branch, Leaf, Tree
 
@@ -117,7 +117,7 @@ def _facts(status: VMMigrationStatus) -> Iterator[str]:
 
 def _size(count: int | str) -> str:
     """A number of bytes for people."""
-    return pages.size(Quantity.parse(count).to_int())
+    return size(Quantity.parse(count).to_int())
 
 
 def tree(observed: Observed, now: datetime) -> Tree:

@@ -13,7 +13,12 @@ from typing import Final
 from holdfast.views import rollout_screens
 from holdfast.views.overview import Health
 from holdfast.views.overview_screens import MARKS
-from holdfast.views.pages import Bar, ConditionView, DiffLine, EventView, Page, RevisionView, TableView
+from holdfast.views.pages import Page
+from holdfast.views.pages.conditions import ConditionView
+from holdfast.views.pages.events import EventView
+from holdfast.views.pages.progress import Bar
+from holdfast.views.pages.revisions import RevisionView
+from holdfast.views.pages.sections import TableView
 from holdfast.views.spans import Line, Span, Tone, cropped, cut
 from holdfast.views.tables import aligned
 from holdfast.views.trees import Tree
@@ -23,7 +28,6 @@ Age = Callable[[str | None], str]
 MOST_EVENTS: Final = 12
 MOST_REVISIONS: Final = 5
 _BAR: Final = 30
-_DIFF: Final = {"+": Tone.GOOD, "-": Tone.BAD, "@": Tone.FAINT}
 
 
 def lines(page: Page, tree: Tree | None, *, width: int, called: str, age: Age) -> tuple[Line, ...]:
@@ -117,12 +121,6 @@ def _revisions(found: tuple[RevisionView, ...], age: Age) -> Iterator[Line]:
         )
     if len(found) > MOST_REVISIONS:
         yield (Span(f"and {len(found) - MOST_REVISIONS} more", Tone.FAINT),)
-
-
-def diff(found: Iterable[DiffLine]) -> Iterator[Line]:
-    """How a revision differs from the one before."""
-    for each in found:
-        yield (Span(f"{each.mark} {each.text}", _DIFF.get(each.mark, Tone.PLAIN)),)
 
 
 def _links(page: Page) -> Iterator[Line]:

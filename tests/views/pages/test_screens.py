@@ -6,21 +6,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.views import page_screens
 from holdfast.views.overview import Health, Row
-from holdfast.views.pages import (
-    Bar,
-    ConditionView,
-    DiffLine,
-    EventView,
-    Fact,
-    Head,
-    Link,
-    Page,
-    RevisionView,
-    TableView,
-)
-from holdfast.views.spans import Tone, text
+from holdfast.views.pages import Page, screens
+from holdfast.views.pages.conditions import ConditionView
+from holdfast.views.pages.events import EventView
+from holdfast.views.pages.head import Fact, Head
+from holdfast.views.pages.progress import Bar
+from holdfast.views.pages.revisions import RevisionView
+from holdfast.views.pages.sections import Link, TableView
+from holdfast.views.spans import text
 
 ROW = Row(
     id="x", kind="VMSnapshot", resource="vmsnapshots.x", namespace="ns", name="s", phase="Taking", health=Health.TROUBLE
@@ -33,7 +27,7 @@ def page(**parts: Any) -> Page:
 
 
 def shown(made: Page, width: int = 80) -> list[str]:
-    lines = page_screens.lines(made, None, width=width, called="vmsnapshot/s", age=lambda instant: "5m")
+    lines = screens.lines(made, None, width=width, called="vmsnapshot/s", age=lambda instant: "5m")
     return text(lines).splitlines()
 
 
@@ -83,8 +77,3 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
         conditions=(ConditionView(type="T" * 50, status="False", message=long, bad=True),),
     )
     assert all(len(line) <= width for line in shown(made, width))
-
-
-def test_a_diff_has_a_tone_for_each_side() -> None:
-    tones = [line[0].tone for line in page_screens.diff([DiffLine("+", "a"), DiffLine("-", "b"), DiffLine(" ", "c")])]
-    assert tones == [Tone.GOOD, Tone.BAD, Tone.PLAIN]
