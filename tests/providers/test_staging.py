@@ -89,17 +89,19 @@ def test_a_claim_has_a_folder_of_its_own_where_it_is_mounted_elsewhere(tmp_path:
         assert raised.value.code is Code.NOT_FOUND
 
 
-def test_folders_that_are_left_empty_are_removed_but_not_one_in_which_storage_is_mounted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("url", "left"),
+    [("pvc://claim/moves/web/disk", "pvc/claim"), ("nfs://server/export/stage/disk", "nfs/server/export/stage")],
+)
+def test_folders_of_a_claim_that_are_left_empty_are_removed_and_those_of_an_export_stay(
+    tmp_path: Path, url: str, left: str
 ) -> None:
-    mounted = tmp_path / "nfs/server/export"
-    mounted.mkdir(parents=True)
-    monkeypatch.setattr(Path, "is_mount", lambda self: self == mounted)
-    staging, transfer = Staging(tmp_path), Transfer(url="nfs://server/export/moves/web/disk")
+    (tmp_path / left).mkdir(parents=True)
+    staging, transfer = Staging(tmp_path), Transfer(url=url)
     (tmp_path / "source").write_bytes(b"disk")
     asyncio.run(staging.put(transfer, tmp_path / "source"))
     asyncio.run(staging.remove(transfer))
-    assert list(mounted.iterdir()) == []
+    assert list((tmp_path / left).iterdir()) == []
 
 
 def test_without_a_folder_there_is_only_s3() -> None:

@@ -158,7 +158,10 @@ class Staging:
         progress(target.stat().st_size)
 
     async def remove(self, transfer: Transfer) -> None:
-        """Delete what a transfer stored, whole or in parts, and the folders that it leaves empty."""
+        """Delete what a transfer stored, whole or in parts, and the folders of a claim that it leaves empty.
+
+        The folders of an NFS server are those that the user named.
+        """
         target = self.path(transfer)
         if target is None:
             bucket, key = self.bucket(transfer)
@@ -169,7 +172,7 @@ class Staging:
         part(target).unlink(missing_ok=True)
         parts = urlsplit(transfer.url)
         mounted, folder = self._mounted(parts.scheme, parts.netloc), target.parent
-        while folder != mounted and folder.is_dir() and not folder.is_mount() and not any(folder.iterdir()):
+        while parts.scheme == "pvc" and folder != mounted and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
             folder = folder.parent
 
