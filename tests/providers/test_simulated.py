@@ -481,6 +481,7 @@ def test_a_task_that_is_cancelled_leaves_nothing() -> None:
         state = await simulated.task(one.task)
         assert (state.done, state.error) == (True, "cancelled")
         assert simulated.leftovers() == ()
-        assert (await simulated.task(Task(id="task-99"))).code is Code.NOT_FOUND
+        assert not state.lost
+        assert (await simulated.task(Task(id="task-99"))).lost
 
     run(story())

@@ -11,7 +11,7 @@ This module must not know gRPC, the kinds, or the operator.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 
@@ -154,8 +154,8 @@ class TaskState(_Value, frozen=True):
     """How far a task is.  `error` is empty unless it failed; `again_after` is in how many seconds to look again.
 
     `result` has what became known at the end: `checksum` and `size_bytes` of an export, import or image, `path` of an
-    image or import, `size_bytes` and `parent` of a snapshot.  A task that the provider does not know (any more) is done
-    with `Code.NOT_FOUND`.
+    image or import, `size_bytes` and `parent` of a snapshot.  `lost` says that the provider does not know the task (any
+    more), and so not what came of it; a task that failed with `Code.NOT_FOUND` is not lost.
     """
 
     done: bool = False
@@ -167,6 +167,12 @@ class TaskState(_Value, frozen=True):
     again_after: float | None = None
     stage: Stage | None = None
     result: dict[str, str] = {}
+    lost: bool = False
+
+    @classmethod
+    def unknown(cls, message: str) -> Self:
+        """The state of a task that the provider does not know."""
+        return cls(done=True, error=message, code=Code.NOT_FOUND, lost=True)
 
 
 class Description(_Value, frozen=True):

@@ -93,10 +93,11 @@ def test_a_create_that_fails_is_reported_by_its_code_and_tried_again(code: Code,
     told(story, hypervisors)
 
 
-def test_a_create_whose_task_fails_is_begun_again_and_leaves_one_machine() -> None:
+@pytest.mark.parametrize("code", [Code.INTERNAL, Code.NOT_FOUND])
+def test_a_create_whose_task_fails_is_begun_again_and_leaves_one_machine(code: Code) -> None:
     hypervisors = Hypervisors(
         faults=(
-            Fault(call="create", when="task", code=Code.INTERNAL, times=1),
+            Fault(call="create", when="task", code=code, times=1),
             Fault(call="create", when="after", times=2),
         )
     )
@@ -299,6 +300,20 @@ def test_a_deletion_that_fails_keeps_the_finalizer_until_it_is_forced() -> None:
         await cluster.settle()
         assert await cluster.find(MACHINES, "web") is None
         assert "DeletionForced" in await events(cluster)
+
+    told(story, hypervisors)
+
+
+def test_a_deletion_whose_task_finds_nothing_to_delete_is_repeated_until_the_machine_is_gone() -> None:
+    hypervisors = Hypervisors(faults=(Fault(call="delete", when="task", code=Code.NOT_FOUND, times=1),))
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await created(cluster)
+        await cluster.delete(MACHINES, "web")
+        await cluster.advance(600)
+        assert await cluster.find(MACHINES, "web") is None
+        assert hypervisors.at().leftovers() == ()
 
     told(story, hypervisors)
 
@@ -543,8 +558,9 @@ def test_an_image_that_is_missing_is_not_imported_where_the_spec_says_so(missing
     told(story, hypervisors)
 
 
-def test_an_import_that_fails_is_tried_again_and_one_that_takes_too_long_is_cancelled() -> None:
-    hypervisors = Hypervisors(faults=(Fault(call="prepare_image", when="task", code=Code.INTERNAL, times=1),))
+@pytest.mark.parametrize("code", [Code.INTERNAL, Code.NOT_FOUND])
+def test_an_import_that_fails_is_tried_again_and_one_that_takes_too_long_is_cancelled(code: Code) -> None:
+    hypervisors = Hypervisors(faults=(Fault(call="prepare_image", when="task", code=code, times=1),))
 
     async def story(cluster: Cluster) -> None:
         await cluster.create(PROVIDERS, provider())

@@ -331,14 +331,48 @@ async def is_rolled_back(cluster: Cluster, pair: Pair) -> None:
     assert left(pair) == nothing_but(1, 0)
 
 
-def test_what_only_a_user_can_correct_is_not_repeated() -> None:
-    pair = Pair(faults=(Fault(call="export_disk", code=Code.UNSUPPORTED, when="task"),))
+@pytest.mark.parametrize("code", [Code.UNSUPPORTED, Code.NOT_FOUND])
+def test_what_only_a_user_can_correct_is_not_repeated(code: Code) -> None:
+    pair = Pair(faults=(Fault(call="export_disk", code=code, when="task"),))
 
     async def story(cluster: Cluster) -> None:
         await begun(cluster, source=OFF, target=RUNS, options={"retryPolicy": {"maxRetries": 9}})
         await in_phase(cluster, "Failed")
         await cluster.advance(30)
         await is_rolled_back(cluster, pair)
+
+    told(story, pair)
+
+
+def test_a_migration_that_stored_nothing_is_deleted_although_its_storage_does_not_exist() -> None:
+    faults = (
+        Fault(call="export_disk", code=Code.NOT_FOUND, when="task"),
+        Fault(call="delete_export", code=Code.NOT_FOUND),
+    )
+    pair = Pair(faults=faults)
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster, source=OFF, target=RUNS, options={"cleanupPolicy": "Always"})
+        await in_phase(cluster, "Failed")
+        await cluster.advance(30)
+        assert (await status_of(cluster))["powerState"] == "On"
+        await cluster.delete(MIGRATIONS, "move")
+        await gone(cluster, MIGRATIONS, "move")
+
+    told(story, pair)
+
+
+def test_an_export_that_cannot_be_deleted_keeps_its_migration() -> None:
+    pair = Pair(faults=(Fault(call="delete_export", code=Code.NOT_FOUND, message="not mounted"),))
+
+    async def story(cluster: Cluster) -> None:
+        await begun(cluster)
+        await in_phase(cluster, "Ready")
+        await cluster.delete(MIGRATIONS, "move")
+        await cluster.advance(60)
+        status = await status_of(cluster, "move", MIGRATIONS)
+        assert "Export" in status["artifacts"]
+        assert "not mounted" in status["message"]
 
     told(story, pair)
 

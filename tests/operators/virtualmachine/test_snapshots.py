@@ -225,6 +225,19 @@ def test_a_deletion_that_fails_keeps_the_finalizer() -> None:
     told(story, hypervisors)
 
 
+def test_a_deletion_whose_task_finds_no_snapshot_is_done() -> None:
+    hypervisors = Hypervisors(faults=(Fault(call="delete_snapshot", when="task", code=Code.NOT_FOUND),))
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        await created(cluster)
+        await taken(cluster)
+        await cluster.delete(SNAPSHOTS, "before")
+        await gone(cluster)
+
+    told(story, hypervisors)
+
+
 def test_a_snapshot_goes_with_its_machine_unless_its_retention_says_otherwise() -> None:
     async def story(cluster: Cluster) -> None:
         await furnished(cluster)

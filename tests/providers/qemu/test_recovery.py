@@ -82,7 +82,7 @@ async def story(qemu: Qemu, killer: Killer) -> None:
                 raise Killed
             state = await qemu.task(task)
             if state.done:
-                assert not state.error or state.code is Code.NOT_FOUND, state.error
+                assert not state.error or state.lost, state.error
                 return
             await asyncio.sleep(0.01)
 

@@ -135,7 +135,7 @@ class Libvirt:
     async def task(self, task: Task) -> TaskState:
         found = self._tasks.get(task.id)
         if found is None:
-            return TaskState(done=True, error=f"task {task.id} is not known", code=Code.NOT_FOUND)
+            return TaskState.unknown(f"task {task.id} is not known")
         running, result = found
         if not running.done():
             return TaskState(again_after=1.0)

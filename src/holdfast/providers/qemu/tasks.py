@@ -148,7 +148,7 @@ class Tasks:
     async def task(self, task: Task) -> TaskState:
         record = self._books.tasks.get(task.id)
         if record is None:
-            return TaskState(done=True, error=f"task {task.id} is not known", code=Code.NOT_FOUND)
+            return TaskState.unknown(f"task {task.id} is not known")
         if record.done:
             return TaskState(
                 done=True,

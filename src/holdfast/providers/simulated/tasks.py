@@ -298,7 +298,7 @@ class Tasks:
         (await self._call("task", self._tasks[task.id].name if task.id in self._tasks else ""))()
         record = self._tasks.get(task.id)
         if record is None:
-            return TaskState(done=True, error=f"task {task.id} is not known", code=Code.NOT_FOUND)
+            return TaskState.unknown(f"task {task.id} is not known")
         if record.done:
             return TaskState(
                 done=True,

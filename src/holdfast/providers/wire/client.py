@@ -308,7 +308,7 @@ class Remote:
             answer = await self._call("TaskStatus", pb.TaskStatusRequest(task=pb.TaskRef(id=task.id)))
         except ProviderError as error:
             if error.code is Code.NOT_FOUND:
-                return TaskState(done=True, error=error.message, code=Code.NOT_FOUND)
+                return TaskState.unknown(error.message)
             raise
         return messages.read_task_status(answer)
 

@@ -66,7 +66,10 @@ class Service:
         return messages.describe_response(await self._hypervisor.describe(request.id))
 
     async def TaskStatus(self, request: pb.TaskStatusRequest) -> pb.TaskStatusResponse:
-        return messages.task_response(await self._hypervisor.task(Task(id=request.task.id)))
+        state = await self._hypervisor.task(Task(id=request.task.id))
+        if state.lost:
+            raise ProviderError(Code.NOT_FOUND, state.error)
+        return messages.task_response(state)
 
     async def TaskCancel(self, request: pb.TaskCancelRequest) -> pb.Empty:
         await self._hypervisor.cancel(Task(id=request.task.id))

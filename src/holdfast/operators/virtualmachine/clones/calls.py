@@ -31,6 +31,7 @@ from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.machines import render
 from holdfast.operators.virtualmachine.machines.guest_data import MissingKey
 from holdfast.operators.virtualmachine.reasons import OF_CODE, CloneReason, MachineReason, advised
+from holdfast.operators.virtualmachine.tasks import begun
 from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Machine, ProviderError, Task, TaskState
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Decision
@@ -155,9 +156,7 @@ async def _clone(world: World, hypervisor: Hypervisor, now: datetime) -> Step:
         snapshot=(taken.snapshot_id if taken else None) or "",
         instant=world.type is CloneType.INSTANT_CLONE,
     )
-    state = TaskState(done=True) if made.task is None else await hypervisor.task(made.task)
-    if state.done and state.error and state.code is not Code.NOT_FOUND:
-        raise ProviderError(state.code or Code.INTERNAL, state.error)
+    state = await begun(hypervisor, made.task)
     again = before.failed is not None
     changed = msgspec.structs.replace(
         before,

@@ -299,7 +299,7 @@ def _running(world: World, now: datetime) -> Step | None:
             text = f"it was not done within {durations.short(limit)}"
             return replace(failed(world, CloneReason.TIMED_OUT, text, now), cancel=before.task_ref)
         return progressed(world, state, now, deadline=began + limit)
-    if state.code is Code.NOT_FOUND:
+    if state.lost:
         return _calls(_with(world, msgspec.structs.replace(before, task_ref=None)))
     if state.error:
         return failed(world, OF_CODE[state.code or Code.INTERNAL], state.error, now)

@@ -20,7 +20,7 @@ from holdfast.operators.virtualmachine.estimates import eta, rate
 from holdfast.operators.virtualmachine.images.observe import Place, World
 from holdfast.operators.virtualmachine.machines import render
 from holdfast.operators.virtualmachine.reasons import ImageReason, advised
-from holdfast.providers.contract import Code, Image, Prepared, ProviderError, Task, TaskState
+from holdfast.providers.contract import Image, Prepared, ProviderError, Task, TaskState
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Decision
 from holdfast.runtime.status import wire
@@ -137,7 +137,7 @@ def _followed(world: World, before: ProviderImageStatus, place: Place, now: date
             return Preparation(on=before, reason=ImageReason.IMPORTING, outcome=waits)
         on = msgspec.structs.replace(before, last_updated=times.format(now), stage=stage)
         return Preparation(on=on, reason=ImageReason.IMPORTING, task=state, outcome=waits)
-    if state.code is Code.NOT_FOUND:
+    if state.lost:
         # The provider does not know the task any more: it is asked again, and has the image or not.
         source = render.source_of(world.image.spec, place.provider.spec.type)
         on = msgspec.structs.replace(before, task_ref=None)

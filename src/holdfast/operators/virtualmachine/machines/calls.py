@@ -21,7 +21,8 @@ from holdfast.operators.virtualmachine.machines.facts import Facts, facts_of, fa
 from holdfast.operators.virtualmachine.machines.observe import Found, World, described
 from holdfast.operators.virtualmachine.machines.steps import Call, Step, started
 from holdfast.operators.virtualmachine.reasons import MachineReason
-from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Machine, Made, ProviderError, Task, TaskState
+from holdfast.operators.virtualmachine.tasks import begun
+from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Machine, Made, ProviderError, Task
 from holdfast.runtime.decisions import Decision, Notice
 
 Fetch: TypeAlias = Callable[[str, float], Awaitable[int]]
@@ -86,9 +87,7 @@ async def _called(
         id, task = made.id or facts.world.id, made.task
         # Whatever comes next, the identifier is not lost.
         facts = replace(facts, world=replace(facts.world, found=replace(facts.world.found, id=id)))
-        state = await hypervisor.task(task) if task is not None else TaskState(done=True)
-        if state.done and state.error and state.code is not Code.NOT_FOUND:
-            raise ProviderError(state.code or Code.INTERNAL, state.error)
+        state = await begun(hypervisor, task)
         if task is not None and not state.done:
             running = (progressed(started(facts, call, task.id), state, facts.now), state)
             return _decision(replace(facts, running=running, failed=None), notices)

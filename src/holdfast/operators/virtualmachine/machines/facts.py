@@ -172,7 +172,7 @@ def facts_of(world: World, now: datetime, done: tuple[Operation, ...] = ()) -> F
         return facts
     if not state.done:
         return replace(facts, running=(progressed(operation, state, now), state))
-    if state.code is Code.NOT_FOUND:
+    if state.lost:
         # The provider does not know the task any more: the machine itself shows what came of it.
         return facts
     if not state.error:

@@ -16,6 +16,7 @@ from holdfast.operators.virtualmachine.migrations.observe import Stage, World
 from holdfast.operators.virtualmachine.migrations.steps import SOON, Call, Step
 from holdfast.operators.virtualmachine.migrations.transfer import done, progressed, refuted
 from holdfast.operators.virtualmachine.reasons import OF_CODE
+from holdfast.operators.virtualmachine.tasks import begun
 from holdfast.providers.contract import Code, Hypervisor, ProviderError, Task, TaskState, Transfer
 from holdfast.runtime.decisions import Decision
 
@@ -93,9 +94,7 @@ async def _made(world: World, call: Call, connections: Connections, now: datetim
             info = msgspec.structs.replace(world.info, target_path=came.path or None)
             task, world = came.task, world.having(import_id=came.id, disk_info=info)
             result = {"checksum": came.checksum, "path": came.path}
-    state = TaskState(done=True) if task is None else await hypervisor.task(task)
-    if state.done and state.error and state.code is not Code.NOT_FOUND:
-        raise ProviderError(state.code or Code.INTERNAL, state.error)
+    state = await begun(hypervisor, task)
     if task is not None and not state.done:
         return progressed(world.having(task_ref=task.id), state, now)
     return done(world, _STAGES[call], {**result, **state.result}, now)
@@ -158,7 +157,12 @@ async def _removed(world: World, step: Step, connections: Connections) -> Step:
         case Call.DELETE_EXPORT:
             target = world.source.target or world.target.target
             assert target is not None, "a call has a provider"
-            await connections.to(target).delete_export(exported(world))
+            try:
+                await connections.to(target).delete_export(exported(world))
+            except ProviderError as error:
+                # In a storage that the provider does not have, there is nothing unless a disk came to be there.
+                if error.code is not Code.NOT_FOUND or world.stored.uploaded_at is not None:
+                    raise
             return _after(step, undo.without(world, Artifact.EXPORT))
         case _:
             return await _snapshot_removed(world, step, connections)
@@ -169,17 +173,14 @@ async def _snapshot_removed(world: World, step: Step, connections: Connections) 
     hypervisor = connections.to(world.source.target)
     name = world.before.snapshot_id or world.before.snapshot_ref or world.name_on_provider
     try:
-        task = await hypervisor.delete_snapshot(world.source.id, name)
+        state = await begun(hypervisor, await hypervisor.delete_snapshot(world.source.id, name))
     except ProviderError as error:
         if error.code is not Code.NOT_FOUND:
             raise
-        task = None
-    state = TaskState(done=True) if task is None else await hypervisor.task(task)
-    if not state.done or (state.error and state.code is Code.NOT_FOUND):
+        state = TaskState(done=True)
+    if not state.done:
         after = timedelta(seconds=max(state.again_after or 1.0, 0.1))
         return replace(step, call=None, outcome=Again(after, "the provider deletes the snapshot"))
-    if state.error:
-        raise ProviderError(state.code or Code.INTERNAL, state.error)
     return _after(step, undo.without(world, Artifact.SNAPSHOT))
 
 

@@ -52,7 +52,7 @@ def running(world: World, now: datetime) -> Step | None:
     if not state.done:
         return progressed(world, state, now)
     ended = world.having(task_ref=None)
-    if state.code is Code.NOT_FOUND:
+    if state.lost:
         # The provider does not know the task any more: it is asked again, and has what it made.
         return asks(_unasked(ended), now)
     if state.code is Code.RETRYABLE:

@@ -24,6 +24,7 @@ from holdfast.operators.virtualmachine.snapshots.decide import (
     taken,
 )
 from holdfast.operators.virtualmachine.snapshots.observe import World, is_kept, measured
+from holdfast.operators.virtualmachine.tasks import begun
 from holdfast.providers.contract import Code, Hypervisor, Made, ProviderError, TaskState
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Decision, Notice
@@ -146,9 +147,7 @@ async def _take(world: World, hypervisor: Hypervisor, now: datetime) -> Step:
         made = await _asked(world, hypervisor, quiesce=False)
         text = f"{error.message}; the snapshot is as after a loss of power"
         notices = (Notice(type="Warning", reason=SnapshotReason.NOT_QUIESCED.value, message=text),)
-    state = TaskState(done=True) if made.task is None else await hypervisor.task(made.task)
-    if state.done and state.error and state.code is not Code.NOT_FOUND:
-        raise ProviderError(state.code or Code.INTERNAL, state.error)
+    state = await begun(hypervisor, made.task)
     if state.done:
         return replace(taken(world, made, state, await measured(world, hypervisor), now), notices=notices)
     assert made.task is not None, "it is not done"
@@ -169,16 +168,15 @@ async def _asked(world: World, hypervisor: Hypervisor, *, quiesce: bool) -> Made
 
 async def _delete(world: World, hypervisor: Hypervisor, now: datetime) -> Step:
     before = world.before
+    task = None
     try:
         task = await hypervisor.delete_snapshot(world.machine_id, before.snapshot_id or world.name_on_provider)
+        state = await begun(hypervisor, task)
     except ProviderError as error:
         if error.code is not Code.NOT_FOUND:
             raise
-        task = None
-    state = TaskState(done=True) if task is None else await hypervisor.task(task)
-    if state.done and state.error and state.code is not Code.NOT_FOUND:
-        raise ProviderError(state.code or Code.INTERNAL, state.error)
-    if task is None or (state.done and not state.error):
+        state = TaskState(done=True)
+    if task is None or state.done:
         status = msgspec.structs.replace(before, phase=SnapshotPhase.DELETING)
         return Step(status=status, reason=SnapshotReason.DELETING, message="the snapshot is deleted", finalized=True)
     return progressed(_with_task(world, task.id, before.provider_status), state, now)

@@ -261,7 +261,7 @@ def _running(world: World, now: datetime) -> Step | None:
         return None
     if not state.done:
         return progressed(world, state, now)
-    if state.code is Code.NOT_FOUND:
+    if state.lost:
         # The provider does not know the task any more; it is asked again, and has the snapshot or not.
         return _calls(_without_task(world), Call.TAKE)
     if state.error:
@@ -350,9 +350,9 @@ def _deletion_runs(world: World, now: datetime) -> Step | None:
         return None
     if not state.done:
         return progressed(world, state, now)
-    if state.code is Code.NOT_FOUND:
+    if state.lost:
         return _calls(_without_task(world), Call.DELETE)
-    if state.error:
+    if state.error and state.code is not Code.NOT_FOUND:
         return failed(world, ProviderError(state.code or Code.INTERNAL, state.error), now, Call.DELETE)
     return replace(_deletes(world, "the snapshot is deleted"), finalized=True)
 
