@@ -7,39 +7,30 @@ constraints, strict and preferred scopes, required and preferred terms are the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from holdfast.kernel.reasons import count, some
 from holdfast.kinds.virtrigaud.placement import (
-    AffinityRules,
-    AntiAffinityRules,
-    ApplicationAffinityRule,
-    ApplicationAntiAffinityRule,
     PlacementConstraints,
-    PlaceRule,
     ResourceConstraints,
     SecurityConstraints,
-    VMAffinity,
-    VMAffinityTerm,
     VMToleration,
 )
 from holdfast.meta.quantities import Quantity
-from holdfast.operators.virtualmachine.placement.gathering import gatherings
-from holdfast.operators.virtualmachine.placement.world import (
-    HOST_KEYS,
-    Place,
-    Policy,
-    Request,
-    Resident,
-    World,
-    domain,
+from holdfast.operators.virtualmachine.placement.affinity import apart, apart_from_others, together
+from holdfast.operators.virtualmachine.placement.judging import (
+    MET,
+    PLACES,
+    WEIGHT,
+    Judgement,
+    Rule,
+    listed,
+    none_of,
+    one_of,
+    unless,
 )
+from holdfast.operators.virtualmachine.placement.world import Place, Policy, Request, World, domain
 from holdfast.providers.contract import Host, Taint
-
-WEIGHT: Final = 50
-"""The weight of a preference that has none of its own."""
 
 SECURE_BOOT: Final = "secure-boot"
 TPM: Final = "tpm"
@@ -50,24 +41,6 @@ TRUST: Final = ("untrusted", "basic", "trusted", "highly-trusted")
 
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
-_NAMED: Final = 3
-"""How many machines a sentence names."""
-
-Judgement = tuple[float, str]
-MET: Final[Judgement] = (1.0, "")
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """
-    path    the field of the policy, or of the machine, that it comes from
-    weight  how much it counts; None: it is required
-    judge   how well a place meets it, from 0 to 1, and why not fully
-    """
-
-    path: str
-    weight: int | None
-    judge: Callable[[Place], Judgement]
 
 
 def rules(policy: Policy, request: Request, world: World) -> tuple[Rule, ...]:
@@ -81,26 +54,17 @@ def rules(policy: Policy, request: Request, world: World) -> tuple[Rule, ...]:
         *_constraints(spec.soft, "spec.soft", WEIGHT),
         *_resources(spec.resource_constraints, request, world),
         *_security(spec.security_constraints, world),
-        *_affinity(policy, request, world),
-        *_anti_affinity(policy, request, world),
-        *_apart_from_others(policy, request, world),
+        *together(policy, request, world),
+        *apart(policy, request, world),
+        *apart_from_others(policy, request, world),
     )
-
-
-def _unless(failed: bool, words: str) -> Judgement:
-    return (0.0, words) if failed else MET
-
-
-def listed(names: Iterable[str], most: int = _NAMED) -> str:
-    """Names in a sentence; of many, the first ones."""
-    return some(names, most)
 
 
 # --- what a host can hold
 
 
 def _capacity(request: Request, world: World) -> Iterator[Rule]:
-    yield Rule("maintenance", None, lambda place: _unless(place.host.maintenance, "in maintenance"))
+    yield Rule("maintenance", None, lambda place: unless(place.host.maintenance, "in maintenance"))
     yield Rule("avoided", None, lambda place: _avoided(place, request))
     yield Rule("memory", None, lambda place: _memory(place.host, request))
     yield Rule("cpu", None, lambda place: _cpus(place.host, request))
@@ -110,19 +74,19 @@ def _capacity(request: Request, world: World) -> Iterator[Rule]:
 
 
 def _avoided(place: Place, request: Request) -> Judgement:
-    return _unless(place.host.name in request.avoided, "the provider could not create the machine there")
+    return unless(place.host.name in request.avoided, "the provider could not create the machine there")
 
 
 def _memory(host: Host, request: Request) -> Judgement:
     free = host.memory_mib - host.memory_mib_used
     short = host.memory_mib > 0 and free < request.memory_mib
-    return _unless(short, f"{max(free, 0)} MiB of memory free, {request.memory_mib} needed")
+    return unless(short, f"{max(free, 0)} MiB of memory free, {request.memory_mib} needed")
 
 
 def _cpus(host: Host, request: Request) -> Judgement:
     free = int(host.cpus * host.cpu_overcommit) - host.cpus_used
     short = host.cpu_overcommit > 0 and free < request.cpus
-    return _unless(short, f"{max(free, 0)} virtual CPUs free, {request.cpus} needed")
+    return unless(short, f"{max(free, 0)} virtual CPUs free, {request.cpus} needed")
 
 
 def _disks(place: Place, request: Request, world: World) -> Judgement:
@@ -131,7 +95,7 @@ def _disks(place: Place, request: Request, world: World) -> Judgement:
         return MET
     short = store.free_bytes < request.disk_bytes
     said = f"datastore {store.name} has {_gib(store.free_bytes)} free, {_gib(request.disk_bytes)} needed"
-    return _unless(short, said)
+    return unless(short, said)
 
 
 def _gib(size: int) -> str:
@@ -152,7 +116,7 @@ def _gpus(host: Host, request: Request, world: World) -> Judgement:
     )
     free = sum(each.count for each in fitting) - used
     kind = f" {request.gpu_type}" if request.gpu_type else ""
-    return _unless(free < request.gpus, f"{max(free, 0)}{kind} GPUs free, {request.gpus} needed")
+    return unless(free < request.gpus, f"{max(free, 0)}{kind} GPUs free, {request.gpus} needed")
 
 
 # --- what the machine itself asks for
@@ -166,43 +130,10 @@ def _pinned(request: Request) -> Iterator[Rule]:
         ("datastore", pinned.datastore, lambda place: place.datastore),
     ):
         if value:
-            yield _one_of(f"spec.placement.{field} of the machine", None, field, (value,), of)
-
-
-def _one_of(path: str, weight: int | None, what: str, names: tuple[str, ...], of: Callable[[Place], str]) -> Rule:
-    allowed = frozenset(names)
-
-    def judge(place: Place) -> Judgement:
-        name = of(place)
-        said = f"{_named(what, name)}not among {path} ({listed(names)})"
-        return _unless(name not in allowed, said if name else f"no {what}, and {path} is {listed(names)}")
-
-    return Rule(path, weight, judge)
-
-
-def _none_of(path: str, weight: int | None, what: str, names: tuple[str, ...], of: Callable[[Place], str]) -> Rule:
-    avoided = frozenset(names)
-    return Rule(path, weight, lambda place: _unless(of(place) in avoided, f"{_named(what, of(place))}among {path}"))
-
-
-def _named(what: str, name: str) -> str:
-    """The beginning of a sentence about a place; a host is named where the sentence stands."""
-    return "" if what == "host" else f"{what} {name} is "
-
-
-def _there(what: str, name: str) -> str:
-    return "there" if what in HOST_KEYS else f"in {what} {name}"
+            yield one_of(f"spec.placement.{field} of the machine", None, field, (value,), of)
 
 
 # --- hard and soft constraints
-
-_PLACES: Final[Mapping[str, Callable[[Place], str]]] = {
-    "host": lambda place: place.host.name,
-    "cluster": lambda place: place.host.cluster,
-    "datastore": lambda place: place.datastore,
-    "zone": lambda place: place.host.zone,
-    "region": lambda place: place.host.region,
-}
 
 
 def _constraints(given: PlacementConstraints | None, path: str, weight: int | None) -> Iterator[Rule]:
@@ -214,11 +145,11 @@ def _constraints(given: PlacementConstraints | None, path: str, weight: int | No
     excluded |= {"Datastores": given.excluded_datastores}
     for what, names in included.items():
         if names:
-            yield _one_of(f"{path}.{what}s", weight, what, names, _PLACES[what])
+            yield one_of(f"{path}.{what}s", weight, what, names, PLACES[what])
     for field, names in excluded.items():
         if names:
             what = field[:-1].lower()
-            yield _none_of(f"{path}.excluded{field}", weight, what, names, _PLACES[what])
+            yield none_of(f"{path}.excluded{field}", weight, what, names, PLACES[what])
     if given.networks:
         yield Rule(f"{path}.networks", weight, lambda place: _has(place.host.networks, given.networks, "network"))
     if given.node_selector:
@@ -249,7 +180,7 @@ def _tainted(host: Host, tolerated: tuple[VMToleration, ...], *, firm: bool) -> 
         for each in host.taints
         if (each.effect != "PreferNoSchedule") is firm and not any(_tolerates(one, each) for one in tolerated)
     ]
-    return _unless(bool(found), f"taint {listed(found)} is not tolerated")
+    return unless(bool(found), f"taint {listed(found)} is not tolerated")
 
 
 def _tolerates(toleration: VMToleration, taint: Taint) -> bool:
@@ -299,26 +230,26 @@ def capacity(host: Host) -> int:
 
 def _free_cpus(host: Host, least: int) -> Judgement:
     free = capacity(host) - host.cpus_used
-    return _unless(free < least, f"{max(free, 0)} CPUs free, minCPUPerHost is {least}")
+    return unless(free < least, f"{max(free, 0)} CPUs free, minCPUPerHost is {least}")
 
 
 def _free_memory(host: Host, least: int) -> Judgement:
     free = host.memory_mib - host.memory_mib_used
-    return _unless(free < least, f"{max(free, 0)} MiB of memory free, minMemoryPerHost is {least} MiB")
+    return unless(free < least, f"{max(free, 0)} MiB of memory free, minMemoryPerHost is {least} MiB")
 
 
 def _free_disk(place: Place, least: int, world: World) -> Judgement:
     store = world.datastores.get(place.datastore)
     free = 0 if store is None else store.free_bytes
     has = f"datastore {place.datastore} has {_gib(free)} free" if place.datastore else "no datastore"
-    return _unless(free < least, f"{has}, minDiskSpacePerHost is {_gib(least)}")
+    return unless(free < least, f"{has}, minDiskSpacePerHost is {_gib(least)}")
 
 
 def _at_most(field: str, what: str, most: int, use: Callable[[Place], float | None]) -> Rule:
     def judge(place: Place) -> Judgement:
         share = use(place)
         over = share is not None and share * 100 > most
-        return _unless(over, f"{100 * (share or 0):.0f} % of the {what} would be in use, {field} is {most} %")
+        return unless(over, f"{100 * (share or 0):.0f} % of the {what} would be in use, {field} is {most} %")
 
     return Rule(f"spec.resourceConstraints.{field}", None, judge)
 
@@ -376,17 +307,17 @@ def _with_feature(feature: str) -> Callable[[Place], Judgement]:
 def _encrypted(place: Place, world: World) -> Judgement:
     store = world.datastores.get(place.datastore)
     said = f"datastore {place.datastore} is not encrypted" if place.datastore else "no encrypted datastore"
-    return _unless(store is None or not store.encrypted, said)
+    return unless(store is None or not store.encrypted, said)
 
 
 def _grouped(host: Host, allowed: tuple[str, ...]) -> Judgement:
     outside = not set(host.security_groups) & set(allowed)
-    return _unless(outside, f"in none of the security groups {listed(allowed)}")
+    return unless(outside, f"in none of the security groups {listed(allowed)}")
 
 
 def _denied(host: Host, denied: tuple[str, ...]) -> Judgement:
     found = [each for each in host.security_groups if each in denied]
-    return _unless(bool(found), f"in security group {listed(found)}, which is denied")
+    return unless(bool(found), f"in security group {listed(found)}, which is denied")
 
 
 def _leveled(
@@ -395,155 +326,6 @@ def _leveled(
     def judge(place: Place) -> Judgement:
         has = of(place.host)
         rank = levels.index(has) if has in levels else 0
-        return _unless(rank < levels.index(level), f"{field} is {has or levels[0]}, {level} needed")
+        return unless(rank < levels.index(level), f"{field} is {has or levels[0]}, {level} needed")
 
     return judge
-
-
-# --- machines to run with
-
-
-def _affinity(policy: Policy, request: Request, world: World) -> Iterator[Rule]:
-    given, path = policy.spec.affinity or AffinityRules(), "spec.affinity"
-    for name, weight, term in terms(given.vm_affinity or VMAffinity()):
-        yield _with_machines(f"{path}.vmAffinity.{name}", weight, term, policy, request, world)
-    for each in gatherings(policy.spec):
-        field, what = f"{path}.{each.what}Affinity", each.what
-        if each.gather.enabled and each.names:
-            preferred = f"{field}.preferred{what.capitalize()}s"
-            yield _one_of(preferred, _weight(each.gather), what, each.names, _PLACES[what])
-        elif each.gather.enabled:
-            yield _gathered(field, _weight(each.gather), what, _of_policy(policy), "of the policy", world)
-    app = given.application_affinity
-    if app is not None and app.enabled:
-        label, value = _application(app, request)
-        same = _of_application(label, lambda other: bool(value) and other == value, request)
-        yield _gathered(f"{path}.applicationAffinity", _weight(app), "host", same, f"with {label}={value}", world)
-
-
-def _weight(rule: PlaceRule) -> int | None:
-    return None if rule.scope == "strict" else WEIGHT
-
-
-def terms(given: VMAffinity) -> Iterator[tuple[str, int | None, VMAffinityTerm]]:
-    """The terms with their fields and weights; one without a weight is required."""
-    for number, term in enumerate(given.required_during_scheduling):
-        yield f"requiredDuringScheduling[{number}]", None, term
-    for number, weighted in enumerate(given.preferred_during_scheduling):
-        yield f"preferredDuringScheduling[{number}]", weighted.weight, weighted.vm_affinity_term
-
-
-def _of_policy(policy: Policy) -> Callable[[Resident], bool]:
-    return lambda resident: resident.policy == policy.key
-
-
-def _application(rule: ApplicationAffinityRule | ApplicationAntiAffinityRule, request: Request) -> tuple[str, str]:
-    label = rule.application_label or "app"
-    return label, request.labels.get(label, "")
-
-
-def _of_application(label: str, wanted: Callable[[str], bool], request: Request) -> Callable[[Resident], bool]:
-    """Machines of the same namespace whose application is wanted."""
-
-    def counts(resident: Resident) -> bool:
-        value = resident.labels.get(label, "")
-        return bool(value) and resident.key.namespace == request.key.namespace and wanted(value)
-
-    return counts
-
-
-def _gathered(
-    path: str, weight: int | None, what: str, counts: Callable[[Resident], bool], whose: str, world: World
-) -> Rule:
-    """Run where such machines run already; the first one may run anywhere."""
-    found = world.count(what, counts)
-
-    def judge(place: Place) -> Judgement:
-        name = world.domain(what, place.host.name, place.datastore)
-        return _unless(bool(found) and not found[name], f"no machine {whose} {_there(what, name)}, as {path} asks for")
-
-    return Rule(path, weight, judge)
-
-
-def _with_machines(
-    path: str, weight: int | None, term: VMAffinityTerm, policy: Policy, request: Request, world: World
-) -> Rule:
-    selects = world.selecting(term, policy.key.namespace)
-    found = world.count(term.topology_key, lambda each: selects(each.key, each.labels))
-    first = not found and selects(request.key, request.labels)
-
-    def judge(place: Place) -> Judgement:
-        name = world.domain(term.topology_key, place.host.name, place.datastore)
-        if not name:
-            return 0.0, f"no {term.topology_key}, which {path} needs"
-        return _unless(
-            not first and not found[name], f"no machine that {path} selects {_there(term.topology_key, name)}"
-        )
-
-    return Rule(path, weight, judge)
-
-
-# --- machines to run apart from
-
-
-def _anti_affinity(policy: Policy, request: Request, world: World) -> Iterator[Rule]:
-    given, path = policy.spec.anti_affinity or AntiAffinityRules(), "spec.antiAffinity"
-    for name, weight, term in terms(given.vm_anti_affinity or VMAffinity()):
-        selects = world.selecting(term, policy.key.namespace)
-        chosen = [each for each in world.residents if selects(each.key, each.labels)]
-        yield _apart(f"{path}.vmAntiAffinity.{name}", weight, term.topology_key, chosen, world)
-    for each in gatherings(policy.spec):
-        if each.spread.enabled:
-            field = f"{path}.{each.what}AntiAffinity"
-            yield _spread(field, _weight(each.spread), each.what, each.most, policy, world)
-    app = given.application_anti_affinity
-    if app is not None and app.enabled:
-        label, value = _application(app, request)
-        others = _of_application(label, lambda other: bool(value) and other != value, request)
-        chosen = [each for each in world.residents if others(each)]
-        yield _apart(f"{path}.applicationAntiAffinity", _weight(app), "host", chosen, world)
-
-
-def _apart(path: str, weight: int | None, key: str, chosen: list[Resident], world: World) -> Rule:
-    """Run in no part of a topology with one of these machines; each of them there lowers the value."""
-    found: dict[str, list[str]] = {}
-    for each in chosen:
-        found.setdefault(world.domain(key, each.host, each.datastore), []).append(each.key.name)
-
-    def judge(place: Place) -> Judgement:
-        name = world.domain(key, place.host.name, place.datastore)
-        there = found.get(name, []) if name else []
-        if not there:
-            return MET
-        are = "is" if len(there) == 1 else "are"
-        return 1 / (1 + len(there)), f"{listed(there)} {are} {_there(key, name)}, which {path} forbids"
-
-    return Rule(path, weight, judge)
-
-
-def _spread(path: str, weight: int | None, what: str, most: int, policy: Policy, world: World) -> Rule:
-    """At most so many machines of the policy in one place."""
-    found = world.count(what, _of_policy(policy))
-
-    def judge(place: Place) -> Judgement:
-        name = world.domain(what, place.host.name, place.datastore)
-        over = found[name] + 1 - most if name else 0
-        if over <= 0:
-            return MET
-        machines = count(found[name], "machine")
-        return 1 / (1 + over), f"{machines} of the policy {_there(what, name)}, {path} allows {most}"
-
-    return Rule(path, weight, judge)
-
-
-def _apart_from_others(policy: Policy, request: Request, world: World) -> Iterator[Rule]:
-    """Machines whose own policy keeps them apart from this one, unless its policy has the higher priority."""
-    for key, spec in sorted(world.policies.items()):
-        apart = spec.anti_affinity.vm_anti_affinity if spec.anti_affinity else None
-        if apart is None or (spec.priority or 0) < policy.priority:
-            continue
-        for number, term in enumerate(apart.required_during_scheduling):
-            if world.selecting(term, key.namespace)(request.key, request.labels):
-                path = f"spec.antiAffinity.vmAntiAffinity.requiredDuringScheduling[{number}] of policy {key.name}"
-                chosen = [each for each in world.residents if each.policy == key]
-                yield _apart(path, None, term.topology_key, chosen, world)

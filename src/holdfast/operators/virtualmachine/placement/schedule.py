@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.operators.virtualmachine.placement.rules import Rule, cpu_use, listed, memory_use, rules
+from holdfast.operators.virtualmachine.placement.judging import Rule, listed
+from holdfast.operators.virtualmachine.placement.rules import cpu_use, memory_use, rules
 from holdfast.operators.virtualmachine.placement.world import Place, Policy, Request, Resident, World
 from holdfast.providers.contract import Host, Placement, ResourcePool
 

@@ -21,7 +21,8 @@ from holdfast.kinds.virtrigaud.placement import (
 )
 from holdfast.meta.objects import Key
 from holdfast.operators.virtualmachine.placement import validate
-from holdfast.operators.virtualmachine.placement.rules import listed, terms
+from holdfast.operators.virtualmachine.placement.affinity import terms
+from holdfast.operators.virtualmachine.placement.judging import listed
 from holdfast.operators.virtualmachine.placement.world import World
 from holdfast.providers.contract import Inventory
 

@@ -23,7 +23,8 @@ from holdfast.kinds.virtrigaud.placement import (
 from holdfast.kinds.virtrigaud.providers import ProviderInventory
 from holdfast.meta import durations, times
 from holdfast.operators.virtualmachine.placement import demand, validate
-from holdfast.operators.virtualmachine.placement.rules import NUMA, SECURE_BOOT, TPM, listed
+from holdfast.operators.virtualmachine.placement.judging import listed
+from holdfast.operators.virtualmachine.placement.rules import NUMA, SECURE_BOOT, TPM
 from holdfast.operators.virtualmachine.policies.conflicts import conflicts
 from holdfast.operators.virtualmachine.policies.observe import World
 from holdfast.operators.virtualmachine.reasons import PolicyReason, advised
