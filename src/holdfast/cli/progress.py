@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
 from holdfast.cli import logs, painting
+from holdfast.cli.background import background
 from holdfast.cli.errors import printable
 from holdfast.meta.ages import human_duration
 from holdfast.views.spans import Span, Tone, cut
@@ -31,13 +32,8 @@ async def waiting(words: Callable[[], str]) -> AsyncGenerator[None, None]:
     if not sys.stderr.isatty():
         yield
         return
-    task = asyncio.ensure_future(_animate(words))
-    try:
+    async with background(_animate(words)):
         yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 async def _animate(words: Callable[[], str]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from random import Random
 from typing import Final
 
+from holdfast.cli.background import background
 from holdfast.cli.connecting import Refused, Session
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import Resource
@@ -34,14 +35,9 @@ async def running(stores: Caches) -> AsyncGenerator[Caches, None]:
     """Watch until the block ends; it begins when everything was listed once.  Raises `Refused`."""
     # Failures of a watch are shown by the command; log lines would break its output.
     logging.getLogger("holdfast").addHandler(logging.NullHandler())
-    task = asyncio.ensure_future(stores.run())
-    try:
+    async with background(stores.run()):
         await _ready(stores)
         yield stores
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 def trouble(stores: Caches) -> str:

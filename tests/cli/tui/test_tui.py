@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from click.testing import CliRunner
 
 from holdfast.cli import main
 from holdfast.cli.connecting import Session
+from holdfast.cli.objects import logs
 from holdfast.client.api import ApiClient
 from holdfast.client.kubeconfig import connect
-from holdfast.client.resources import Resource
+from holdfast.client.resources import EVENTS, Resource
 from holdfast.kinds.cloudless import KINDS
+from holdfast.meta import times
 from holdfast.meta.objects import Key
 
 pytest.importorskip("textual")
@@ -83,18 +86,33 @@ class Driver:
     async def sees(self, text: str) -> str:
         """Wait until a text is on the screen."""
         try:
-            async with asyncio.timeout(PATIENCE):
-                while text not in self.screen:
-                    await asyncio.sleep(0.02)
+            await self.until(lambda: text in self.screen)
         except TimeoutError:
             raise AssertionError(f"{text!r} is not on the screen:\n{self.screen}") from None
         return self.screen
 
     async def misses(self, text: str) -> None:
         """Wait until a text is gone from the screen."""
+        await self.until(lambda: text not in self.screen)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
-            while text in self.screen:
+            while not condition():
                 await asyncio.sleep(0.02)
+
+    @property
+    def view(self) -> View:
+        assert isinstance(self.app.screen, View)
+        return self.app.screen
+
+    async def event(self, reason: str, name: str = "shop") -> None:
+        """Create an Event of a Workload."""
+        obj = await self.client.get(WORKLOADS, Key("default", name))
+        about = {"kind": "Workload", "apiVersion": "cloudless.io/v1", "namespace": "default", "name": name}
+        meta = {"generateName": f"{name}-", "namespace": "default"}
+        now = times.format(datetime.now(UTC))
+        wire = {"metadata": meta, "involvedObject": {**about, "uid": obj.uid}, "reason": reason, "lastTimestamp": now}
+        await self.client.create(EVENTS, wire)
 
     async def restarts(self, name: str = "shop") -> Any:
         obj = await self.client.get(WORKLOADS, Key("default", name))
@@ -193,6 +211,40 @@ def test_each_view_of_an_object_opens_by_its_key_and_closes_by_escape(kubeconfig
         await user.sees(text)
         await user.press("j", "k", "ctrl+f", "ctrl+b", "G", "g", "escape")
         await user.sees("filter 'shop'")
+
+    play(kubeconfig, story)
+
+
+def test_logs_of_more_containers_than_are_followed_are_refused(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MOST", 2)
+
+    async def story(user: Driver) -> None:
+        await user.sees("✓ Workload      default/shop")
+        await user.press("slash", *"shop", "enter", "l")
+        await user.sees("there are 3 containers, and at most 2 are followed at once")
+        await user.press("escape")
+        await user.sees("filter 'shop'")
+
+    play(kubeconfig, story)
+
+
+def test_a_new_event_leaves_a_user_who_scrolled_up_where_they_are(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("✓ Workload      default/shop")
+        await user.press("slash", *"shop", "enter", "e")
+        await user.sees("RolledOut  workload/shop")
+        body = user.view.text
+        body.styles.max_height = 3
+        await user.pilot.pause()
+        await user.press("g")
+        await user.event("Later")
+        await user.until(lambda: any("Later" in span.text for line in body.lines for span in line))
+        assert body.scroll_offset.y == 0
+        await user.press("G")
+        await user.event("Latest")
+        await user.sees("Latest")
 
     play(kubeconfig, story)
 
@@ -309,9 +361,7 @@ def test_a_change_of_an_object_is_shown_without_a_key(kubeconfig: Path) -> None:
 def test_a_lost_connection_is_said_and_what_was_seen_stays(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(user: Driver) -> None:
         await user.sees("default/shop")
-        screen = user.app.screen
-        assert isinstance(screen, View)
-        monkeypatch.setattr(screen.world, "outage", lambda: "connection lost since 12:00:00, retrying")
+        monkeypatch.setattr(user.view.world, "outage", lambda: "connection lost since 12:00:00, retrying")
         await user.sees("! connection lost since 12:00:00, retrying; what follows is as it was then")
         assert "default/shop" in user.screen
 

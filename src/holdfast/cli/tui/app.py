@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
 
 from holdfast.cli.connecting import Session
-from holdfast.cli.tui import pages
 from holdfast.cli.tui.overview import Overview
+from holdfast.cli.tui.pages import HelpScreen, SubjectScreen, TextScreen
 from holdfast.cli.tui.world import Watched, World, watched_kinds
 from holdfast.client.discovery import Discovery
 from holdfast.views.overview import Row
-
-_VIEWS: Final = {
-    "page": pages.SubjectScreen,
-    "describe": pages.DescribeScreen,
-    "yaml": pages.YamlScreen,
-    "logs": pages.LogsScreen,
-    "events": pages.EventsScreen,
-}
-"""The screens about one object."""
 
 
 class HoldfastApp(App[None]):
@@ -62,6 +53,7 @@ class HoldfastApp(App[None]):
         if self.main is None:
             return
         if name == "help":
-            self.push_screen(pages.HelpScreen(self.main.world))
+            self.push_screen(HelpScreen(self.main.world))
         elif row is not None:
-            self.push_screen(_VIEWS[name](self.main.world, row))
+            world = self.main.world
+            self.push_screen(SubjectScreen(world, row) if name == "page" else TextScreen(world, row, name))

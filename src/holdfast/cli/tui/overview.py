@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ from textual import events, work
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
+from holdfast.cli.background import background
 from holdfast.cli.tui.dialogs import VERBS
 from holdfast.cli.tui.view import FRAME, View, ages
 from holdfast.cli.tui.widgets import Lines, Listing
@@ -58,17 +58,12 @@ class Overview(View):
 
     @work(exclusive=True, group="world")
     async def _watch(self) -> None:
-        watch = asyncio.ensure_future(self.world.run())
-        try:
+        async with background(self.world.run()):
             while True:
                 self.draw()
                 await asyncio.sleep(FRAME)
                 await self.world.changed.wait()
                 self.world.changed.clear()
-        finally:
-            watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watch
 
     def use(self, world: World) -> None:
         """Show other objects."""

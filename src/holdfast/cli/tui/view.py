@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
-from holdfast.cli.connecting import Refused
+from holdfast.cli.errors import InputError
 from holdfast.cli.objects import scale
 from holdfast.cli.plan.command import brief
 from holdfast.cli.tui.dialogs import VERBS, AskNumber, Confirm, VerbMenu
@@ -44,7 +44,7 @@ TICK: Final = 1.0
 
 MESSAGE_SECONDS: Final = 8.0
 
-FAILURES: Final = (StatusError, Unreachable, Refused, Undecodable)
+FAILURES: Final = (StatusError, Unreachable, InputError, Undecodable)
 
 
 def ages() -> Callable[[str | None], str]:
@@ -52,7 +52,7 @@ def ages() -> Callable[[str | None], str]:
 
 
 def words_of(error: Exception) -> str:
-    text = error.format_message() if isinstance(error, Refused) else str(error)
+    text = error.format_message() if isinstance(error, InputError) else str(error)
     return " ".join(text.removeprefix("error: ").split())
 
 
