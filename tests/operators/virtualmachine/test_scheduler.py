@@ -14,6 +14,7 @@ from holdfast.client.objects import Object
 from holdfast.kinds.virtrigaud.machines import PlacementStatus
 from holdfast.kinds.virtrigaud.placement import VMPlacementPolicySpec
 from holdfast.meta.objects import Key
+from holdfast.meta.sizes import GIB
 from holdfast.operators.virtualmachine.connections import Target
 from holdfast.operators.virtualmachine.placement import choices as choosing
 from holdfast.operators.virtualmachine.placement.observe import Unplaced
@@ -23,8 +24,6 @@ from holdfast.operators.virtualmachine.placement.validate import problems_of
 from holdfast.operators.virtualmachine.placement.world import Policy, Request, Resident, World
 from holdfast.operators.virtualmachine.resources import MACHINES, PROVIDERS
 from holdfast.providers.contract import Datastore, Gpu, Host, Inventory, Placement, ResourcePool, Taint
-
-GIB = 1 << 30
 
 
 def spec(**given: Any) -> VMPlacementPolicySpec:
@@ -274,7 +273,7 @@ def test_a_full_datastore_is_not_chosen_and_disks_of_machines_in_flight_count() 
     assert second.placement.datastore == "d2"
     full = after.with_resident(resident(policy(), request("two", disk_bytes=5 * GIB), second.placement))
     assert why(schedule(policy(), request("three", disk_bytes=5 * GIB), full)) == {
-        "a": "datastore d1 has 4 GiB free, 5 GiB needed; datastore d2 has 1 GiB free, 5 GiB needed"
+        "a": "datastore d1 has 4.0 GiB free, 5.0 GiB needed; datastore d2 has 1.0 GiB free, 5.0 GiB needed"
     }
 
 

@@ -168,3 +168,9 @@ def test_the_xml_of_a_domain_escapes_what_users_write() -> None:
     assert (read.cpus, read.memory_mib) == (1, 512)
     assert read.disks == (xml.DomainDisk(path="/p", target="vda", format="raw"),)
     assert 'firmware="efi"' in written
+
+
+def test_the_xml_of_a_disk_escapes_its_path() -> None:
+    device = xml.disk("/pool/it's <a> & b", "vdb")
+    whole = f"<domain><devices>{device}</devices></domain>"
+    assert xml.read_domain(whole).disks == (xml.DomainDisk(path="/pool/it's <a> & b", target="vdb", format="qcow2"),)

@@ -84,10 +84,7 @@ def domain(machine: Machine, type: str, disks: list[tuple[str, str]], *, descrip
     _child(features, "acpi")
     devices = _child(root, "devices")
     for number, (path, form) in enumerate(disks):
-        disk = _child(devices, "disk", type="file", device="disk")
-        _child(disk, "driver", name="qemu", type=form)
-        _child(disk, "source", file=path)
-        _child(disk, "target", dev=f"vd{chr(ord('a') + number)}", bus="virtio")
+        devices.append(_disk(path, f"vd{chr(ord('a') + number)}", form))
     for nic in machine.nics or (Nic(name="default", network="default"),):
         _interface(devices, nic)
     channel = _child(devices, "channel", type="unix")
@@ -95,6 +92,19 @@ def domain(machine: Machine, type: str, disks: list[tuple[str, str]], *, descrip
     _child(devices, "console", type="pty")
     _child(devices, "graphics", type="vnc", port="-1", autoport="yes", listen="127.0.0.1")
     return Tree.tostring(root, encoding="unicode")
+
+
+def disk(path: str, target: str) -> str:
+    """A disk that is attached to a domain."""
+    return Tree.tostring(_disk(path, target, "qcow2"), encoding="unicode")
+
+
+def _disk(path: str, target: str, form: str) -> Tree.Element:
+    root = Tree.Element("disk", type="file", device="disk")
+    _child(root, "driver", name="qemu", type=form)
+    _child(root, "source", file=path)
+    _child(root, "target", dev=target, bus="virtio")
+    return root
 
 
 def _interface(devices: Tree.Element, nic: Nic) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.meta.sizes import GIB, MIB, readable
 from holdfast.providers.contract import (
     Change,
     Code,
@@ -13,7 +14,6 @@ from holdfast.providers.contract import (
 )
 from holdfast.providers.qemu import launch, tools
 from holdfast.providers.qemu.checks import check_name
-from holdfast.providers.qemu.files import GIB, MIB
 from holdfast.providers.qemu.guest import Guest
 from holdfast.providers.qemu.machines import Machines
 from holdfast.providers.qemu.power import HOT_FACTOR, MOST_CPUS, Power
@@ -36,7 +36,7 @@ class Changes(Machines, Power):
             if 0 < disk.size_gib * GIB < sizes.get(disk.name, 0):
                 raise ProviderError(
                     Code.INVALID,
-                    f"disk {disk.name} of {guest.record.name} has {sizes[disk.name] / GIB:g} GiB"
+                    f"disk {disk.name} of {guest.record.name} has {readable(sizes[disk.name])}"
                     f" and cannot be shrunk to {disk.size_gib} GiB",
                 )
         hardware = guest.record.hardware

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from holdfast.meta.sizes import GIB
 from holdfast.providers.contract import (
     Code,
     Machine,
@@ -13,7 +14,6 @@ from holdfast.providers.contract import (
 )
 from holdfast.providers.qemu import tools
 from holdfast.providers.qemu.checks import check_names
-from holdfast.providers.qemu.files import GIB
 from holdfast.providers.qemu.machines import Machines
 from holdfast.providers.qemu.records import (
     DiskRecord,

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from holdfast.providers.staging import part
-
-GIB: Final = 1 << 30
-MIB: Final = 1 << 20
 
 
 def discard(path: Path) -> None:

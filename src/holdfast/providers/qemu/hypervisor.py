@@ -16,6 +16,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
+from holdfast.meta.sizes import MIB
 from holdfast.providers.contract import (
     Capabilities,
     Code,
@@ -29,7 +30,6 @@ from holdfast.providers.qemu.changes import Changes
 from holdfast.providers.qemu.checks import FORMATS
 from holdfast.providers.qemu.clones import Clones
 from holdfast.providers.qemu.exports import Exports
-from holdfast.providers.qemu.files import MIB
 from holdfast.providers.qemu.guest import PROGRAM, Guest
 from holdfast.providers.qemu.records import (
     Books,

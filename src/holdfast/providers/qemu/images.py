@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from holdfast.meta.sizes import MIB
 from holdfast.providers.contract import (
     Code,
     Image,
@@ -21,7 +22,7 @@ from holdfast.providers.contract import (
 )
 from holdfast.providers.qemu import tools
 from holdfast.providers.qemu.checks import NAME
-from holdfast.providers.qemu.files import MIB, discard
+from holdfast.providers.qemu.files import discard
 from holdfast.providers.qemu.records import (
     ImageRecord,
     TaskRecord,

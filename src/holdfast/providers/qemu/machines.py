@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from holdfast.meta.sizes import GIB
 from holdfast.providers.contract import (
     Code,
     Description,
@@ -24,7 +25,7 @@ from holdfast.providers.contract import (
 )
 from holdfast.providers.qemu import launch, seed, tools
 from holdfast.providers.qemu.checks import check_names
-from holdfast.providers.qemu.files import GIB, allocated
+from holdfast.providers.qemu.files import allocated
 from holdfast.providers.qemu.guest import Guest
 from holdfast.providers.qemu.images import Images
 from holdfast.providers.qemu.imports import Imports

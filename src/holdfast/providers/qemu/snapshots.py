@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
+from holdfast.meta.sizes import MIB
 from holdfast.providers.contract import (
     Code,
     Made,
@@ -14,7 +15,7 @@ from holdfast.providers.contract import (
     Task,
 )
 from holdfast.providers.qemu import launch, tools
-from holdfast.providers.qemu.files import MIB, allocated, discard
+from holdfast.providers.qemu.files import allocated, discard
 from holdfast.providers.qemu.guest import Guest
 from holdfast.providers.qemu.power import Power
 from holdfast.providers.qemu.records import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.meta.sizes import GIB, readable
 from holdfast.providers.contract import (
     Change,
     Code,
@@ -12,7 +13,6 @@ from holdfast.providers.contract import (
 )
 from holdfast.providers.simulated.inventory import Places
 from holdfast.providers.simulated.records import DiskRecord, MachineRecord, TaskRecord
-from holdfast.providers.simulated.world import GIB
 
 
 class Changes(Places):
@@ -26,7 +26,7 @@ class Changes(Places):
             if there is not None and 0 < disk.size_gib * GIB < there.virtual_bytes:
                 raise ProviderError(
                     Code.INVALID,
-                    f"disk {disk.name} of {record.name} has {there.virtual_bytes // GIB} GiB"
+                    f"disk {disk.name} of {record.name} has {readable(there.virtual_bytes)}"
                     f" and cannot be shrunk to {disk.size_gib} GiB",
                 )
         if self._idle(id) and self._as_wanted(record, change):

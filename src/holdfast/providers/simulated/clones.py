@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.meta.sizes import GIB
 from holdfast.providers.contract import (
     Code,
     Machine,
@@ -10,7 +11,6 @@ from holdfast.providers.contract import (
 )
 from holdfast.providers.simulated.machines import Machines
 from holdfast.providers.simulated.records import DiskRecord, TaskRecord
-from holdfast.providers.simulated.world import GIB
 
 
 class Clones(Machines):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.meta.sizes import GIB
 from holdfast.providers.contract import (
     Code,
     Image,
@@ -13,7 +14,6 @@ from holdfast.providers.contract import (
 )
 from holdfast.providers.simulated.records import ImageRecord, TaskRecord
 from holdfast.providers.simulated.tasks import Tasks
-from holdfast.providers.simulated.world import GIB
 
 IMAGE_BYTES: Final = 2 * GIB
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.meta.sizes import readable
 from holdfast.providers.contract import (
     Code,
     Datastore,
@@ -14,7 +15,6 @@ from holdfast.providers.contract import (
 )
 from holdfast.providers.simulated.records import MachineRecord
 from holdfast.providers.simulated.tasks import Tasks
-from holdfast.providers.simulated.world import GIB
 
 
 class Places(Tasks):
@@ -66,8 +66,8 @@ class Places(Tasks):
             return max(fitting, key=lambda one: one.free_bytes).name
         if not stores:
             return ""
-        left = ", ".join(f"{one} has {stores[one].free_bytes // GIB} GiB left" for one in names if one in stores)
-        raise ProviderError(Code.QUOTA, f"no datastore has {size / GIB:.1f} GiB: {left or 'the host has none'}")
+        left = ", ".join(f"{one} has {readable(stores[one].free_bytes)} left" for one in names if one in stores)
+        raise ProviderError(Code.QUOTA, f"no datastore has {readable(size)} left: {left or 'the host has none'}")
 
     def _known_place(self, placement: Placement) -> Placement:
         """A placement without the names of places that do not exist."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.meta.sizes import GIB
 from holdfast.providers.contract import (
     Code,
     Description,
@@ -20,7 +21,7 @@ from holdfast.providers.simulated.images import Images
 from holdfast.providers.simulated.inventory import Places
 from holdfast.providers.simulated.power import Power
 from holdfast.providers.simulated.records import DiskRecord, MachineRecord, TaskRecord
-from holdfast.providers.simulated.world import GIB, host_for
+from holdfast.providers.simulated.world import host_for
 
 
 class Machines(Places, Images, Power):

@@ -9,9 +9,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from holdfast.meta.sizes import GIB
 from holdfast.providers.contract import Code, Datastore, Host, ResourcePool
-
-GIB: Final = 1 << 30
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.meta.sizes import GIB, whole_gib
 from holdfast.providers.contract import (
     Capabilities,
     Change,
@@ -29,8 +30,6 @@ from holdfast.providers.contract import (
 )
 from holdfast.providers.wire import documents
 from holdfast.providers.wire.generated import provider_pb2 as pb
-
-GIB: Final = 1 << 30
 
 POWER_OPS: Final[dict[PowerOp, pb.PowerOp]] = {
     "On": pb.POWER_OP_ON,
@@ -184,7 +183,7 @@ def list_response(found: tuple[Listed, ...]) -> pb.ListVMsResponse:
                     pb.DiskInfo(
                         id=disk.id,
                         path=disk.path,
-                        size_gib=-(-disk.virtual_bytes // GIB),
+                        size_gib=whole_gib(disk.virtual_bytes),
                         format=disk.format,
                         virtual_size_bytes=disk.virtual_bytes,
                         actual_size_bytes=disk.actual_bytes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from holdfast.meta.sizes import readable
 from holdfast.views.pages.sections import Section, Wire
 
 
@@ -48,18 +49,9 @@ def _progress_words(found: Wire) -> str:
     )
     whole = found.get("totalBytes")
     if isinstance(moved, int):
-        known.append(f"{size(moved)} of {size(whole)}" if isinstance(whole, int) else size(moved))
+        known.append(f"{readable(moved)} of {readable(whole)}" if isinstance(whole, int) else readable(moved))
     if isinstance(found.get("transferRate"), int):
-        known.append(f"{size(found['transferRate'])}/s")
+        known.append(f"{readable(found['transferRate'])}/s")
     if found.get("eta"):
         known.append(f"{found['eta']} left")
     return ", ".join(known)
-
-
-def size(number: int) -> str:
-    """A number of bytes: ``1.5 GiB``."""
-    amount, units = float(number), ("B", "KiB", "MiB", "GiB", "TiB")
-    unit = 0
-    while amount >= 1024 and unit + 1 < len(units):
-        amount, unit = amount / 1024, unit + 1
-    return f"{amount:,.0f} {units[unit]}" if unit == 0 or amount >= 100 else f"{amount:,.1f} {units[unit]}"

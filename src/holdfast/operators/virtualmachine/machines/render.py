@@ -15,6 +15,7 @@ from holdfast.kinds.virtrigaud.machines import Placement as Placed
 from holdfast.kinds.virtrigaud.networks import VMNetworkAttachment
 from holdfast.kinds.virtrigaud.providers import Provider, ProviderType
 from holdfast.meta.quantities import Quantity
+from holdfast.meta.sizes import MIB, whole_gib
 from holdfast.operators.virtualmachine.machines.guest_data import meta_data, user_data
 from holdfast.operators.virtualmachine.machines.observe import World
 from holdfast.operators.virtualmachine.placement.demand import chosen
@@ -22,9 +23,6 @@ from holdfast.providers.contract import Disk, Image, Machine, Nic, Placement
 
 ROOT: Final = "root"
 """The name of the disk that a machine starts from."""
-
-_MIB = 1 << 20
-_GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +47,12 @@ def size(world: World) -> Size:
 
 
 def mib(quantity: str | int | float) -> int:
-    return max(Quantity.parse(quantity).to_int() // _MIB, 1)
+    return max(Quantity.parse(quantity).to_int() // MIB, 1)
 
 
 def gib(quantity: str | int | float) -> int:
     """A size in whole GiB, rounded up."""
-    return -(-Quantity.parse(quantity).to_int() // _GIB)
+    return whole_gib(Quantity.parse(quantity).to_int())
 
 
 def machine(world: World) -> Machine:

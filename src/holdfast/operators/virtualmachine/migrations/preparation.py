@@ -16,6 +16,7 @@ from holdfast.kinds.virtrigaud.migrations import (
 )
 from holdfast.meta import durations, times
 from holdfast.meta.quantities import Quantity
+from holdfast.meta.sizes import whole_gib
 from holdfast.operators.virtualmachine.migrations import storage
 from holdfast.operators.virtualmachine.migrations.observe import Side, World
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
@@ -27,8 +28,6 @@ _Phase = MigrationPhase
 
 _MOUNT_TIME: Final = timedelta(minutes=5)
 """How long providers may take to mount a claim."""
-
-_GIB: Final = 1 << 30
 
 
 def record_disk(world: World, now: datetime) -> Step | None:
@@ -114,7 +113,7 @@ def _claims(world: World, name: str, now: datetime) -> Step:
         message = f"the providers are in namespace {world.target.key.namespace}; name a claim there"
         return refused(world, MachineReason.INVALID_SPEC, f"spec.storage.pvc.name: {message}", now)
     size = Quantity.parse(world.info.source_size or 0).to_int()
-    room = -(-size * 5 // (4 * _GIB)) or 1
+    room = whole_gib(-(-size * 5 // 4)) or 1
     manifest = storage.claim(world.migration, key=key, uid=world.object.uid, size_gib=room)
     made = Create(resource=CLAIMS, manifest=manifest, because=f"VMMigration {key.name} needs room for a disk")
     found = step(world, _Phase.VALIDATING, MigrationReason.WAITING_FOR_STORAGE, f"claim {name} is created", now)

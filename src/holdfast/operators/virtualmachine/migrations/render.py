@@ -8,12 +8,12 @@ from holdfast.client.objects import Object
 from holdfast.kinds.virtrigaud import VirtualMachine, VMMigration
 from holdfast.kinds.virtrigaud.migrations import MigrationDiskInfo, VMMigrationSpec, VMMigrationStatus
 from holdfast.meta.quantities import Quantity
+from holdfast.meta.sizes import whole_gib
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.resources import MACHINES
 from holdfast.runtime.status import present, wire
 
 _UNKNOWN: Final = "not-imported-yet"
-_GIB: Final = 1 << 30
 _KEPT: Final = (
     "classRef",
     "networks",
@@ -88,6 +88,6 @@ def _disk(obj: Object, info: MigrationDiskInfo) -> dict[str, Any]:
             "path": info.target_path,
             "source": "migration",
             "migrationRef": {"name": obj.key.name},
-            "sizeGiB": -(-size // _GIB) or None,
+            "sizeGiB": whole_gib(size) or None,
         }
     )

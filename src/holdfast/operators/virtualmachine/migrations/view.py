@@ -9,7 +9,7 @@ from holdfast.client.objects import Object
 from holdfast.kernel.fleet import State
 from holdfast.kinds.virtrigaud import VirtualMachine, VMMigration
 from holdfast.kinds.virtrigaud.migrations import MigrationPhase, MigrationProgress, VMMigrationStatus
-from holdfast.meta import durations
+from holdfast.meta import durations, sizes
 from holdfast.meta.objects import Key
 from holdfast.meta.quantities import Quantity
 from holdfast.operators.rollouts import (
@@ -27,7 +27,6 @@ from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.migrations import render
 from holdfast.operators.virtualmachine.resources import MACHINES
 from holdfast.views.descriptions import Age
-from holdfast.views.pages.progress import size
 from holdfast.views.rollouts import Because, RolloutState, Standing, condition, holds, moment, said
 from holdfast.views.trees import NEW, OLD, Branch, Leaf, Tree
 
@@ -117,7 +116,7 @@ def _facts(status: VMMigrationStatus) -> Iterator[str]:
 
 def _size(count: int | str) -> str:
     """A number of bytes for people."""
-    return size(Quantity.parse(count).to_int())
+    return sizes.readable(Quantity.parse(count).to_int())
 
 
 def tree(observed: Observed, now: datetime) -> Tree:

@@ -12,6 +12,7 @@ from holdfast.kinds.virtrigaud import Provider, VirtualMachine, VMClass, VMClone
 from holdfast.kinds.virtrigaud.machines import PlacementStatus, VirtualMachineSpec, VirtualMachineStatus
 from holdfast.kinds.virtrigaud.placement import VMAffinityTerm, VMPlacementPolicySpec
 from holdfast.meta.objects import Key
+from holdfast.meta.sizes import GIB
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.clones import observe as clones
 from holdfast.operators.virtualmachine.connections import Target, address_of, target_of
@@ -24,8 +25,6 @@ from holdfast.operators.virtualmachine.placement.world import World as Placing
 from holdfast.operators.virtualmachine.resources import CLASSES, CLONES, MACHINES, POLICIES, PROVIDERS
 from holdfast.providers.contract import Inventory, Placement, ProviderError
 from holdfast.runtime.controllers import Index, View
-
-_GIB: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,7 +342,7 @@ def request_of(obj: Object, machine: VirtualMachine, vm_class: VMClass | None) -
         labels=obj.meta.labels,
         cpus=(own.cpu if own else None) or (vm_class.spec.cpu if vm_class else 0),
         memory_mib=(own.memory_mib if own else None) or (mib(vm_class.spec.memory) if vm_class else 0),
-        disk_bytes=_disks(spec, vm_class) * _GIB,
+        disk_bytes=_disks(spec, vm_class) * GIB,
         gpus=gpu.count if gpu else 0,
         gpu_type=(gpu.type if gpu else None) or "",
         gpu_memory_mib=(gpu.memory if gpu else None) or 0,

@@ -17,6 +17,7 @@ from holdfast.kinds.virtrigaud.placement import (
     VMToleration,
 )
 from holdfast.meta.quantities import Quantity
+from holdfast.meta.sizes import MIB, readable
 from holdfast.operators.virtualmachine.placement.affinity import apart, apart_from_others, together
 from holdfast.operators.virtualmachine.placement.judging import (
     MET,
@@ -38,9 +39,6 @@ NUMA: Final = "numa"
 
 ISOLATION: Final = ("none", "basic", "strict", "maximum")
 TRUST: Final = ("untrusted", "basic", "trusted", "highly-trusted")
-
-_MIB: Final = 1 << 20
-_GIB: Final = 1 << 30
 
 
 def rules(policy: Policy, request: Request, world: World) -> tuple[Rule, ...]:
@@ -94,12 +92,8 @@ def _disks(place: Place, request: Request, world: World) -> Judgement:
     if store is None or not store.total_bytes:
         return MET
     short = store.free_bytes < request.disk_bytes
-    said = f"datastore {store.name} has {_gib(store.free_bytes)} free, {_gib(request.disk_bytes)} needed"
+    said = f"datastore {store.name} has {readable(store.free_bytes)} free, {readable(request.disk_bytes)} needed"
     return unless(short, said)
-
-
-def _gib(size: int) -> str:
-    return f"{size / _GIB:.3g} GiB"
 
 
 def _gpus(host: Host, request: Request, world: World) -> Judgement:
@@ -203,7 +197,7 @@ def _resources(given: ResourceConstraints | None, request: Request, world: World
         least = given.min_cpu_per_host
         yield Rule(f"{path}.minCPUPerHost", None, lambda place: _free_cpus(place.host, least))
     if given.min_memory_per_host is not None:
-        memory = Quantity.parse(given.min_memory_per_host).to_int() // _MIB
+        memory = Quantity.parse(given.min_memory_per_host).to_int() // MIB
         yield Rule(f"{path}.minMemoryPerHost", None, lambda place: _free_memory(place.host, memory))
     if given.min_disk_space_per_host is not None:
         space = Quantity.parse(given.min_disk_space_per_host).to_int()
@@ -241,8 +235,8 @@ def _free_memory(host: Host, least: int) -> Judgement:
 def _free_disk(place: Place, least: int, world: World) -> Judgement:
     store = world.datastores.get(place.datastore)
     free = 0 if store is None else store.free_bytes
-    has = f"datastore {place.datastore} has {_gib(free)} free" if place.datastore else "no datastore"
-    return unless(free < least, f"{has}, minDiskSpacePerHost is {_gib(least)}")
+    has = f"datastore {place.datastore} has {readable(free)} free" if place.datastore else "no datastore"
+    return unless(free < least, f"{has}, minDiskSpacePerHost is {readable(least)}")
 
 
 def _at_most(field: str, what: str, most: int, use: Callable[[Place], float | None]) -> Rule:

@@ -16,6 +16,7 @@ from holdfast.kinds.virtrigaud.providers import (
     ProviderProbes,
     ProviderRuntimePhase,
 )
+from holdfast.meta.sizes import MIB
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.providers.observe import World, endpoint, mounted
 from holdfast.operators.virtualmachine.providers.render import served_type
@@ -29,8 +30,6 @@ from holdfast.runtime.status import Announced, Invalid, present, stored_status, 
 INVALID: Final = Invalid(conditions={"Ready": False}, fields={"healthy": False})
 
 ANNOUNCED: Final[Announced] = {("Ready", "True"): "Normal"}
-
-_MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +311,7 @@ def usage(found: Inventory) -> dict[str, Any]:
         {
             "cpu": _usage(sum(host.cpus for host in hosts), sum(host.cpus_used for host in hosts)),
             "memory": _usage(
-                sum(host.memory_mib for host in hosts) * _MIB, sum(host.memory_mib_used for host in hosts) * _MIB
+                sum(host.memory_mib for host in hosts) * MIB, sum(host.memory_mib_used for host in hosts) * MIB
             ),
             "storage": _usage(total, total - sum(store.free_bytes for store in stores)),
         }
