@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS, SERVICES
 from holdfast.kernel.backoff import Backoff
+from holdfast.kernel.outcomes import Failure
 from holdfast.kinds.virtrigaud.machines import VirtualMachine
 from holdfast.kinds.virtrigaud.migrations import VMMigration
 from holdfast.meta.objects import Key
@@ -63,6 +64,7 @@ from holdfast.operators.virtualmachine.settings import DEFAULTS, Settings
 from holdfast.operators.virtualmachine.snapshots import calls as snapshots
 from holdfast.operators.virtualmachine.snapshots import observe as snapshot_worlds
 from holdfast.runtime.controllers import Controller, Signals, View, Watch
+from holdfast.runtime.decisions import Decision
 from holdfast.runtime.status import Invalid
 
 _SOON: Final = timedelta(seconds=1)
@@ -166,6 +168,37 @@ SET_CONTROLLER: Final[Controller[Any]] = Controller(
 """The controller of VMSets, which writes VirtualMachines and never talks to providers."""
 
 
+class _Worlds(Protocol):
+    """The functions that find the world of an object: those of the modules `observe`."""
+
+    def observe(self, view: View, key: Key, /) -> Any: ...
+
+    async def survey(self, world: Any, /, *, connections: Connections) -> Any: ...
+
+
+class _Calls(Protocol):
+    """The functions that decide about a world and call providers: those of the modules `calls`."""
+
+    def decide(self, world: Any, now: datetime, /) -> Decision: ...
+
+    def explain(self, world: Any, failure: Failure, now: datetime, /) -> Mapping[str, Any] | None: ...
+
+    async def act(self, world: Any, decided: Decision, /, *, connections: Connections) -> Decision: ...
+
+
+def _passes(worlds: _Worlds, calls: _Calls, connections: Connections) -> dict[str, Any]:
+    """The functions of a controller that does one step with providers in each pass, also while it deletes."""
+    return {
+        "observe": worlds.observe,
+        "survey": partial(worlds.survey, connections=connections),
+        "decide": calls.decide,
+        "cleanup": calls.decide,
+        "act": partial(calls.act, connections=connections),
+        "explain": calls.explain,
+        "backoff": Backoff(),
+    }
+
+
 def controllers(
     settings: Settings = DEFAULTS,
     *,
@@ -258,15 +291,9 @@ def controllers(
             ),
             reads=(SECRETS,),
             indexes=(REFERENCES.index, SNAPSHOTS_OF.index),
-            observe=snapshot_worlds.observe,
-            survey=partial(snapshot_worlds.survey, connections=connections),
-            decide=snapshots.decide,
-            cleanup=snapshots.cleanup,
             finalizer=names.SNAPSHOT_FINALIZER,
-            act=partial(snapshots.act, connections=connections),
-            explain=snapshots.explain,
             invalid=snapshots.INVALID,
-            backoff=Backoff(),
+            **_passes(snapshot_worlds, snapshots, connections),
         ),
         Controller(
             name="vmclone",
@@ -283,15 +310,9 @@ def controllers(
             reads=(IMAGES,),
             writes=(MACHINES,),
             indexes=(REFERENCES.index, SNAPSHOTS_OF.index, clone_worlds.CLONES_OF.index),
-            observe=clone_worlds.observe,
-            survey=partial(clone_worlds.survey, connections=connections),
-            decide=clones.decide,
-            cleanup=clones.cleanup,
             finalizer=names.CLONE_FINALIZER,
-            act=partial(clones.act, connections=connections),
-            explain=clones.explain,
             invalid=clones.INVALID,
-            backoff=Backoff(),
+            **_passes(clone_worlds, clones, connections),
         ),
         Controller(
             name="vmmigration",
@@ -311,15 +332,9 @@ def controllers(
             reads=(IMAGES,),
             writes=(MACHINES, CLAIMS),
             indexes=(REFERENCES.index, SNAPSHOTS_OF.index, migration_worlds.MIGRATIONS_OF.index),
-            observe=migration_worlds.observe,
-            survey=partial(migration_worlds.survey, connections=connections),
-            decide=migrations.decide,
-            cleanup=migrations.cleanup,
             finalizer=names.MIGRATION_FINALIZER,
-            act=partial(migrations.act, connections=connections),
-            explain=migration_status.explain,
             invalid=migration_status.INVALID,
-            backoff=Backoff(),
+            **_passes(migration_worlds, migrations, connections),
         ),
         Controller(
             name="vmimage",

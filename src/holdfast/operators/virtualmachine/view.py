@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from holdfast.client.objects import Object
@@ -41,18 +42,18 @@ def standing(observed: Observed) -> Standing:
     status = machine.status or VirtualMachineStatus()
     since = holds(status, "Ready")
     operation = status.operation
+    made = of_one_machine(
+        observed.object,
+        "InPlace",
+        state=_state(status) if fresh(observed.object) else RolloutState.UNSEEN,
+        phase=(status.phase or VirtualMachinePhase.PENDING).value,
+        because=_because(status),
+        ready=since is not None,
+    )
     return left_alone(
         observed.object,
-        Standing(
-            name=observed.object.key.name,
-            unit="machine",
-            strategy="InPlace",
-            state=_state(status) if fresh(observed.object) else RolloutState.UNSEEN,
-            phase=(status.phase or VirtualMachinePhase.PENDING).value,
-            because=_because(status),
-            desired=1,
-            ready=int(since is not None),
-            available=int(since is not None),
+        replace(
+            made,
             updated=int(since is not None and not status.pending_changes),
             started=moment(operation.start_time) if operation else None,
             ended=None if since is None else moment(since.last_transition_time),
@@ -67,6 +68,24 @@ def standing(observed: Observed) -> Standing:
                 "ips": list(status.ips),
             },
         ),
+    )
+
+
+def of_one_machine(
+    obj: Object, strategy: str, *, state: RolloutState, phase: str, because: Because, ready: bool
+) -> Standing:
+    """The standing of what is done to one machine, without what a kind adds to it."""
+    return Standing(
+        name=obj.key.name,
+        unit="machine",
+        strategy=strategy,
+        state=state,
+        phase=phase,
+        because=because,
+        desired=1,
+        ready=int(ready),
+        available=int(ready),
+        updated=int(ready),
     )
 
 
@@ -102,20 +121,26 @@ def _because(status: VirtualMachineStatus) -> Because:
 
 def tree(observed: Observed, now: datetime) -> Tree:
     state = standing(observed)
-    status = observed.object.decode(VirtualMachine).status or VirtualMachineStatus()
-    since = moment(observed.object.meta.creation_timestamp)
-    leaf = Leaf(
+    why = "" if state.ready else state.because.message
+    machine = leaf(observed.object, NEW, ready=bool(state.ready), why=why, now=now)
+    branch = Branch(name="machine", index=NEW, children=(machine,))
+    return Tree(standing=state, branches=(branch,), now=now, size=1)
+
+
+def leaf(obj: Object, index: int, *, ready: bool, why: str, now: datetime) -> Leaf:
+    """A machine as a leaf of a tree."""
+    status = obj.decode(VirtualMachine).status or VirtualMachineStatus()
+    since = moment(obj.meta.creation_timestamp)
+    return Leaf(
         name=status.id or "-",
-        index=NEW,
-        state=State.AVAILABLE if state.ready else State.UNREADY,
-        ready=f"{state.ready}/1",
+        index=index,
+        state=State.AVAILABLE if ready else State.UNREADY,
+        ready=f"{int(ready)}/1",
         node=(status.placement.host if status.placement else None) or "",
         age=now - since if since is not None else timedelta(),
         restarts=0,
-        why="" if state.ready else state.because.message,
+        why=why,
     )
-    branch = Branch(name="machine", index=NEW, children=(leaf,))
-    return Tree(standing=state, branches=(branch,), now=now, size=1)
 
 
 def headline(wire: Wire) -> Headline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -31,15 +31,13 @@ from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.machines import render
 from holdfast.operators.virtualmachine.machines.guest_data import MissingKey
 from holdfast.operators.virtualmachine.reasons import OF_CODE, CloneReason, MachineReason, advised
+from holdfast.operators.virtualmachine.steps import StepDecision, decision, unanswered
 from holdfast.operators.virtualmachine.tasks import begun
 from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Machine, ProviderError, Task, TaskState
-from holdfast.runtime import status
 from holdfast.runtime.decisions import Decision
-from holdfast.runtime.status import Announced, Invalid, wire
+from holdfast.runtime.status import Announced, Invalid
 
 INVALID: Final = Invalid(conditions={"Ready": False, "Failed": True}, fields={"phase": ClonePhase.FAILED.value})
-
-_UNANSWERED: Final = Invalid(conditions={"Ready": False})
 
 ANNOUNCED: Final[Announced] = {
     ("Ready", "True"): "Normal",
@@ -48,42 +46,19 @@ ANNOUNCED: Final[Announced] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloneDecision(Decision):
-    """What one pass writes, and the call to the provider that comes before the status."""
-
-    step: Step
-    now: datetime
-
-
-def decide(world: World, now: datetime) -> CloneDecision:
+def decide(world: World, now: datetime) -> StepDecision[Step]:
     """The next step, the status that shows it, and the call that comes before the status is written."""
     return _decision(world, next_step(world, now), now)
 
 
-cleanup = decide
-
-
 def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any] | None:
     """A pass that failed says why; it is tried again."""
-    shown = Retry(failure.reason, advised(failure.reason, failure.message))
-    return {**_UNANSWERED.status(world.object, shown, now), "message": shown.message}
+    return unanswered(world.object, failure.reason, advised(failure.reason, failure.message), now)
 
 
-def _decision(world: World, step: Step, now: datetime) -> CloneDecision:
+def _decision(world: World, step: Step, now: datetime) -> StepDecision[Step]:
     message = advised(step.reason, step.message)
-    shown = msgspec.structs.replace(step.status, message=message)
-    fields = {name: value for name, value in wire(shown).items() if name not in ("conditions", "observedGeneration")}
-    said, turned = status.report(world.object, _verdicts(step, message), now=now, fields=fields, announced=ANNOUNCED)
-    return CloneDecision(
-        status=said,
-        writes=step.writes,
-        notices=(*step.notices, *turned),
-        outcome=step.outcome,
-        finalized=step.finalized,
-        step=step,
-        now=now,
-    )
+    return decision(world.object, step, message, _verdicts(step, message), now, ANNOUNCED)
 
 
 def _verdicts(step: Step, message: str) -> dict[str, Verdict]:
@@ -105,12 +80,13 @@ def _verdicts(step: Step, message: str) -> dict[str, Verdict]:
 # --- the provider
 
 
-async def act(world: World, decision: Decision, *, connections: Connections) -> Decision:
+async def act(world: World, decided: Decision, *, connections: Connections) -> Decision:
     """Make the calls of a decision."""
-    if not isinstance(decision, CloneDecision) or (decision.step.call is None and not decision.step.cancel):
-        return decision
+    if not isinstance(decided, StepDecision) or (decided.step.call is None and not decided.step.cancel):
+        return decided
     assert world.target is not None, "a call has a provider"
-    hypervisor, step, now = connections.to(world.target), decision.step, decision.now
+    hypervisor, now = connections.to(world.target), decided.now
+    step: Step = decided.step
     try:
         if step.cancel:
             await hypervisor.cancel(Task(id=step.cancel))

@@ -8,14 +8,14 @@ same UID in an annotation: one of the same name that has not is never touched.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
 import msgspec
 
-from holdfast.kernel.outcomes import Again, Done, Outcome, Retry, until
+from holdfast.kernel.outcomes import Again, Retry, until
 from holdfast.kernel.reasons import Reason
 from holdfast.kinds import Problem
 from holdfast.kinds.virtrigaud.clones import (
@@ -33,7 +33,7 @@ from holdfast.kinds.virtrigaud.operations import FailedAttempts, RetryPolicy
 from holdfast.kinds.virtrigaud.references import LocalObjectReference, ObjectRef
 from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.meta import durations, times
-from holdfast.operators.virtualmachine import names, retry_policies
+from holdfast.operators.virtualmachine import names, retry_policies, steps
 from holdfast.operators.virtualmachine.clones.observe import World
 from holdfast.operators.virtualmachine.clones.validate import limits, problems
 from holdfast.operators.virtualmachine.estimates import eta, rate
@@ -50,7 +50,7 @@ from holdfast.operators.virtualmachine.reasons import (
 )
 from holdfast.operators.virtualmachine.resources import MACHINES
 from holdfast.providers.contract import Code, TaskState
-from holdfast.runtime.decisions import Create, Notice, Write
+from holdfast.runtime.decisions import Create, Notice
 
 _LOOK: Final = timedelta(seconds=5)
 _NOW: Final = timedelta(seconds=0.1)
@@ -66,23 +66,10 @@ class Call(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What is done next, and how it is shown.
+class Step(steps.Step[VMCloneStatus, Call]):
+    """A step of a clone; `cancel` is the task that took too long."""
 
-    status     the status as it becomes, without its conditions
-    cancel     the task that took too long
-    finalized  of a deletion: nothing is left on the provider but what a VirtualMachine has
-    """
-
-    status: VMCloneStatus
-    reason: Reason
-    message: str
-    call: Call | None = None
     cancel: str = ""
-    writes: tuple[Write, ...] = ()
-    notices: tuple[Notice, ...] = ()
-    outcome: Outcome = field(default_factory=Done)
-    finalized: bool = False
 
 
 Rung = Callable[[World, datetime], Step | None]

@@ -24,6 +24,9 @@ from holdfast.providers.contract import Disk, Image, Machine, Nic, Placement
 ROOT: Final = "root"
 """The name of the disk that a machine starts from."""
 
+_CHOSEN: Final = ("cluster", "host", "datastore", "folder", "resource_pool")
+"""The places of a machine that a policy chooses."""
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -100,15 +103,8 @@ def _asked(world: World) -> Placed | None:
     found = chosen(world.machine)
     if world.machine.spec.placement_ref is None or found is None:
         return world.machine.spec.placement
-    own = world.machine.spec.placement or Placed()
-    return Placed(
-        cluster=found.cluster,
-        host=found.host,
-        datastore=found.datastore,
-        storage_pod=own.storage_pod,
-        folder=found.folder,
-        resource_pool=found.resource_pool,
-    )
+    places = {name: getattr(found, name) for name in _CHOSEN}
+    return msgspec.structs.replace(world.machine.spec.placement or Placed(), **places)
 
 
 def _placement(own: Placed | None, provider: Provider) -> Placement:

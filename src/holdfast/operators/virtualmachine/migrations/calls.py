@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import msgspec
@@ -16,6 +16,7 @@ from holdfast.operators.virtualmachine.migrations.observe import Stage, World
 from holdfast.operators.virtualmachine.migrations.steps import SOON, Call, Step
 from holdfast.operators.virtualmachine.migrations.transfer import done, progressed, refuted
 from holdfast.operators.virtualmachine.reasons import OF_CODE
+from holdfast.operators.virtualmachine.steps import StepDecision
 from holdfast.operators.virtualmachine.tasks import begun
 from holdfast.providers.contract import Code, Hypervisor, ProviderError, Task, TaskState, Transfer
 from holdfast.runtime.decisions import Decision
@@ -23,40 +24,20 @@ from holdfast.runtime.decisions import Decision
 _STAGES = {Call.SNAPSHOT: Stage.SNAPSHOT, Call.EXPORT: Stage.EXPORT, Call.IMPORT: Stage.IMPORT}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationDecision(Decision):
-    """What one pass writes, and the call to a provider that comes before the status."""
-
-    step: Step
-    now: datetime
-
-
-def decide(world: World, now: datetime) -> MigrationDecision:
+def decide(world: World, now: datetime) -> StepDecision[Step]:
     """The next step, the status that shows it, and the call that comes before the status is written."""
-    return _decision(world, next_step(world, now), now)
+    return status.decision(world, next_step(world, now), now)
 
 
-cleanup = decide
-
-
-def _decision(world: World, step: Step, now: datetime) -> MigrationDecision:
-    said, turned = status.report(world, step, now)
-    return MigrationDecision(
-        status=said,
-        writes=step.writes,
-        notices=(*step.notices, *turned),
-        outcome=step.outcome,
-        finalized=step.finalized,
-        step=step,
-        now=now,
-    )
+explain = status.explain
 
 
 async def act(world: World, decision: Decision, *, connections: Connections) -> Decision:
     """Make the call of a decision."""
-    if not isinstance(decision, MigrationDecision) or decision.step.call is None:
+    if not isinstance(decision, StepDecision) or decision.step.call is None:
         return decision
-    step, now = decision.step, decision.now
+    step: Step = decision.step
+    now = decision.now
     # The status as the step has it: what was recorded on the way to the call is not lost.
     world = replace(world, migration=msgspec.structs.replace(world.migration, status=step.status))
     try:
@@ -69,7 +50,7 @@ async def act(world: World, decision: Decision, *, connections: Connections) -> 
         if error.transient or step.call not in _STAGES:
             raise Retry(OF_CODE[error.code], error.message) from error
         step = refuted(world, error.code, error.message, now)
-    return _decision(world, step, now)
+    return status.decision(world, step, now)
 
 
 # --- the transfer of the disk

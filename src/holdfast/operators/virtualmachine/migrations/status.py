@@ -6,21 +6,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
 from holdfast.kernel.conditions import Verdict
-from holdfast.kernel.outcomes import Failure, Retry
+from holdfast.kernel.outcomes import Failure
 from holdfast.kinds.virtrigaud.migrations import MigrationPhase
+from holdfast.operators.virtualmachine import steps
 from holdfast.operators.virtualmachine.migrations.observe import World
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason, said
 from holdfast.operators.virtualmachine.migrations.steps import Step
-from holdfast.runtime import status
-from holdfast.runtime.decisions import Notice
-from holdfast.runtime.status import Announced, Invalid, wire
+from holdfast.operators.virtualmachine.steps import UNANSWERED, StepDecision, unanswered
+from holdfast.runtime.status import Announced, Invalid
 
 INVALID: Final = Invalid(conditions={"Ready": False, "Failed": True}, fields={"phase": MigrationPhase.FAILED.value})
 
-_UNANSWERED: Final = Invalid(conditions={"Ready": False})
 _CLEANING: Final = Invalid(conditions={})
 
 ANNOUNCED: Final[Announced] = {
@@ -45,12 +42,10 @@ _CONDITIONS: Final[Mapping[str, tuple[frozenset[MigrationPhase], MigrationReason
 _ORDER: Final = tuple(MigrationPhase)
 
 
-def report(world: World, step: Step, now: datetime) -> tuple[dict[str, Any], tuple[Notice, ...]]:
-    """The whole status, and the Events that its changed conditions are worth."""
+def decision(world: World, step: Step, now: datetime) -> StepDecision[Step]:
+    """The whole status of a step, and the Events that its changed conditions are worth."""
     message = said(step.reason, step.message)
-    shown = msgspec.structs.replace(step.status, message=message)
-    fields = {name: value for name, value in wire(shown).items() if name not in ("conditions", "observedGeneration")}
-    return status.report(world.object, _verdicts(step, message), now=now, fields=fields, announced=ANNOUNCED)
+    return steps.decision(world.object, step, message, _verdicts(step, message), now, ANNOUNCED)
 
 
 def _verdicts(step: Step, message: str) -> dict[str, Verdict]:
@@ -75,6 +70,5 @@ def _verdicts(step: Step, message: str) -> dict[str, Verdict]:
 
 def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any] | None:
     """A pass that failed says why; it is tried again.  A migration that is complete stays so."""
-    shown = Retry(failure.reason, said(failure.reason, failure.message))
-    invalid = _UNANSWERED if world.before.completion_time is None else _CLEANING
-    return {**invalid.status(world.object, shown, now), "message": shown.message}
+    invalid = UNANSWERED if world.before.completion_time is None else _CLEANING
+    return unanswered(world.object, failure.reason, said(failure.reason, failure.message), now, invalid)

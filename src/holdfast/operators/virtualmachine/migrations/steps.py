@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
 import msgspec
 
-from holdfast.kernel.outcomes import Again, Done, Outcome, until
+from holdfast.kernel.outcomes import Again, until
 from holdfast.kernel.reasons import Reason
 from holdfast.kinds.virtrigaud.migrations import Artifact, MigrationPhase, VMMigrationStatus
 from holdfast.kinds.virtrigaud.operations import FailedAttempts, RetryPolicy
 from holdfast.meta import times
-from holdfast.operators.virtualmachine import retry_policies
+from holdfast.operators.virtualmachine import retry_policies, steps
 from holdfast.operators.virtualmachine.migrations import progress
 from holdfast.operators.virtualmachine.migrations.observe import World
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason, named
 from holdfast.operators.virtualmachine.reasons import CORRECTED_BY_USER
 from holdfast.providers.contract import TaskState
-from holdfast.runtime.decisions import Notice, Write
 
 SOON: Final = timedelta(seconds=0.1)
 _LONGEST: Final = timedelta(minutes=30)
@@ -58,21 +57,8 @@ REMOVES: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What is done next, and how it is shown.
-
-    status     the status as it becomes, without its conditions
-    finalized  of a deletion: nothing is left to do
-    """
-
-    status: VMMigrationStatus
-    reason: Reason
-    message: str
-    call: Call | None = None
-    writes: tuple[Write, ...] = ()
-    notices: tuple[Notice, ...] = ()
-    outcome: Outcome = field(default_factory=Done)
-    finalized: bool = False
+class Step(steps.Step[VMMigrationStatus, Call]):
+    """A step of a migration."""
 
 
 def step(

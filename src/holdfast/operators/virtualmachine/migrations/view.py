@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
 from holdfast.client.objects import Object
-from holdfast.kernel.fleet import State
 from holdfast.kinds.virtrigaud import VirtualMachine, VMMigration
 from holdfast.kinds.virtrigaud.migrations import MigrationPhase, MigrationProgress, VMMigrationStatus
 from holdfast.meta import durations, sizes
@@ -26,6 +26,7 @@ from holdfast.operators.rollouts import (
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.migrations import render
 from holdfast.operators.virtualmachine.resources import MACHINES
+from holdfast.operators.virtualmachine.view import leaf, of_one_machine
 from holdfast.views.descriptions import Age
 from holdfast.views.rollouts import Because, RolloutState, Standing, condition, holds, moment, said
 from holdfast.views.trees import NEW, OLD, Branch, Leaf, Tree
@@ -46,20 +47,19 @@ def standing(observed: Observed) -> Standing:
     limit = durations.parse((options.timeout if options else None) or "4h")
     updated = moment(progress.update_time)
     eta = durations.parse(progress.eta) if progress.eta else None
+    made = of_one_machine(
+        observed.object,
+        "Migration",
+        state=_state(status) if fresh(observed.object) else RolloutState.UNSEEN,
+        phase=(status.phase or MigrationPhase.PENDING).value,
+        because=_because(status),
+        ready=done,
+    )
     return left_alone(
         observed.object,
-        Standing(
-            name=observed.object.key.name,
-            unit="machine",
-            strategy="Migration",
-            state=_state(status) if fresh(observed.object) else RolloutState.UNSEEN,
-            phase=(status.phase or MigrationPhase.PENDING).value,
-            because=_because(status),
+        replace(
+            made,
             result=f"the migration is complete: {render.result(migration.spec)}",
-            desired=1,
-            ready=int(done),
-            available=int(done),
-            updated=int(done),
             started=started,
             ended=ended,
             progressed=None if done else updated,
@@ -139,17 +139,7 @@ def _leaf(obj: Object, index: int, now: datetime) -> Leaf:
     status = obj.decode(VirtualMachine).status
     kept_off = names.MIGRATION_HOLD in obj.meta.annotations
     ready = status is not None and not kept_off and holds(status, "Ready") is not None
-    since = moment(obj.meta.creation_timestamp)
-    return Leaf(
-        name=(status.id if status else None) or "-",
-        index=index,
-        state=State.AVAILABLE if ready else State.UNREADY,
-        ready=f"{int(ready)}/1",
-        node=(status.placement.host if status and status.placement else None) or "",
-        age=now - since if since is not None else timedelta(),
-        restarts=0,
-        why=(status.message if status else None) or "",
-    )
+    return leaf(obj, index, ready=ready, why=(status.message if status else None) or "", now=now)
 
 
 def headline(wire: Wire) -> Headline:

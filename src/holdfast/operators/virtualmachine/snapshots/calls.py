@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,15 +24,13 @@ from holdfast.operators.virtualmachine.snapshots.decide import (
     taken,
 )
 from holdfast.operators.virtualmachine.snapshots.observe import World, is_kept, measured
+from holdfast.operators.virtualmachine.steps import StepDecision, decision, unanswered
 from holdfast.operators.virtualmachine.tasks import begun
 from holdfast.providers.contract import Code, Hypervisor, Made, ProviderError, TaskState
-from holdfast.runtime import status
 from holdfast.runtime.decisions import Decision, Notice
-from holdfast.runtime.status import Announced, Invalid, wire
+from holdfast.runtime.status import Announced, Invalid
 
 INVALID: Final = Invalid(conditions={"Ready": False}, fields={"phase": SnapshotPhase.FAILED.value})
-
-_UNANSWERED: Final = Invalid(conditions={"Ready": False})
 
 ANNOUNCED: Final[Announced] = {
     ("Ready", "True"): "Normal",
@@ -41,53 +39,23 @@ ANNOUNCED: Final[Announced] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotDecision(Decision):
-    """What one pass writes, and the call to the provider that comes before the status."""
-
-    call: Call | None = None
-    now: datetime
-
-
-def decide(world: World, now: datetime) -> SnapshotDecision:
+def decide(world: World, now: datetime) -> StepDecision[Step]:
     """The next step, the status that shows it, and the call that comes before the status is written."""
     return _decision(world, next_step(world, now), now)
 
 
-cleanup = decide
-
-
 def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any] | None:
     """A pass that failed says why; it is tried again."""
-    reason = failure.reason
-    shown = Retry(reason, advised(reason, failure.message))
-    return {**_UNANSWERED.status(world.object, shown, now), "message": shown.message}
+    return unanswered(world.object, failure.reason, advised(failure.reason, failure.message), now)
 
 
-def _decision(world: World, step: Step, now: datetime) -> SnapshotDecision:
-    said, turned = _report(world, step, now)
-    return SnapshotDecision(
-        status=said,
-        writes=step.writes,
-        notices=(*step.notices, *turned),
-        outcome=step.outcome,
-        finalized=step.finalized,
-        call=step.call,
-        now=now,
-    )
-
-
-def _report(world: World, step: Step, now: datetime) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+def _decision(world: World, step: Step, now: datetime) -> StepDecision[Step]:
     message = advised(step.reason, step.message)
-    shown = msgspec.structs.replace(step.status, message=message)
-    fields = {name: value for name, value in wire(shown).items() if name not in ("conditions", "observedGeneration")}
-    said, turned = status.report(
-        world.object, _verdicts(world, step, message), now=now, fields=fields, announced=ANNOUNCED
-    )
     known = world.before.phase is SnapshotPhase.FAILED and world.before.message == message
     if step.status.phase is SnapshotPhase.FAILED and not known:
-        turned = (*turned, Notice(type="Warning", reason=step.reason.value, message=message))
-    return said, turned
+        failure = Notice(type="Warning", reason=step.reason.value, message=message)
+        step = replace(step, notices=(*step.notices, failure))
+    return decision(world.object, step, message, _verdicts(world, step, message), now, ANNOUNCED)
 
 
 def _verdicts(world: World, step: Step, message: str) -> dict[str, Verdict]:
@@ -114,21 +82,21 @@ def _verdicts(world: World, step: Step, message: str) -> dict[str, Verdict]:
 # --- the provider
 
 
-async def act(world: World, decision: Decision, *, connections: Connections) -> Decision:
+async def act(world: World, decided: Decision, *, connections: Connections) -> Decision:
     """Make the call of a decision."""
-    if not isinstance(decision, SnapshotDecision) or decision.call is None:
-        return decision
+    if not isinstance(decided, StepDecision) or decided.step.call is None:
+        return decided
     assert world.target is not None, "a call has a provider"
-    hypervisor, now = connections.to(world.target), decision.now
+    hypervisor, call, now = connections.to(world.target), decided.step.call, decided.now
     try:
-        if decision.call is Call.TAKE:
+        if call is Call.TAKE:
             step = await _take(world, hypervisor, now)
         else:
             step = await _delete(world, hypervisor, now)
     except ProviderError as error:
         if error.transient:
             raise Retry(OF_CODE[error.code], error.message) from error
-        step = failed(world, error, now, decision.call)
+        step = failed(world, error, now, call)
     return _decision(world, step, now)
 
 

@@ -8,7 +8,7 @@ repeated after a lost reply finds the snapshot that it made.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from holdfast.kernel.backoff import Backoff
-from holdfast.kernel.outcomes import Again, Done, Outcome, Retry, until
+from holdfast.kernel.outcomes import Again, Done, Retry, until
 from holdfast.kernel.reasons import Reason
 from holdfast.kinds.virtrigaud.operations import FailedAttempts
 from holdfast.kinds.virtrigaud.snapshots import (
@@ -28,7 +28,7 @@ from holdfast.kinds.virtrigaud.snapshots import (
 from holdfast.kinds.virtrigaud.snapshots import VMSnapshotStatus as Status
 from holdfast.meta import times
 from holdfast.meta.quantities import Quantity
-from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine import names, steps
 from holdfast.operators.virtualmachine.estimates import eta
 from holdfast.operators.virtualmachine.machines.observe import provider_label
 from holdfast.operators.virtualmachine.reasons import (
@@ -43,7 +43,7 @@ from holdfast.operators.virtualmachine.snapshots import retention, schedules
 from holdfast.operators.virtualmachine.snapshots.observe import Sibling, World, is_kept, schedule_of
 from holdfast.operators.virtualmachine.snapshots.validate import problems
 from holdfast.providers.contract import Code, Made, ProviderError, TaskState
-from holdfast.runtime.decisions import Delete, Notice, Write
+from holdfast.runtime.decisions import Delete, Notice
 
 BACKOFF: Final = Backoff(base=timedelta(seconds=1), cap=timedelta(minutes=5), jitter=0)
 """The wait after a snapshot could not be taken or deleted so many times in a row."""
@@ -65,23 +65,10 @@ class Call(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What is done next, and how it is shown.
+class Step(steps.Step[Status, Call]):
+    """A step of a snapshot; `ready` says whether the snapshot can be used, or the schedule is in force."""
 
-    status     the status as it becomes, without its conditions
-    ready      whether the snapshot can be used, or the schedule is in force
-    finalized  of a deletion: nothing is left on the provider
-    """
-
-    status: Status
-    reason: Reason
-    message: str
     ready: bool = False
-    call: Call | None = None
-    writes: tuple[Write, ...] = ()
-    notices: tuple[Notice, ...] = ()
-    outcome: Outcome = field(default_factory=Done)
-    finalized: bool = False
 
 
 Rung = Callable[[World, datetime], Step | None]
