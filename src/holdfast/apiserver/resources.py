@@ -120,19 +120,23 @@ class ResourceType:
     dependents: Literal["delete", "orphan", "none"] = "delete"
     terminating: bool = False
     deprecation: str = ""
+    # What follows from the others, and is asked for in every request.
+    key: str = field(init=False)
+    """The key of its objects in the store, the same for all versions."""
+    gvk: GVK = field(init=False)
+    api_version: str = field(init=False)
+    head: bytes = field(init=False)
+    """How the bytes of each of its objects begin."""
 
-    @property
-    def key(self) -> str:
-        """The key of its objects in the store, the same for all versions."""
-        return self.stored_key or f"{self.group}/{self.plural}"
-
-    @property
-    def gvk(self) -> GVK:
-        return GVK(self.group, self.version, self.kind)
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
+    def __post_init__(self) -> None:
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        for name, value in (
+            ("key", self.stored_key or f"{self.group}/{self.plural}"),
+            ("gvk", GVK(self.group, self.version, self.kind)),
+            ("api_version", api_version),
+            ("head", f'{{"kind":"{self.kind}","apiVersion":"{api_version}",'.encode()),
+        ):
+            object.__setattr__(self, name, value)
 
     @property
     def group_resource(self) -> str:

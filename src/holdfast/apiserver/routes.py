@@ -7,8 +7,9 @@ ways.  It does not know which resources exist.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from holdfast.meta.errors import MalformedError
 from holdfast.meta.selectors import FieldSelector
@@ -27,8 +28,7 @@ _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _FALSE: Final = frozenset({"0", "false"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestInfo:
+class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The attributes of a request, in the terms of RBAC rules.
 
     For a resource, `verb` is one of Kubernetes' verbs, empty for a method that has none; for any other path it is
@@ -53,7 +53,6 @@ class RequestInfo:
 
 def parse(method: str, path: str, query: Query) -> RequestInfo:
     """Parse a request; every path is valid."""
-    other = RequestInfo(verb=method.lower(), path=path)
     prefix, *parts = path.strip("/").split("/")
     match prefix:
         case "api" if len(parts) >= 2:
@@ -61,12 +60,12 @@ def parse(method: str, path: str, query: Query) -> RequestInfo:
         case "apis" if len(parts) >= 3:
             group = parts.pop(0)
         case _:
-            return other
+            return RequestInfo(verb=method.lower(), path=path)
     version = parts.pop(0)
     verb = _VERBS.get(method, "")
     if parts[0] == "watch":
         if len(parts) == 1:
-            return other
+            return RequestInfo(verb=method.lower(), path=path)
         verb = "watch"
         parts = parts[1:]
     namespace, parts = _namespace(parts)

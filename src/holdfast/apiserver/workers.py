@@ -15,9 +15,8 @@ import asyncio
 import gc
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock
@@ -56,30 +55,23 @@ def _thread() -> ThreadPoolExecutor:
 # The collection of garbage.
 
 
-class _Request:
-    """A request that is processed, and whether collections wait for its end."""
+class OfRequest:
+    """The time in which a request is processed, and whether collections wait for its end."""
 
-    __slots__ = ("is_huge",)
+    __slots__ = ("_token", "is_huge")
 
-    def __init__(self) -> None:
+    def __enter__(self) -> None:
         self.is_huge = False
+        self._token = _request.set(self)
 
-
-_request: Final[ContextVar[_Request | None]] = ContextVar("request", default=None)
-
-
-@contextmanager
-def of_request() -> Iterator[None]:
-    """The time in which a request is processed."""
-    request = _Request()
-    token = _request.set(request)
-    try:
-        yield
-    finally:
-        _request.reset(token)
-        if request.is_huge:
+    def __exit__(self, *exc: object) -> None:
+        _request.reset(self._token)
+        if self.is_huge:
             # After whatever the thread still holds of the request.
             _thread().submit(_collections.resume)
+
+
+_request: Final[ContextVar[OfRequest | None]] = ContextVar("request", default=None)
 
 
 def _postpone() -> None:

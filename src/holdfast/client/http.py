@@ -18,7 +18,7 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -27,6 +27,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from aiohttp import client_exceptions as failures
 from aiohttp.http_exceptions import HttpProcessingError
+from msgspec.structs import replace
 from multidict import CIMultiDict
 from yarl import URL
 

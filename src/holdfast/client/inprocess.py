@@ -8,7 +8,8 @@ not by the same rules.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from holdfast.client.protocols import Unsent
 from holdfast.client.streams import close

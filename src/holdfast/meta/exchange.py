@@ -7,10 +7,11 @@ knows HTTP libraries, sockets, or what a request means.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 JSON: Final = "application/json"
 
@@ -35,8 +36,7 @@ class User:
 ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One request.  Header names are lower-case; `path` is percent-decoded; `query` keeps every value.
 
     A request from a socket may come without its body, which `receive` then reads.
@@ -44,11 +44,11 @@ class Request:
 
     method: str
     path: str
-    query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, tuple[str, ...]] = {}
+    headers: Mapping[str, str] = {}
     body: bytes = b""
     user: User = ANONYMOUS
-    receive: Callable[[], Awaitable[bytes]] | None = field(default=None, compare=False, repr=False)
+    receive: Callable[[], Awaitable[bytes]] | None = None
 
     async def received(self) -> Request:
         """The request with its body."""

@@ -27,16 +27,16 @@ class _Rule:
     """A pattern, the sentence that explains it, and names that follow it."""
 
     sentence: str
-    pattern: str
+    pattern: re.Pattern[str]
     examples: tuple[str, ...]
 
     def allows(self, value: str) -> bool:
         # No name is as long; the time of the search grows with the length, and nothing interrupts it.
-        return len(value) <= _LONGEST_SEARCHED and re.fullmatch(self.pattern, value) is not None
+        return len(value) <= _LONGEST_SEARCHED and self.pattern.fullmatch(value) is not None
 
     def __str__(self) -> str:
         examples = " or ".join(f"'{example}', " for example in self.examples)
-        return f"{self.sentence} (e.g. {examples}regex used for validation is '{self.pattern}')"
+        return f"{self.sentence} (e.g. {examples}regex used for validation is '{self.pattern.pattern}')"
 
 
 _LABEL_PATTERN: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -47,27 +47,29 @@ _NAME_CHARACTERS: Final = (
 _DNS_LABEL: Final = _Rule(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
     "and must start and end with an alphanumeric character",
-    _LABEL_PATTERN,
+    re.compile(_LABEL_PATTERN),
     ("my-name", "123-abc"),
 )
 _DNS_SUBDOMAIN: Final = _Rule(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
     "and must start and end with an alphanumeric character",
-    rf"{_LABEL_PATTERN}(\.{_LABEL_PATTERN})*",
+    re.compile(rf"{_LABEL_PATTERN}(\.{_LABEL_PATTERN})*"),
     ("example.com",),
 )
 _DNS_1035_LABEL: Final = _Rule(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
     "start with an alphabetic character, and end with an alphanumeric character",
-    "[a-z]([-a-z0-9]*[a-z0-9])?",
+    re.compile("[a-z]([-a-z0-9]*[a-z0-9])?"),
     ("my-name", "abc-123"),
 )
 _QUALIFIED_NAME: Final = _Rule(
-    f"must {_NAME_CHARACTERS}", "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", ("MyName", "my.name", "123-abc")
+    f"must {_NAME_CHARACTERS}",
+    re.compile("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"),
+    ("MyName", "my.name", "123-abc"),
 )
 _LABEL_VALUE: Final = _Rule(
     f"a valid label must be an empty string or {_NAME_CHARACTERS}",
-    "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
+    re.compile("(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"),
     ("MyValue", "my_value", "12345"),
 )
 

@@ -71,7 +71,9 @@ def truncate(instant: datetime) -> datetime:
 
 
 def _written(instant: datetime, timespec: str) -> str:
-    return _utc(instant).replace(tzinfo=None).isoformat(timespec=timespec) + "Z"
+    if instant.tzinfo is not UTC:
+        instant = _utc(instant)
+    return instant.isoformat(timespec=timespec)[: -len("+00:00")] + "Z"
 
 
 def _utc(instant: datetime) -> datetime:

@@ -43,7 +43,7 @@ class Structure:
     """
 
     __slots__ = ("_additional", "_defaults", "_embedded", "_fields", "_item", "_items", "_open", "_properties",
-                 "_required", "_rest", "atomic", "divided", "keys")  # fmt: skip
+                 "_required", "_rest", "_written", "atomic", "divided", "keys")  # fmt: skip
 
     def __init__(self, schema: Mapping[str, Any], *, embedded: bool = False) -> None:
         self.atomic = schema.get("x-kubernetes-map-type") == "atomic"
@@ -63,6 +63,7 @@ class Structure:
         self._fields: dict[str, Structure] = {}
         self._rest: Structure | None = None
         self._item: Structure | None = None
+        self._written: Object | None = None
 
     def names(self, field: str) -> bool:
         """Whether `field` is the name of a field, not the key of a map; maps own their keys, objects do not."""
@@ -115,7 +116,9 @@ class Structure:
         return key_element(self.keys, *values)
 
     def blank(self) -> Object:
-        """An empty object of a built-in kind, with the fields that are always written."""
+        """An empty object of a built-in kind, with the fields that are always written; not to be changed."""
+        if self._written is not None:
+            return self._written
         written: Object = {}
         for name, schema in self._properties.items():
             default = schema.get("default")
@@ -123,6 +126,7 @@ class Structure:
                 written[name] = self.child(name).blank()
             elif name in self._required and (schema.get("type") == "array" or default in ("", 0)):
                 written[name] = default
+        self._written = written
         return written
 
 
@@ -166,8 +170,9 @@ _UNOWNED_METADATA: Final = frozenset(
 def ownable(obj: Mapping[str, Any]) -> Object:
     """An object without the fields that have no owner: its identity, and what only the server writes."""
     metadata = obj.get("metadata") or {}
-    owned = {name: value for name, value in metadata.items() if name not in _UNOWNED_METADATA}
-    return {**{name: value for name, value in obj.items() if name not in _UNOWNED}, "metadata": owned}
+    owned = {name: value for name, value in obj.items() if name not in _UNOWNED}
+    owned["metadata"] = {name: value for name, value in metadata.items() if name not in _UNOWNED_METADATA}
+    return owned
 
 
 def of_object(obj: Mapping[str, Any], structure: Structure) -> Tree:
@@ -287,6 +292,9 @@ def _comparable(kind: type, old: Any, new: Any) -> bool:
     return bool(old or new) and all(value is None or isinstance(value, kind) for value in (old, new))
 
 
+_DIVISIBLE: Final = frozenset({dict, list})
+
+
 def _whole(value: Any, structure: Structure) -> Tree:
     """The fields of a value that is added or removed."""
     if not value:
@@ -296,7 +304,7 @@ def _whole(value: Any, structure: Structure) -> Tree:
             return LEAF
         node: Tree = {SELF: LEAF}
         for name, item in value.items():
-            node[f"f:{name}"] = _whole(item, structure.child(name)) if isinstance(item, dict | list) else LEAF
+            node["f:" + name] = _whole(item, structure.child(name)) if type(item) in _DIVISIBLE else LEAF
         return node
     if isinstance(value, list) and structure.divided and (index := structure.index(value)) is not None:
         item = structure.item

@@ -52,7 +52,9 @@ _IDENTITY: Final = frozenset({"name", "namespace", "uid", "resourceVersion"})
 
 def manager_of(user_agent: str) -> str:
     """The manager of a request that names none: the client's name, up to its version."""
-    name = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
+    name = user_agent.partition("/")[0]
+    if not name.isprintable():
+        name = "".join(character for character in name if character.isprintable())
     return name.encode()[:_MOST_BYTES].decode(errors="ignore")
 
 
@@ -109,8 +111,10 @@ def _before(old: Object | None, structure: Structure, *, custom: bool) -> Object
     return {"metadata": {}} if custom else structure.blank()
 
 
-def _yielded(entries: Iterable[Entry], changes: Comparison) -> list[Entry]:
+def _yielded(entries: list[Entry], changes: Comparison) -> list[Entry]:
     """The entries without the fields that have another owner now or are gone; empty entries are dropped."""
+    if not entries:
+        return []
     gone = union(changes.changed, changes.removed)
     left = ((entry, difference(entry["fieldsV1"], gone)) for entry in entries)
     return [{**entry, "fieldsV1": fields} for entry, fields in left if fields]
@@ -331,10 +335,15 @@ def _entry(manager: str, operation: Operation, api_version: str, *, subresource:
 
 
 def _filled(entry: Entry, fields: Tree, time: str | None) -> Entry:
-    filled = {name: value for name, value in entry.items() if name != "subresource"}
-    filled |= {"time": time} if time else {}
-    filled |= {"fieldsType": "FieldsV1", "fieldsV1": ordered(fields)}
-    return filled | {"subresource": entry["subresource"]} if entry.get("subresource") else filled
+    filled = dict(entry)
+    subresource = filled.pop("subresource", "")
+    if time:
+        filled["time"] = time
+    filled["fieldsType"] = "FieldsV1"
+    filled["fieldsV1"] = ordered(fields)
+    if subresource:
+        filled["subresource"] = subresource
+    return filled
 
 
 def _identity(entry: Entry) -> tuple[str, str, str, str]:
@@ -349,7 +358,7 @@ def _sorted(entries: list[Entry]) -> list[Entry]:
         manager, operation, _, subresource = _identity(entry)
         return (operation, entry.get("time") or "", manager, entry["apiVersion"], subresource)
 
-    return sorted(entries, key=rank)
+    return sorted(entries, key=rank) if len(entries) > 1 else entries
 
 
 def _shown(entry: Entry) -> str:

@@ -155,7 +155,7 @@ class Impersonation:
 
 def impersonation(headers: Mapping[str, str]) -> Impersonation | None:
     """Read the ``Impersonate-`` headers.  A repeated header has one value per line."""
-    if not any(name.startswith(_IMPERSONATE) for name in headers):
+    if _IMPERSONATE not in " ".join(headers):
         return None
     name = headers.get("impersonate-user", "")
     groups = _values(headers, "impersonate-group")

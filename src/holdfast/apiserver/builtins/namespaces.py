@@ -63,9 +63,14 @@ def _data_problems(obj: Object, *, encoded: tuple[str, ...]) -> Problems:
     """Invalid keys, and more data than an object may hold."""
     size = 0
     for where in ("data", "binaryData"):
-        for key, value in (obj.get(where) or {}).items():
-            yield from checks.config_key(key, f"{where}[{key}]")
-            size += len(base64.b64decode(value)) if where in encoded else len(value.encode())
+        values = obj.get(where) or {}
+        for key in values:
+            if not checks.is_config_key(key):
+                yield from checks.config_key(key, f"{where}[{key}]")
+        if where in encoded:
+            size += sum(len(base64.b64decode(value)) for value in values.values())
+        else:
+            size += len("".join(values.values()).encode())
     for key in (obj.get("binaryData") or {}).keys() & (obj.get("data") or {}).keys():
         yield FieldError.invalid(f"data[{key}]", key, detail="duplicate of key present in binaryData")
     if size > MAX_DATA:

@@ -54,7 +54,9 @@ class Seats(Generic[T]):
 
     def ask(self, flow: str, ticket: Callable[[], T]) -> tuple[Place, T | None]:
         """Take a seat if one is free; else queue with a new ticket, unless the queue is full."""
-        own = self._flows.setdefault(flow, _Flow())
+        own = self._flows.get(flow)
+        if own is None:
+            own = self._flows[flow] = _Flow()
         if self._free and own.seated < self._share:
             # Waiting requests were given the seats that became free, so no request is overtaken.
             self._free -= 1
@@ -75,8 +77,8 @@ class Seats(Generic[T]):
         own.seated -= 1
         self.seated -= 1
         self._forget(flow, own)
-        chosen = min(self._waiting, key=lambda each: self._flows[each].seated, default=None)
-        if chosen is None or self._flows[chosen].seated >= self._share:
+        chosen = min(self._waiting, key=lambda each: self._flows[each].seated) if self._waiting else ""
+        if not self._waiting or self._flows[chosen].seated >= self._share:
             self._free += 1
             return None
         next_flow = self._flows[chosen]
@@ -165,14 +167,6 @@ class Limits:
         large = size is None or size > self.bounds.small_body
         return _Held(self, self._bodies[admin, large], user)
 
-    async def take(self, seats: Seats[asyncio.Future[None]], user: str) -> None:
-        """Wait for a seat; `leave` must follow."""
-        place, ticket = seats.ask(user, asyncio.get_running_loop().create_future)
-        if place is Place.REFUSED:
-            raise self._refused()
-        if ticket is not None:
-            await self._wait(seats, user, ticket)
-
     def begin_watch(self, user: str) -> None:
         """Count a watch, which is long-running and has no seat; `end_watch` must follow."""
         own = self._watches.get(user, 0)
@@ -187,7 +181,10 @@ class Limits:
         if not self._watches[user]:
             del self._watches[user]
 
-    async def _wait(self, seats: Seats[asyncio.Future[None]], user: str, ticket: asyncio.Future[None]) -> None:
+    async def wait(self, seats: Seats[asyncio.Future[None]], user: str, ticket: asyncio.Future[None] | None) -> None:
+        """Wait until a ticket gets its seat; without one, refuse."""
+        if ticket is None:
+            raise self._refused()
         try:
             async with asyncio.timeout(self.bounds.wait_seconds):
                 await ticket
@@ -220,7 +217,13 @@ class _Held(AbstractAsyncContextManager[None]):
         self._user = user
 
     async def __aenter__(self) -> None:
-        await self._limits.take(self._seats, self._user)
+        place, ticket = self._seats.ask(self._user, _ticket)
+        if place is not Place.SEATED:
+            await self._limits.wait(self._seats, self._user, ticket)
 
     async def __aexit__(self, *exc: object) -> None:
         self._limits.leave(self._seats, self._user)
+
+
+def _ticket() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()

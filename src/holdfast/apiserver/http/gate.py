@@ -7,13 +7,14 @@ so that untrusted clients can call it.  It does not know what a request does.
 from __future__ import annotations
 
 import logging
+import random
 import re
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from holdfast.apiserver.auth.authentication import MASTERS, Authenticator, impersonation, is_open
 from holdfast.apiserver.auth.rbac import Authorizer
@@ -22,7 +23,8 @@ from holdfast.apiserver.http.metrics import CONTENT_TYPE, Metrics
 from holdfast.apiserver.http.refusals import refusal
 from holdfast.apiserver.routes import RequestInfo, parse
 from holdfast.apiserver.storage.store import Full, WriteFailed
-from holdfast.apiserver.workers import of_request
+from holdfast.apiserver.workers import OfRequest
+from holdfast.meta import uids
 from holdfast.meta.errors import InsufficientStorage, InternalError, StatusError
 from holdfast.meta.exchange import Request, Response, User
 
@@ -74,7 +76,7 @@ class _Gate:
         self._now = now
 
     async def answer(self, request: Request) -> Response:
-        with of_request():
+        with OfRequest():
             return await self._answer(request)
 
     async def _answer(self, request: Request) -> Response:
@@ -190,7 +192,7 @@ def _announced_size(request: Request) -> int | None:
 def _audit_id(request: Request) -> str:
     """The request id that the client sent, or a new one."""
     given = request.headers.get("audit-id", "")
-    return given if _AUDIT_ID.fullmatch(given) else str(uuid.uuid4())
+    return given if given and _AUDIT_ID.fullmatch(given) else uids.from_bits(random.getrandbits(128))
 
 
 def _fields(request: Request, info: RequestInfo, response: Response, seconds: float) -> Mapping[str, Any]:

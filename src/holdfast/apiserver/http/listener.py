@@ -21,7 +21,7 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote
 
-from aiohttp import HttpVersion11, WSMsgType, web
+from aiohttp import HttpVersion11, StreamReader, WSMsgType, web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestPayloadError
 from multidict import CIMultiDict
@@ -185,17 +185,27 @@ class Listener:
         if incoming.headers.get("Expect", "").lower() == "100-continue":
             await incoming.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             incoming.writer.output_size = 0
+        try:
+            # A small body comes with its headers.
+            came = incoming.content.is_eof()
+            body = incoming.content.read_nowait() if came else await self._collected(incoming.content)
+        except (RequestPayloadError, ConnectionError):
+            raise BadRequest("the length of the body differs from its headers") from None
+        if len(body) > limit:
+            raise RequestEntityTooLarge.of(limit)
+        return body
+
+    async def _collected(self, content: StreamReader) -> bytes:
+        """A body that is still to come, within its time and size."""
         body = bytearray()
         try:
             async with asyncio.timeout(self._bounds.body_seconds):
-                while chunk := await incoming.content.readany():
+                while chunk := await content.readany():
                     body += chunk
-                    if len(body) > limit:
-                        raise RequestEntityTooLarge.of(limit)
+                    if len(body) > self._bounds.body:
+                        break
         except TimeoutError:
             raise Timeout("the body did not arrive in time", code=408) from None
-        except (RequestPayloadError, ConnectionError):
-            raise BadRequest("the length of the body differs from its headers") from None
         return bytes(body)
 
     async def _written(self, incoming: web.BaseRequest, response: Response) -> web.StreamResponse:

@@ -5,13 +5,15 @@ Each server has a registry of its own, so that two servers in one process do not
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from typing import Final
+from itertools import accumulate
+from typing import Final, TypeAlias
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from holdfast.apiserver.routes import RequestInfo
 
@@ -25,6 +27,8 @@ _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST"
 
 _LABELS: Final = ("verb", "group", "version", "resource", "subresource")
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+_Labels: TypeAlias = tuple[str, str, str, str, str]
 
 Known = Callable[[RequestInfo], bool]
 """Whether a resource and its subresource are served: names that clients invent must not become labels."""
@@ -46,36 +50,19 @@ class Metrics:
     ) -> None:
         self._known = known
         self._registry = CollectorRegistry()
-        requests = Counter(
-            "apiserver_request_total",
-            "Requests by verb, resource and answer.",
-            (*_LABELS, "code"),
-            registry=self._registry,
-        )
-        seconds = Histogram(
-            "apiserver_request_duration_seconds",
-            "Time until the answer to a request was there, streams left out.",
-            _LABELS,
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
+        self._answers = _Answers()
+        self._registry.register(self._answers)
         self._rejected = Counter(
             "apiserver_flowcontrol_rejected_requests_total",
             "Requests that the limits refused.",
             registry=self._registry,
         )
-        # Cached, because finding a child by its labels costs more than counting.
-        self._request = cache(requests.labels)
-        self._duration = cache(seconds.labels)
         self._registry.register(_Gauges(counts, in_flight))
         ProcessCollector(registry=self._registry)
 
     def answered(self, info: RequestInfo, code: int, *, seconds: float | None) -> None:
         """Count an answer; `seconds` is None for a stream."""
-        labels = self._labels(info)
-        self._request(*labels, str(code)).inc()
-        if seconds is not None:
-            self._duration(*labels).observe(seconds)
+        self._answers.add(self._labels(info), code, seconds)
         if code == 429:
             self._rejected.inc()
 
@@ -83,13 +70,52 @@ class Metrics:
         """Everything in the text format of Prometheus."""
         return generate_latest(self._registry)
 
-    def _labels(self, info: RequestInfo) -> tuple[str, ...]:
+    def _labels(self, info: RequestInfo) -> _Labels:
         verb = _VERBS.get(info.verb) or info.verb.upper()
         if not info.is_resource:
             return verb if verb in _METHODS else "OTHER", "", "", "", ""
         if not self._known(info):
             return verb, "", "", "", ""
         return verb, info.group, info.version, info.resource, info.subresource
+
+
+class _Answers(Collector):
+    """How many answers there were and how long they took.
+
+    Counted on the event loop alone, so without the locks of the library's own counters, which cost more than a lookup.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[_Labels, int], int] = {}
+        self._seconds: dict[_Labels, list[float]] = {}
+        """By labels: the number of answers in each bucket and beyond, then the sum."""
+
+    def add(self, labels: _Labels, code: int, seconds: float | None) -> None:
+        key = labels, code
+        self._codes[key] = self._codes.get(key, 0) + 1
+        if seconds is not None:
+            found = self._seconds.get(labels)
+            if found is None:
+                found = self._seconds[labels] = [0.0] * (len(_BUCKETS) + 2)
+            found[bisect_left(_BUCKETS, seconds)] += 1
+            found[-1] += seconds
+
+    def collect(self) -> Iterable[Metric]:
+        total = CounterMetricFamily(
+            "apiserver_request", "Requests by verb, resource and answer.", labels=(*_LABELS, "code")
+        )
+        for (labels, code), number in self._codes.items():
+            total.add_metric((*labels, str(code)), number)
+        yield total
+        duration = HistogramMetricFamily(
+            "apiserver_request_duration_seconds",
+            "Time until the answer to a request was there, streams left out.",
+            labels=_LABELS,
+        )
+        bounds = [*map(floatToGoString, _BUCKETS), "+Inf"]
+        for labels, (*numbers, sum_seconds) in self._seconds.items():
+            duration.add_metric(labels, [*zip(bounds, accumulate(numbers), strict=True)], sum_seconds)
+        yield duration
 
 
 class _Gauges(Collector):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -18,8 +17,7 @@ FIELD_VALIDATION: Final = ("", "Ignore", "Strict", "Warn")
 LONGEST_NUMBER: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a create, update, patch or apply."""
 
     dry_run: bool = False
@@ -32,8 +30,7 @@ class WriteOptions:
         return self.field_validation == "Strict"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteOptions:
+class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a deletion."""
 
     dry_run: bool = False
@@ -43,8 +40,7 @@ class DeleteOptions:
     resource_version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOptions:
+class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a list, a watch or a deletecollection.
 
     `version` is None if the client sent none; `exact`: resourceVersionMatch=Exact.
@@ -67,7 +63,7 @@ def write_options(request: Request, kind: str) -> WriteOptions:
     manager = request.param("fieldManager")
     if len(manager) > 128:
         problems.append(FieldError.too_long("fieldManager", 128))
-    elif any(not character.isprintable() for character in manager):
+    elif not manager.isprintable():
         problems.append(FieldError.invalid("fieldManager", manager, detail="should only contain printable characters"))
     validation = request.param("fieldValidation")
     if validation not in FIELD_VALIDATION:

@@ -117,6 +117,8 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
 
 def _around(obj: Mapping[str, Any], name: str) -> tuple[bytes, bytes]:
     """The JSON of `obj` before and after the value of one field, which keeps its place or else comes last."""
+    if name not in obj:
+        return encode(obj)[:-1] + (b"," if obj else b"") + encode(name) + b":", b"}"
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     side = before

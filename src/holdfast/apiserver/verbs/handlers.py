@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import datetime
 from random import Random
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from holdfast.apiserver.admission import checks
 from holdfast.apiserver.apply import server_side

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import islice
@@ -11,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from holdfast.apiserver.resources import Object, ResourceType
-from holdfast.meta import names, times
+from holdfast.meta import names, times, uids
 from holdfast.meta.errors import MOST_PROBLEMS, BadRequest, FieldError
 from holdfast.meta.patches.json import hashable
 
@@ -37,7 +36,7 @@ def stamp_new(obj: Object, *, namespace: str, now: datetime, random: Random) -> 
         meta["namespace"] = namespace
     else:
         meta.pop("namespace", None)
-    meta["uid"] = str(uuid.UUID(int=random.getrandbits(128), version=4))
+    meta["uid"] = uids.from_bits(random.getrandbits(128))
     meta["creationTimestamp"] = times.format(now)
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
         meta.pop(name, None)

@@ -12,7 +12,7 @@ from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage.store import Entry, Store
 from holdfast.apiserver.storage.store import Expired as StoreExpired
 from holdfast.apiserver.verbs import metadata, tables
-from holdfast.apiserver.verbs.versions import head, prepared, shown, wire
+from holdfast.apiserver.verbs.versions import prepared, shown, wire
 from holdfast.meta.errors import BadRequest, Cause, Details, Expired, StatusError, Timeout
 from holdfast.meta.exchange import Response, encode
 from holdfast.meta.selectors import FieldSelector, field_value
@@ -130,7 +130,7 @@ def _items(entries: list[Entry], kind: ResourceType) -> Iterator[bytes | memoryv
 
     Views of the stored bytes, so that a list is copied only once, as a whole.
     """
-    begin = head(kind)
+    begin = kind.head
     opening, cut = (b"", 0) if kind.custom else (b"{", len(begin))
     for number, entry in enumerate(entries):
         value = entry.value if entry.value.startswith(begin) else wire(entry, kind)

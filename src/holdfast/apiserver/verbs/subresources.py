@@ -12,6 +12,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
 from holdfast.apiserver.http import bodies
 from holdfast.apiserver.http.options import WriteOptions, delete_options, write_options
 from holdfast.apiserver.resources import Object, ResourceType, Scale
@@ -328,7 +330,7 @@ def connected_by(connector: Connector) -> Subresource:
 
     async def connect(handlers: Handlers, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         # A WebSocket begins with a GET, and users who may only read must not run commands.
-        handlers.authorize(request.user, replace(info, verb="create"))
+        handlers.authorize(request.user, msgspec.structs.replace(info, verb="create"))
         pod = shown(handlers.entry(info, kind), kind)
         return Response(101, upgrade=connector(pod, request))
 

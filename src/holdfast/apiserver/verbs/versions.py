@@ -19,7 +19,7 @@ async def prepared(entries: Iterable[Entry], kind: ResourceType) -> None:
     """Convert entries to the version of `kind`, all of them at once, so that they can be shown."""
     if kind.convert is None:
         return
-    begin = head(kind)
+    begin = kind.head
     others = [each for each in entries if not each.value.startswith(begin) and kind.api_version not in each.converted]
     if others:
         made = await kind.convert([read_json(each.value) for each in others], kind.api_version)
@@ -47,7 +47,7 @@ async def converted(obj: Object, source: ResourceType, target: ResourceType) -> 
 
 def shown(entry: Entry, kind: ResourceType) -> Object:
     """A stored object in the version of `kind`; the caller owns it, and has `prepared` it."""
-    if kind.convert is not None and not entry.value.startswith(head(kind)):
+    if kind.convert is not None and not entry.value.startswith(kind.head):
         made: Object = read_json(entry.converted[kind.api_version])
         return made
     obj: Object = read_json(entry.value)
@@ -67,9 +67,4 @@ def kept(obj: Object, kind: ResourceType) -> Object:
 
 def wire(entry: Entry, kind: ResourceType) -> bytes:
     """The object's bytes in the version of `kind`; the stored bytes if that is the same."""
-    return entry.value if entry.value.startswith(head(kind)) else encode(shown(entry, kind))
-
-
-def head(kind: ResourceType) -> bytes:
-    """How the bytes of every object of `kind` begin."""
-    return f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
+    return entry.value if entry.value.startswith(kind.head) else encode(shown(entry, kind))

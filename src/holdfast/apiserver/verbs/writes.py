@@ -7,11 +7,13 @@ validation, field ownership, generation and optimistic locking are the same for 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from random import Random
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from holdfast.apiserver.apply import server_side
 from holdfast.apiserver.crd import compiling
@@ -46,8 +48,7 @@ UNCHECKED: Final = frozenset({"binding", "finalize"})
 """Subresources that may change immutable fields, and validate that themselves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Writing:
+class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """The attributes of a write without its object; a deletion has its own options."""
 
     kind: ResourceType
@@ -62,8 +63,7 @@ class Writing:
     deletion: DeleteOptions | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """The result of a write: the object's bytes, whether it is new, and warnings."""
 
     value: bytes

@@ -130,6 +130,11 @@ def at_most_all(value: int | str | None, path: str) -> Problems:
         yield FieldError.invalid(path, value, detail="must not be greater than 100%")
 
 
+def is_config_key(key: str) -> bool:
+    """Whether nothing is wrong with a key of a ConfigMap or Secret."""
+    return len(key) <= names.SUBDOMAIN_MAX and not key.startswith(".") and _CONFIG_KEY.fullmatch(key) is not None
+
+
 def config_key(key: str, path: str) -> Problems:
     """A key of a ConfigMap or Secret, which may become a file name."""
     if len(key) > names.SUBDOMAIN_MAX:
