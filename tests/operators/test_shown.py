@@ -201,3 +201,13 @@ def test_a_provider_whose_process_starts_on_demand_is_idle_and_not_in_trouble() 
     lost, _ = shown(kind, {**wire, "status": {"conditions": [{**condition, "reason": "NotConnected"}]}})
     assert (idle.phase, idle.health) == ("Idle", Health.GOOD)
     assert (lost.phase, lost.health) == ("NotReady", Health.PROGRESSING)
+
+
+def test_an_image_that_no_machine_uses_is_not_in_progress() -> None:
+    kind = KINDS["vmimages.infra.virtrigaud.io"]
+    wire = {"metadata": {"name": "debian", "namespace": "default"}, "spec": {}}
+    condition = {"type": "Ready", "status": "False", "reason": "NotUsed", "message": "no machine uses it"}
+    unused, _ = shown(kind, {**wire, "status": {"phase": "Ready", "conditions": [condition]}})
+    waits, _ = shown(kind, {**wire, "status": {"conditions": [{**condition, "reason": "Importing"}]}})
+    assert (unused.phase, unused.health) == ("Unused", Health.GOOD)
+    assert waits.health is Health.PROGRESSING

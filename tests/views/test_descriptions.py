@@ -66,7 +66,7 @@ def described(obj: dict[str, Any], **around: Any) -> str:
 
 
 def test_a_pod_in_trouble() -> None:
-    table = ("Claims", ["NAME   PHASE", "data   Bound"])
+    table = ("Claims", [["NAME", "PHASE"], ["data", "Bound"]])
     assert (
         described(POD, events=EVENTS, children=[table])
         == """\

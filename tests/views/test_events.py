@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.views.columns import Alignment
 from holdfast.views.events import lines, ordered
 from holdfast.views.spans import Tone, text
-from holdfast.views.tables import Alignment
 
 
 def event(reason: str, at: str, **rest: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.views.folding import folded, folded_messages
+from holdfast.views.folding import folded, folded_messages, wrap
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -40,3 +40,15 @@ def test_messages_are_folded_and_excerpts_are_not() -> None:
     assert excerpt in text.splitlines()
     assert text.startswith("error: one two three four five\n  six ")
     assert folded_messages(text, None) == text
+
+
+def test_the_value_of_a_field_goes_on_behind_the_beginning_of_its_name() -> None:
+    assert folded(["  message: one two three four five six", "  next: 1"], 30) == [
+        "  message: one two three four",
+        "    five six",
+        "  next: 1",
+    ]
+
+
+def test_names_with_hyphens_stay_whole() -> None:
+    assert wrap("the pod corner-shop-6vcmx waits", 20) == ["the pod", "corner-shop-6vcmx", "waits"]

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
+from holdfast.views.columns import Alignment, aligned
 from holdfast.views.spans import Tone
 from holdfast.views.tables import (
-    Alignment,
     Column,
     Look,
     Row,
-    aligned,
     custom_columns,
     custom_line,
     header,

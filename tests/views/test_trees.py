@@ -201,7 +201,7 @@ def test_a_screen_of_80_columns() -> None:
  … shop  RollingUpdate  …/shop:1 → :2                           Updating  1m15s
    old → new
 
- ready    ██████████████████████┃████████░░░░░░░  4 of 4   floor 3 ┃   lowest 3
+ ready    ████████████████████████████┃█████████  4 of 4   floor 3 ┃   lowest 3
  updated  ██████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░  1 of 4 available
 
  … WaitingForReady   deadline in 9m40s
@@ -259,7 +259,7 @@ def test_what_is_not_listed_is_counted_and_what_is_wrong_is_listed_first() -> No
         ({"rejectedRevision": "bad"}, ["↩ shop", "revision bad is rejected, new returns"]),
         ({"rollout": {"estimatedEnd": ago(-30)}}, ["about 30s to go"]),
         ({"limits": {"floor": 3, "warnings": [{"code": "X", "message": "be careful"}]}}, ["! be careful"]),
-        ({"readyReplicas": 1}, ["ready    ███████░░░░░░", "1 of 4   floor 3"]),
+        ({"readyReplicas": 1}, ["ready    █████████░░░░░░", "1 of 4   floor 3"]),
     ],
 )
 def test_a_screen_says_what_matters(fields: dict[str, Any], told: list[str]) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from holdfast.cli import connecting
+from holdfast.cli import connecting, painting
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.objects import fetching, targets
@@ -25,6 +25,7 @@ from holdfast.profiler.load import targets as goals_of
 from holdfast.profiler.load.arrivals import Process
 from holdfast.profiler.load.figures import STATISTICS, Goals, Sample, Statistic, compare, figures, sla_met
 from holdfast.profiler.load.generator import Plan, Progress, Unusable
+from holdfast.views.spans import cut
 
 Output = Literal["text", "json"]
 
@@ -237,7 +238,7 @@ async def _test(options: Options) -> ExitCode:
     if options.output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report.value(found, options.goals, by=options.by))).decode())
     else:
-        click.echo(report.text(found, options.goals, by=options.by))
+        click.echo(painting.folded(report.text(found, options.goals, by=options.by).splitlines()))
     met = sla_met(found, compare(found, options.goals, by=options.by))
     return ExitCode.BLOCKED if met is False or not found.completed else ExitCode.OK
 
@@ -250,7 +251,8 @@ async def _measured(plan: Plan, *, in_cluster: bool) -> Sequence[Sample]:
     def shown(progress: Progress) -> None:
         seen[:] = [progress]
         if live:
-            click.echo(f"\r\x1b[2K{report.live(progress)}", nl=False, err=True)
+            line = cut(report.live(progress), (painting.width(sys.stderr) or 80) - 1)
+            click.echo(f"\r\x1b[2K{line}", nl=False, err=True)
 
     test = asyncio.create_task(generator.run(plan, report=shown))
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, test.cancel)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import IO, Any, Final
 
 from holdfast.cli.errors import printable
+from holdfast.views import folding
 from holdfast.views.spans import Line, Span, Tone
 
 STYLES: Final[Mapping[Tone, str]] = {
@@ -54,6 +55,11 @@ def has_colours(stream: IO[Any] | None = None) -> bool:
 def width(stream: IO[Any] | None = None) -> int | None:
     """The columns of the terminal that a stream is; None where it is none."""
     return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
+
+
+def folded(lines: Iterable[str]) -> str:
+    """Lines as text, folded where the terminal is narrower than they are; their control characters are replaced."""
+    return printable("\n".join(folding.folded(lines, width())))
 
 
 def text(lines: Iterable[Line], *, colours: bool, exact: bool = False) -> str:

@@ -16,12 +16,16 @@ from typing import Any, Final
 
 from holdfast.meta.jsonpath import evaluate
 from holdfast.meta.quantities import Quantity, QuantityError
-from holdfast.views.tables import NOTHING, aligned
+from holdfast.views.columns import NOTHING, aligned
+from holdfast.views.folding import folded
 from holdfast.views.waits import because, conditions, waits
 
 Object = Mapping[str, Any]
 Age = Callable[[str | None], str]
 """Turns a time into an age, such as 5m."""
+
+Rows = Iterable[Sequence[str]]
+"""A table: the column titles first."""
 
 USUAL: Final[Mapping[str, Any]] = {
     "dnsPolicy": "ClusterFirst",
@@ -53,12 +57,12 @@ class StatusTable:
     """A part of a custom kind's status that is shown as a table.
 
     field  the field of the status that the table replaces
-    rows   the table: the column titles first
+    rows   the table
     """
 
     title: str
     field: str
-    rows: Callable[[Object, Age], Iterable[list[str]]]
+    rows: Callable[[Object, Age], Rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,32 +75,32 @@ class Surroundings:
     tables    the tables that its operator declares
     """
 
-    children: Sequence[tuple[str, Sequence[str]]] = ()
+    children: Sequence[tuple[str, Rows]] = ()
     events: Sequence[Object] | None = ()
     pods: Sequence[Object] = ()
     tables: Sequence[StatusTable] = ()
 
 
-def describe(obj: Object, around: Surroundings, *, age: Age) -> list[str]:
-    """The lines of the description."""
+def describe(obj: Object, around: Surroundings, *, age: Age, width: int | None = None) -> list[str]:
+    """The lines of the description, none of them wider than the screen where it has room."""
     parts: list[list[str]] = [list(_head(obj, age))]
     elsewhere = _STATUS_ELSEWHERE.union(table.field for table in around.tables)
     parts += [_member(title, value) for title, value in _body(obj, elsewhere)]
     if obj.get("kind") == "Pod":
-        parts.append(_section("Containers", aligned(_container_rows(obj, age))))
-    parts += [_section(table.title, aligned(table.rows(obj, age))) for table in around.tables]
+        parts.append(_table("Containers", _container_rows(obj, age), width))
+    parts += [_table(table.title, table.rows(obj, age), width) for table in around.tables]
     if obj.get("kind") == "Node":
-        parts.append(_section("Requested", aligned(_requested(obj, around.pods))))
+        parts.append(_table("Requested", _requested(obj, around.pods), width))
     if conditions(obj):
-        parts.append(_section("Conditions", aligned(_condition_rows(obj, age))))
-    parts += [_section(title, lines) for title, lines in around.children]
+        parts.append(_table("Conditions", _condition_rows(obj, age), width))
+    parts += [_table(title, rows, width) for title, rows in around.children]
     if around.events is not None:
-        parts.append(_section("Events", aligned(_event_rows(around.events, age)) if around.events else [NOTHING]))
-    return [line for part in parts for line in part]
+        parts.append(_table("Events", _event_rows(around.events, age) if around.events else [[NOTHING]], width))
+    return folded((line for part in parts for line in part), width)
 
 
-def _section(title: str, lines: Sequence[str]) -> list[str]:
-    return [f"{title}:", *(f"  {line}".rstrip() for line in lines)]
+def _table(title: str, rows: Rows, width: int | None) -> list[str]:
+    return [f"{title}:", *(f"  {line}".rstrip() for line in aligned(rows, None if width is None else width - 2))]
 
 
 # The head.

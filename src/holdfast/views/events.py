@@ -6,13 +6,13 @@ below it, so that nothing is cut off.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.views.columns import NOTHING, Alignment
+from holdfast.views.folding import wrap
 from holdfast.views.spans import Line, Span, Tone
-from holdfast.views.tables import NOTHING, Alignment
 
 Object = Mapping[str, Any]
 
@@ -90,10 +90,16 @@ def lines(
     if width is not None and width < WIDE:
         return [line for each in rows for line in _stacked(each, age=age, width=width, namespaces=namespaces)]
     cells = [_cells(each, age=age, namespaces=namespaces) for each in rows]
-    titles = [] if alignment is not None and alignment.widths else [header(namespaces=namespaces)]
-    made = (alignment or Alignment()).lines([*titles, *cells])
-    tones = [*(Tone.FAINT for _ in titles), *map(_tone, rows)]
-    return [(Span(line, tone),) for line, tone in zip(made, tones, strict=True)]
+    titles = header(namespaces=namespaces)
+    alignment = alignment or Alignment(width)
+    above = [] if alignment.widths else [titles]
+    made = alignment.rows([*above, *cells], titles)
+    tones = [*(Tone.FAINT for _ in above), *map(_tone, rows)]
+    return [
+        tuple(Span(piece.text, tone) for piece in line)
+        for lines, tone in zip(made, tones, strict=True)
+        for line in lines
+    ]
 
 
 def header(*, namespaces: bool) -> tuple[str, ...]:
@@ -117,7 +123,7 @@ def _stacked(each: EventRow, *, age: Callable[[str | None], str], width: int, na
         Span(f"  {about}"),
         Span(often, Tone.FAINT),
     )
-    for part in textwrap.wrap(each.message, max(width - 9, 20)) or ():
+    for part in wrap(each.message, max(width - 9, 20)) or ():
         yield (Span(" " * 9 + part),)
 
 

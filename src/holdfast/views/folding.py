@@ -15,6 +15,13 @@ LEAST: Final = 20
 
 _GAP: Final = re.compile(r" {3,}(?=\S)")
 _INDENT: Final = re.compile(r" *(?:- )?")
+_FIELD: Final = re.compile(r"[\w./-]+: ")
+"""A field with its value, which goes on behind the beginning of its name."""
+
+
+def wrap(text: str, width: int, hanging: str = "") -> list[str]:
+    """A text in lines; names with hyphens stay whole, so that they can be copied."""
+    return textwrap.wrap(text, width, subsequent_indent=hanging, break_on_hyphens=False)
 
 
 def folded(lines: Iterable[str], width: int | None) -> list[str]:
@@ -29,7 +36,8 @@ def _fold(line: str, width: int) -> list[str]:
     if width - start < LEAST:  # no room below the last column: go on a little behind the beginning of the line
         below = " " * (_begin(line) + 4)
         return textwrap.wrap(line, width, subsequent_indent=below, break_on_hyphens=False, break_long_words=False)
-    first, *rest = textwrap.wrap(line[start:], width - start, break_on_hyphens=False) or [""]
+    hanging = "  " if _FIELD.match(line, start) else ""
+    first, *rest = wrap(line[start:], width - start, hanging) or [""]
     return [line[:start] + first, *(" " * start + part for part in rest)]
 
 

@@ -6,12 +6,12 @@ is laid out by `tree_screens`.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
 from holdfast.views.fleets import Mark, Piece, gauge
+from holdfast.views.folding import wrap
 from holdfast.views.rollouts import Floor, RolloutState
 from holdfast.views.spans import REVISIONS, Line, Span, Tone, cropped, cut, joined_images, length
 from holdfast.views.tree_screens import BESIDE, branches
@@ -107,7 +107,7 @@ def _gauges(tree: Tree, width: int) -> Iterator[Line]:
     beside = max((sum(map(length, each)) for each in numbers), default=BESIDE // 2)
     bar = max(min(width - label - 2 - beside, 60), 16)
     for each, counts in zip(shown, numbers, strict=True):
-        cells = gauge(each.ready, floor=each.floor, ceiling=max(each.most, each.desired, each.ready, 1), width=bar)
+        cells = gauge(min(each.ready, each.desired), floor=each.floor, ceiling=each.desired, width=bar)
         yield (Span(_label(each).ljust(label + 2), Tone.FAINT), *_spans(cells), *counts)
     if len(floors) > len(shown):
         rest = floors[BARS:]
@@ -173,5 +173,5 @@ def _when(tree: Tree) -> tuple[Span, ...]:
 
 
 def _paragraph(words: str, width: int, *, tone: Tone = Tone.PLAIN) -> Iterator[Line]:
-    for part in textwrap.wrap(words, width - 2):
+    for part in wrap(words, width - 2):
         yield (Span(f"  {part}", tone),)

@@ -20,7 +20,7 @@ from holdfast.views.trees import Tree
 LEGEND: Final[Line] = (
     Span("● new", Tone.NEW),
     Span("  ■ old", Tone.OLD),
-    Span("  ○ not ready yet", Tone.CARE),
+    Span("  ○ □ not ready", Tone.CARE),
     Span("  · stopping", Tone.FAINT),
     Span("  ┃ the floor: never fewer ready", Tone.STRONG),
 )
@@ -118,8 +118,8 @@ class _Block:
     def _gauges(self, shown: Sequence[Floor], of: int) -> Iterator[Line]:
         label = max((len(each.name) for each in shown), default=0)
         for each in shown:
-            most = max(each.most, each.desired, each.ready, 1)
-            cells = gauge(each.ready, floor=each.floor, ceiling=most, width=min(_BAR, 2 * most))
+            width = min(_BAR, 2 * max(each.desired, 1))
+            cells = gauge(min(each.ready, each.desired), floor=each.floor, ceiling=each.desired, width=width)
             more = f"   and {of - 1} more floors" if of > len(shown) else ""
             yield (
                 Span(f"  {each.name.ljust(label)}  " if label else "  ", Tone.FAINT),

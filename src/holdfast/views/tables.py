@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.meta.jsonpath import evaluate
 from holdfast.meta.quantities import Quantity, QuantityError
+from holdfast.views.columns import NOTHING, Alignment, Piece
 from holdfast.views.spans import Line, Span, Tone
 
-NOTHING: Final = "<none>"
-
-_GAP: Final = 3
-_NARROWEST: Final = 6
 _BREAK: Final = re.compile(r"[\f\n\r]")
 _DIGITS: Final = re.compile(r"(\d+)")
 
@@ -105,30 +102,6 @@ def _text(cell: Any) -> str:
     return first.replace("\x1b", "^[") + ("..." if rest else "")
 
 
-@dataclass
-class Alignment:
-    """Lays cells out below each other; the widths of earlier lines are kept, as a watch needs it."""
-
-    widths: list[int] = field(default_factory=list)
-
-    def lines(self, rows: Iterable[Sequence[str]]) -> list[str]:
-        return ["".join(cells) for cells in self.cells(rows)]
-
-    def cells(self, rows: Iterable[Sequence[str]]) -> list[list[str]]:
-        """The cells of each line, filled up to the widths of their columns."""
-        rows = list(rows)
-        for row in rows:
-            self.widths += [_NARROWEST] * (len(row) - len(self.widths))
-            for index, cell in enumerate(row):
-                self.widths[index] = max(self.widths[index], len(cell) + _GAP)
-        # The last cell is not filled up: nothing comes after it.
-        return [[*map(str.ljust, row[:-1], self.widths), *row[-1:]] for row in rows]
-
-
-def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
-    return Alignment().lines(rows)
-
-
 # What a cell means.
 
 _STATES: Final = frozenset({"STATUS", "PHASE", "STATE", "AVAILABLE"})
@@ -153,13 +126,17 @@ def tone(title: str, cell: str) -> Tone:
 
 def painted(titles: Sequence[str], rows: Sequence[Sequence[str]], alignment: Alignment, *, header: bool) -> list[Line]:
     """Rows below their titles, whose states have tones."""
-    made = alignment.cells([*([titles] if header else []), *rows])
-    lines: list[Line] = [tuple(Span(cell, Tone.FAINT) for cell in made[0])] if header else []
-    for row, cells in zip(rows, made[1:] if header else made, strict=True):
-        plain = [tone(title, cell) for title, cell in zip(titles, row, strict=False)]
-        tones = [*plain, *(Tone.PLAIN for _ in cells[len(plain) :])]
-        lines.append(tuple(Span(cell, each) for cell, each in zip(cells, tones, strict=True)))
-    return lines
+    shown = [*([titles] if header else []), *rows]
+    laid = zip(shown, alignment.rows(shown, titles), strict=True)
+    return [
+        tuple(Span(piece.text, _tone_of(piece, titles, row)) for piece in line) for row, lines in laid for line in lines
+    ]
+
+
+def _tone_of(piece: Piece, titles: Sequence[str], row: Sequence[str]) -> Tone:
+    if row is titles or piece.column is None:
+        return Tone.FAINT
+    return tone(titles[piece.column], row[piece.column]) if piece.column < len(titles) else Tone.PLAIN
 
 
 # Columns that a user asks for.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.local.summary import followed
+from holdfast.cli.local.summary import followed, on_screen
 from holdfast.cli.operator.selection import operators
 from holdfast.client.resources import NODES, PODS, Resource
 from holdfast.kinds.cloudless import KINDS
@@ -86,3 +86,13 @@ def test_every_object_in_trouble_is_counted_also_one_that_another_made() -> None
         assert [row.split()[:2] for row in rows] == [["!", "workload/default/alone"], ["!", "workload/default/made"]]
 
     play(story, kinds=KINDS)
+
+
+def test_a_summary_is_folded_and_cut_where_the_terminal_has_too_few_lines() -> None:
+    lines = ("nodes 1/1 ready", "! workload/default/shop  Blocked: no room for a replica")
+    assert on_screen(lines, width=40, height=24) == (
+        "nodes 1/1 ready",
+        "! workload/default/shop  Blocked: no",
+        "    room for a replica",
+    )
+    assert on_screen(lines, width=40, height=3) == ("nodes 1/1 ready", "! workload/default/shop  Blocked: no r…")

@@ -307,6 +307,13 @@ def test_a_provider_that_starts_on_demand_waits_for_its_first_machine() -> None:
         status = await status_of(cluster, "sim", PROVIDERS)
         assert answer(status, "Ready") == ("False", "StartsOnDemand")
         assert await cluster.list(DEPLOYMENTS) == []
+        # What a machine used that is gone is not in use any more.
+        used = {"connectedVMs": 1, "resourceUsage": {"cpu": {"used": 4}}, "version": "simulated/1"}
+        await cluster.patch(PROVIDERS, "sim", {"status": used}, subresource="status")
+        await cluster.settle()
+        status = await status_of(cluster, "sim", PROVIDERS)
+        assert (status["connectedVMs"], status["version"]) == (0, "simulated/1")
+        assert "resourceUsage" not in status
         await cluster.create(MACHINES, machine())
         await cluster.settle()
         assert len(await cluster.list(DEPLOYMENTS)) == 1

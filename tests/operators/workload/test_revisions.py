@@ -34,12 +34,17 @@ from holdfast.client.resources import CONTROLLER_REVISIONS, DEFINITIONS
 from holdfast.kernel.outcomes import Permanent
 from holdfast.kinds import crds
 from holdfast.kinds.cloudless import KINDS
+from holdfast.meta.objects import Key
+from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.decide import decide, explain
 from holdfast.operators.workload.observe import WORKLOADS
+from holdfast.operators.workload.plan import outlook
 from holdfast.operators.workload.render import REVISION, WORKLOAD, controller_revision
 from holdfast.operators.workload.revisions import choose
 from holdfast.runtime.decisions import Create
 from holdfast.testing.clusters import Cluster
+from holdfast.testing.snapshots import Snapshot
+from holdfast.views.plans import PlanView
 
 SURGE = {"minAvailable": 3, "maxSurge": 1}
 HISTORY = [record("web:1", 1), record("web:2", 2), record("web:3", 3)]
@@ -161,6 +166,16 @@ def test_a_rejected_revision_says_so_and_is_not_complete() -> None:
     assert (deeds(decision), code(decision), says["phase"]) == ([], "RevisionRejected", "Failed")
     assert condition(decision, "Completed") == "False RevisionRejected"
     assert (says["rejectedRevision"], says["currentRevision"]) == (revision("web:2"), revision("web:1"))
+
+
+def test_the_plan_of_a_rejected_revision_says_why_nothing_is_rolled_out() -> None:
+    workload = web("web:2", status=said("web:1"), annotations=rejected("web:2"))
+    world = Snapshot([(WORKLOADS, workload), *HISTORY[:2], *pods("web:1", 4)], indexes=CONTROLLERS[0].indexes)
+    plan = outlook(world, Key("default", "web"), NOW)
+    assert isinstance(plan, PlanView)
+    (warning,) = plan.warnings
+    assert (warning.code, plan.rows) == ("RevisionRejected", ())
+    assert f"revision {revision('web:2')} of the spec was rejected" in warning.message
 
 
 @pytest.mark.parametrize(

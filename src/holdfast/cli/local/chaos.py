@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
+from holdfast.cli import painting
 from holdfast.cli.connecting import Refused, Session, Where, options, run
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.client.objects import Object
@@ -29,7 +30,7 @@ from holdfast.meta import durations
 from holdfast.meta.durations import DurationError
 from holdfast.meta.errors import AlreadyExists, NotFound
 from holdfast.meta.selectors import LabelSelector, SelectorError
-from holdfast.views.tables import aligned
+from holdfast.views.columns import aligned
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -207,8 +208,8 @@ def list_(where: Where, output: str) -> None:
         elif not faults.entries:
             _say("no trouble")
         else:
-            for line in aligned([_HEADER, *(_row(name, fault, now) for name, fault in faults.entries)]):
-                _say(line)
+            rows = [_HEADER, *(_row(name, fault, now) for name, fault in faults.entries)]
+            _say("\n".join(aligned(rows, painting.width())))
         return None
 
     run(where, work)

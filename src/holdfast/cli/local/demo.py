@@ -23,7 +23,7 @@ import click
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs, painting
 from holdfast.cli.errors import Complaint, ExitCode, InputError
-from holdfast.cli.local import examples, running
+from holdfast.cli.local import examples, hints, running
 from holdfast.cli.local.demo_subjects import Subject, known, subject_of
 from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
 from holdfast.cli.local.serving import Settings
@@ -101,8 +101,7 @@ async def _run(options: ClusterOptions, manifests: Sequence[Manifest]) -> None:
 def _next(kubeconfig: Path | None) -> Iterator[str]:
     """What to try next, on this cluster while it runs, or on another one."""
     yield ""
-    if shutil.which("holdfast") is None:
-        yield f"first, for the command holdfast:  . {_relative(Path(sys.prefix))}/bin/activate"
+    yield from hints.activation()
     if kubeconfig is None:
         yield "the cluster is gone; try next:"
         yield from _columns({"holdfast up": "a cluster that stays", "holdfast examples": "what to apply to it"})
@@ -125,10 +124,6 @@ def _next(kubeconfig: Path | None) -> Iterator[str]:
 def _columns(rows: dict[str, str]) -> Iterator[str]:
     width = max(map(len, rows))
     yield from (f"  {command:<{width}}  {words}" for command, words in rows.items())
-
-
-def _relative(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 class Stage:

@@ -15,7 +15,6 @@ import click
 import holdfast
 from holdfast.cli import painting
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.views.folding import folded
 
 ROOT: Final = Path(holdfast.__file__).parent / "examples"
 """The folder of all examples."""
@@ -42,7 +41,7 @@ def command(target: Path | None) -> None:
     """
     if target is None:
         lines = (f"{path.relative_to(ROOT)!s:<38}   {summary(path.read_text())}" for path in paths())
-        click.echo("\n".join(folded(lines, painting.width())))
+        click.echo(painting.folded(lines))
         click.echo("\ncopy them with: holdfast examples --to examples")
         return
     if target.exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,8 +18,9 @@ from holdfast.client.pods import FINISHED, Condition
 from holdfast.client.resources import NODES, PODS
 from holdfast.operators.shown import ShownKind
 from holdfast.runtime.controllers import Stores
+from holdfast.views.folding import wrap
 from holdfast.views.overview import Health
-from holdfast.views.spans import Span, Tone
+from holdfast.views.spans import Span, Tone, cut
 from holdfast.views.summaries import Board, Tally
 
 _PACE: Final = {True: 0.5, False: 5.0}
@@ -47,6 +49,9 @@ async def watch_summary(stores: Stores, kinds: Iterable[ShownKind]) -> None:
                 await changed.wait()
                 changed.clear()
                 lines = board.summary().lines()
+                if live:
+                    size = shutil.get_terminal_size()
+                    lines = on_screen(lines, width=size.columns, height=size.lines)
                 if lines != shown:
                     erase()
                     shown = lines
@@ -110,17 +115,16 @@ def _is_well(obj: Object) -> bool | None:
     return any(each.type == "Ready" and each.status == "True" for each in status.conditions)
 
 
+def on_screen(lines: Iterable[str], *, width: int, height: int) -> tuple[str, ...]:
+    """The lines of a summary on a terminal: folded, or cut where there is no room for that."""
+    folded = tuple(part for line in lines for part in wrap(line, width - 1, "    ") or [""])
+    return folded if len(folded) < height else tuple(cut(line, width - 1) for line in lines)[: max(height - 1, 1)]
+
+
 def _show(lines: tuple[str, ...]) -> None:
-    width = _width()
-    colours = painting.has_colours()
+    colours, tone = painting.has_colours(), Tone.PLAIN
     for line in lines:
-        shown = line if width is None or len(line) <= width else f"{line[: width - 1]}…"
-        tone = Tone.BAD if line.startswith("!") else Tone.CARE if line.startswith(" ") else Tone.PLAIN
-        click.echo(painting.text([(Span(shown, tone),)], colours=colours), color=True)
+        if not line.startswith("    "):  # which continues the line above
+            tone = Tone.BAD if line.startswith("!") else Tone.CARE if line.startswith(" ") else Tone.PLAIN
+        click.echo(painting.text([(Span(line, tone),)], colours=colours), color=True)
     sys.stdout.flush()
-
-
-def _width() -> int | None:
-    import shutil  # only where something is shown
-
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

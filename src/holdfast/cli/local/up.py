@@ -18,7 +18,7 @@ from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs, progress
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.local import dashboard, kubeconfigs, running, serving
+from holdfast.cli.local import dashboard, hints, kubeconfigs, running, serving
 from holdfast.cli.local.binding import checked_bind
 from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
 from holdfast.cli.local.fleets import parsed_fleets
@@ -199,6 +199,7 @@ async def _run(options: ClusterOptions, health_port: int | None, *, merge: bool,
             )
             lines.append(f"dashboard: {link}")
         if on_terminal:
+            lines += hints.activation()
             lines.append("next: 'holdfast examples' or 'holdfast tui' in another terminal; Ctrl-C stops it\n")
         click.echo("\n".join(lines))
         sys.stdout.flush()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from holdfast import kinds
+from holdfast.cli import painting
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.manifests import writing
 from holdfast.cli.operator.definitions import marked
 from holdfast.meta.suggestions import nearest
+from holdfast.views.columns import aligned
 
 
 @click.command("crds")
@@ -57,9 +59,7 @@ def _one_or_list(definitions: list[dict[str, Any]]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": definitions}
 
 
-def _table(chosen: Iterable[kinds.Kind]) -> Iterator[str]:
+def _table(chosen: Iterable[kinds.Kind]) -> list[str]:
     rows = [("NAME", "SHORT NAMES", "API VERSION", "KIND")]
     rows += [(kind.plural, ",".join(kind.short_names), kind.api_version, kind.name) for kind in chosen]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    return aligned(rows, painting.width())

@@ -26,8 +26,7 @@ from holdfast.client.resources import EVENTS, NODES, PODS, Resource
 from holdfast.meta.ages import age
 from holdfast.meta.errors import Forbidden, MethodNotAllowed, NotFound, StatusError
 from holdfast.views import tables
-from holdfast.views.descriptions import StatusTable, Surroundings, describe
-from holdfast.views.folding import folded
+from holdfast.views.descriptions import Rows, StatusTable, Surroundings, describe
 from holdfast.views.tables import Column, Look, Row, Table
 
 T = TypeVar("T")
@@ -89,8 +88,10 @@ async def _describe(session: Session, asked: Asked, *, show_events: bool) -> Exi
     for target in found:
         try:
             for obj in await fetching.objects(session.client, target):
-                lines = await described(session, target.served, obj, known, show_events=show_events)
-                click.echo("\n\n" * bool(shown) + printable("\n".join(folded(lines, painting.width()))))
+                lines = await described(
+                    session, target.served, obj, known, show_events=show_events, width=painting.width()
+                )
+                click.echo("\n\n" * bool(shown) + printable("\n".join(lines)))
                 shown += 1
         except StatusError as error:
             problems.append(connecting.words(error))
@@ -100,11 +101,18 @@ async def _describe(session: Session, asked: Asked, *, show_events: bool) -> Exi
 
 
 async def described(
-    session: Session, served: Served, obj: Object, known: Discovery, *, show_events: bool = True
+    session: Session,
+    served: Served,
+    obj: Object,
+    known: Discovery,
+    *,
+    show_events: bool = True,
+    width: int | None = None,
 ) -> list[str]:
     """The lines of the description of an object."""
     around = await _around(session, served, obj, known)
-    return describe(obj, around if show_events else replace(around, events=None), age=partial(age, now=time.time()))
+    around = around if show_events else replace(around, events=None)
+    return describe(obj, around, age=partial(age, now=time.time()), width=width)
 
 
 async def _around(session: Session, served: Served, obj: Object, known: Discovery) -> Surroundings:
@@ -122,7 +130,7 @@ async def _around(session: Session, served: Served, obj: Object, known: Discover
         )
     made = [Target(each, Scope(namespace=meta.get("namespace", ""))) for each in children_of(served, known)]
     found = await asyncio.gather(*(seen(fetching.table(session.client, each)) for each in made))
-    children: list[tuple[str, list[str]]] = []
+    children: list[tuple[str, Rows]] = []
     for target, table in zip(made, found, strict=True):
         if table is not None:
             rows = [row for row in table.rows or () if _owned(row, meta["uid"])]
@@ -185,9 +193,9 @@ def _plural(kind: str) -> str:
     return f"{kind}es" if kind.endswith("s") else f"{kind}s"
 
 
-def _titled(title: str, columns: Sequence[Column], rows: Sequence[Row], look: Look) -> list[tuple[str, list[str]]]:
+def _titled(title: str, columns: Sequence[Column], rows: Sequence[Row], look: Look) -> list[tuple[str, Rows]]:
     """A table with its title; nothing where it has no rows."""
     if not rows:
         return []
     cells = [tables.header(columns, look), *(tables.line(columns, row, look) for row in rows)]
-    return [(title, tables.aligned(cells))]
+    return [(title, cells)]

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -27,7 +25,7 @@ from holdfast.meta.ages import age
 from holdfast.meta.errors import StatusError
 from holdfast.meta.objects import GVK, Key, ObjectError
 from holdfast.views import events as views
-from holdfast.views.tables import Alignment
+from holdfast.views.columns import Alignment
 
 _DEPTH: Final = 8
 """Owners that are looked up, one above the other, for an object that is new."""
@@ -161,15 +159,19 @@ class _Screen:
     def __init__(self, *, namespaces: bool, types: frozenset[str]) -> None:
         self._namespaces = namespaces
         self._types = types
-        self._alignment = Alignment()
+        self._alignment = Alignment(painting.width())
 
     def show(self, events: Iterable[Object]) -> int:
         """Print the Events of the types that are asked for; returns how many these are."""
         rows = [each for each in views.ordered(event.wire() for event in events) if self._is_wanted(each)]
         if rows:
-            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-            ages = partial(age, now=time.time())
-            lines = views.lines(rows, age=ages, width=width, namespaces=self._namespaces, alignment=self._alignment)
+            lines = views.lines(
+                rows,
+                age=partial(age, now=time.time()),
+                width=self._alignment.width,
+                namespaces=self._namespaces,
+                alignment=self._alignment,
+            )
             click.echo(painting.text(lines, colours=painting.has_colours()), color=True)
         return len(rows)
 

@@ -23,6 +23,7 @@ from holdfast.client.discovery import Served
 from holdfast.meta.errors import NotFound, StatusError
 from holdfast.meta.jsonpath import evaluate
 from holdfast.views import tables
+from holdfast.views.columns import Alignment
 from holdfast.views.tables import Look, Table
 
 T = TypeVar("T")
@@ -150,9 +151,9 @@ async def _show(session: Session, found: Sequence[Target], wanted: Wanted) -> Ex
     return connecting.report(problems)
 
 
-def _text(titles: list[str], rows: list[list[str]], header: bool, alignment: tables.Alignment | None = None) -> str:
+def _text(titles: list[str], rows: list[list[str]], header: bool, alignment: Alignment | None = None) -> str:
     """Rows as text, whose states have colours on a terminal."""
-    lines = tables.painted(titles, rows, alignment or tables.Alignment(), header=header)
+    lines = tables.painted(titles, rows, alignment or Alignment(painting.width()), header=header)
     return painting.text(lines, colours=painting.has_colours(), exact=True)
 
 
@@ -166,7 +167,7 @@ async def _print(session: Session, found: Sequence[Target], wanted: Wanted) -> E
     fetched, problems = await _fetched(found, wanted, lambda each: fetching.objects(session.client, each))
     objects = [_bare(obj, wanted) for _, group in fetched for obj in group]
     objects = [objects[index] for index in _order(objects, wanted.sort_by)]
-    printer = printers.printer(wanted.output, headers=wanted.look.headers)
+    printer = _printer(wanted)
     single = len(found) == 1 and bool(found[0].name)
     click.echo("".join(map(printer.one, objects)) if single else printer.every(objects), nl=False)
     return connecting.report(problems)
@@ -202,6 +203,10 @@ def _sorted(table: Table, path: str) -> Table:
 
 def _order(objects: Sequence[Object], path: str) -> Iterable[int]:
     return tables.order(objects, path) if path else range(len(objects))
+
+
+def _printer(wanted: Wanted) -> printers.Printer:
+    return printers.printer(wanted.output, headers=wanted.look.headers, width=painting.width())
 
 
 def _bare(obj: Object, wanted: Wanted) -> Object:
@@ -241,8 +246,8 @@ class _Screen:
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self._columns: list[tables.Column] = []
-        self._alignment = tables.Alignment()
-        self._printer = printers.printer(wanted.output, headers=wanted.look.headers) if wanted.output else None
+        self._alignment = Alignment(painting.width())
+        self._printer = _printer(wanted) if wanted.output else None
         self._shown = 0
 
     def show(self, table: Table) -> None:

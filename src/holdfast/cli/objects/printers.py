@@ -18,6 +18,7 @@ from holdfast.meta.errors import MalformedError
 from holdfast.meta.jsonpath import evaluate
 from holdfast.meta.objects import GVK
 from holdfast.views import tables
+from holdfast.views.columns import Alignment
 
 Object = dict[str, Any]
 
@@ -88,8 +89,8 @@ class Printer:
     """What separates one object from the next, where they come one by one."""
 
 
-def printer(output: str, *, headers: bool = True) -> Printer:
-    """The printer that ``-o`` names; raises `InputError`."""
+def printer(output: str, *, headers: bool = True, width: int | None = None) -> Printer:
+    """The printer that ``-o`` names, for a screen of a width; raises `InputError`."""
     form, _, rest = output.partition("=")
     if form in _ONE_VALUE and not rest:
         raise _wrong(f"{form} needs a value", f"write -o {form}={_ONE_VALUE[form]}")
@@ -103,7 +104,7 @@ def printer(output: str, *, headers: bool = True) -> Printer:
         case "jsonpath":
             return _whole(_compiled(rest))
         case "custom-columns":
-            return _columns(rest, headers=headers)
+            return _columns(rest, headers=headers, width=width)
         case "go-template" | "go-template-file" | "template" | "templatefile":
             raise _wrong(f"{form} is Go's", "write it as -o jsonpath='{.metadata.name}', or read -o json")
         case _:
@@ -138,18 +139,19 @@ def _compiled(expression: str) -> Callable[[Any], str]:
     return written
 
 
-def _columns(written: str, *, headers: bool) -> Printer:
+def _columns(written: str, *, headers: bool, width: int | None) -> Printer:
     try:
         columns = tables.custom_columns(written)
     except (ValueError, MalformedError) as error:
         raise _wrong(str(error), "write -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName") from None
-    heading = [[column.heading for column in columns]] if headers else []
-    alignment = tables.Alignment()
+    titles = [column.heading for column in columns]
+    heading = [titles] if headers else []
+    alignment = Alignment(width)
 
     def every(objects: Sequence[Object]) -> str:
         rows = [*heading, *(tables.custom_line(columns, obj) for obj in objects)]
         heading.clear()  # once, however many there are to come
-        return "".join(f"{line}\n" for line in alignment.lines(rows))
+        return "".join(f"{line}\n" for line in alignment.lines(rows, titles))
 
     return Printer(every, lambda obj: every([obj]))
 

@@ -13,7 +13,7 @@ import click
 
 import holdfast
 from holdfast.apiserver.http.event_loops import new_event_loop
-from holdfast.cli import logs
+from holdfast.cli import logs, painting
 from holdfast.cli.manifests import writing
 from holdfast.cli.operator import deploying, selection, settings, wait_for
 from holdfast.cli.operator.deploying import Installation
@@ -21,6 +21,7 @@ from holdfast.cli.operator.operating import RunOptions, operate
 from holdfast.cli.operator.registration import WebhookOptions, parsed_name, parsed_selector
 from holdfast.meta.selectors import SelectorError
 from holdfast.runtime.health import LOOPBACK
+from holdfast.views.columns import aligned
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -216,9 +217,7 @@ def listed() -> None:
         (each.name, f"{each.resource.kind} ({each.resource.api_version})", ", ".join(map(str, each.owns)) or "-")
         for each in selection.every_controller()
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    click.echo("\n".join(aligned(rows, painting.width())))
 
 
 @command.command("manifests")

@@ -22,6 +22,7 @@ from holdfast.cli.plan.options import FLAGS, RolloutOptions, described, rollout_
 from holdfast.kernel.preview import Action, Phase
 from holdfast.kernel.reasons import count
 from holdfast.meta import durations
+from holdfast.views.folding import wrap
 from holdfast.views.plans import Fix, PlanRow, PlanSummary, PlanView, plan_view, summary_to_json, to_json
 
 if TYPE_CHECKING:
@@ -195,6 +196,8 @@ _PHASES: Final = {
 _ACTIONS: Final = {Action.START: "green", Action.STOP: "red", Action.SWITCH: "cyan", Action.WAIT: "dim"}
 _FILLING: Final = re.compile(r"(?: |\x1b\[[0-9;]*m)+$", re.MULTILINE)
 """The end of a line, which is filled up with blanks that only get in the way of copying it."""
+_REASON: Final = 16
+"""The least columns for the reason of a step."""
 _WIDE: Final = 110
 """Columns from which on there is room for longer bars."""
 
@@ -223,7 +226,7 @@ def _parts(view: PlanView, width: int, paths: Mapping[str, str]) -> Iterator[Ren
     for warning in view.warnings:
         yield Padding(Text.assemble(("! ", "bold yellow"), (warning.message, "yellow")), (1, 2, 0, 2))
     if view.rows:
-        yield Padding(_table(view, 20 if width >= _WIDE else 6), (1, 2, 0, 1))
+        yield Padding(_table(view, 20 if width >= _WIDE else 6, width - 3), (1, 2, 0, 1))
     word, sentence = _ending(view)
     mark, style = ("✗", "bold red") if view.blocked else ("…", "bold yellow") if word == "then" else ("✓", "bold green")
     yield Padding(Text.assemble((f"{mark} {word}", style), "  ", sentence), (1, 2, 0 if view.blocked else 1, 2))
@@ -237,7 +240,7 @@ def _fact_style(view: PlanView, label: str) -> str:
     return "bold green" if view.holds else "bold red"
 
 
-def _table(view: PlanView, bar: int) -> RenderableType:
+def _table(view: PlanView, bar: int, width: int) -> RenderableType:
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
@@ -245,10 +248,15 @@ def _table(view: PlanView, bar: int) -> RenderableType:
     for header in ("phase", "action", "ready"):
         table.add_column(header, no_wrap=True)
     table.add_column("reason", overflow="fold")
-    previous: PlanRow | None = None
-    for row, following in zip(view.rows, (*view.rows[1:], None), strict=True):
-        table.add_row(*_painted_cells(view, row, previous, following, bar))
-        previous = row
+    neighbours = zip((None, *view.rows), view.rows, (*view.rows[1:], None), strict=False)
+    rows = [_painted_cells(view, row, previous, following, bar) for previous, row, following in neighbours]
+    beside = sum(max(cell.cell_len for cell in column) + 2 for column in list(zip(*rows, strict=True))[:-1])
+    for bracket, *cells, reason in rows:
+        parts = wrap(reason.plain, max(width - beside, _REASON))
+        if bracket.plain[-1:] in ("┌", "│"):  # the bracket goes on beside the lines of the reason
+            bracket.append("\n│" * (len(parts) - 1), "dim")
+        reason.plain = "\n".join(parts)
+        table.add_row(bracket, *cells, reason)
     return table
 
 

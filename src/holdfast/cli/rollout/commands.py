@@ -14,7 +14,7 @@ import click
 
 from holdfast.cli import connecting, painting
 from holdfast.cli.connecting import Refused, Session, Verb, Where
-from holdfast.cli.errors import ExitCode, printable
+from holdfast.cli.errors import ExitCode
 from holdfast.cli.objects import completing, fetching, printers, targets
 from holdfast.cli.objects.targets import Asked, Target
 from holdfast.cli.objects.wait import timeout_of
@@ -26,7 +26,6 @@ from holdfast.meta.errors import StatusError
 from holdfast.operators import steering
 from holdfast.operators.rollouts import Already, Answer, Change, Refusal, RolloutKind
 from holdfast.operators.steering import Order
-from holdfast.views.folding import folded
 
 TARGET: Final = "TYPE/NAME"
 
@@ -105,7 +104,7 @@ async def _change(session: Session, asked: Asked, wanted: Wanted, *, every: bool
         if isinstance(answer, Refusal):
             problems.append("\n".join(answer.lines(f"{target.type}/{target.name}")))
         elif not wanted.output:
-            click.echo(printable("\n".join(folded(_said(target, answer), painting.width()))))
+            click.echo(painting.folded(_said(target, answer)))
     return connecting.report(problems)
 
 

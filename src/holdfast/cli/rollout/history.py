@@ -18,9 +18,8 @@ from holdfast.client.resources import CONTROLLER_REVISIONS
 from holdfast.meta.ages import age
 from holdfast.operators.rollouts import RolloutKind, records_of
 from holdfast.views import rollouts
-from holdfast.views.folding import folded
+from holdfast.views.columns import aligned
 from holdfast.views.rollouts import Past
-from holdfast.views.tables import aligned
 
 
 async def show_history(
@@ -40,13 +39,12 @@ async def show_history(
         click.echo(written(rollouts.history_json(past)), nl=False)
     else:
         rows = rollouts.history_rows(past, age=partial(age, now=time.time()))
-        click.echo(printable("\n".join(folded(aligned(rows), painting.width()))))
+        click.echo(printable("\n".join(aligned(rows, painting.width()))))
         if why:
-            click.echo(printable("\n".join(folded([why], painting.width()))))
+            click.echo(painting.folded([why]))
         if refused and not any("rejected" in each.marks for each in past):
-            click.echo(
-                printable(f"revision {refused} is rejected: the operator does not roll it out when it is applied again")
-            )
+            note = f"revision {refused} is rejected: the operator does not roll it out when it is applied again"
+            click.echo(painting.folded([note]))
     return None
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holdfast.cli import connecting
+from holdfast.cli import connecting, painting
 from holdfast.cli.connecting import Refused, Session
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.cli.objects import printers
@@ -153,7 +153,7 @@ async def _as_tree(followed: Following, target: Target, kind: RolloutKind) -> Ex
             tree = _grown(_present(followed.observed(), target), kind, now=now)
     _print(_lines(tree, target, height=None))
     if tree.standing.state in (RolloutState.COMPLETED, RolloutState.REJECTED):
-        click.echo(printable(rollouts.ending(tree.standing)))
+        click.echo(painting.folded([rollouts.ending(tree.standing)]))
     return CODES[tree.standing.state]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
@@ -13,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from holdfast.cli.tui.widgets import LineBar
+from holdfast.views.folding import wrap
 from holdfast.views.spans import Line, Span, Tone
 
 VERBS: Final = {
@@ -55,7 +55,7 @@ class Confirm(ModalScreen[bool]):
         shown: list[Line] = [(Span(self._title, Tone.STRONG),), ()]
         for line in self._lines:
             tone = Tone.CARE if line.startswith(("warning", "note", "blocked")) else Tone.PLAIN
-            shown += [(Span(part, tone),) for part in textwrap.wrap(line, _WIDTH) or [""]]
+            shown += [(Span(part, tone),) for part in wrap(line, _WIDTH) or [""]]
         shown += [(), (Span("y", Tone.STRONG), Span(" yes   "), Span("n", Tone.STRONG), Span(" no"))]
         bar = self.query_one("#question", LineBar)
         bar.show(*shown)

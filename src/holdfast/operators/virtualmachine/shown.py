@@ -7,6 +7,7 @@ from typing import Final
 from holdfast.client.resources import Resource
 from holdfast.kinds.virtrigaud import migrations
 from holdfast.operators.shown import Reference, ShownKind
+from holdfast.operators.virtualmachine.images import view as images
 from holdfast.operators.virtualmachine.providers import view as providers
 from holdfast.operators.virtualmachine.resources import (
     CLASSES,
@@ -22,6 +23,7 @@ _MIGRATIONS: Final = Resource.of(migrations.KIND)
 
 SHOWN: Final = (
     ShownKind(resource=PROVIDERS, glance=providers.glance),
+    ShownKind(resource=IMAGES, glance=images.glance),
     ShownKind(
         resource=MACHINES,
         references=(

@@ -90,14 +90,19 @@ class Facts:
         )
 
     @property
+    def rejection(self) -> Because:
+        """Why the revision of the spec is not rolled out, where it is rejected."""
+        return Because(
+            WorkloadReason.REJECTED,
+            f"revision {self.revisions.wanted} of the spec was rejected{self._cause}, so revision {self.target} "
+            "is kept; change the spec, or retry the rollout",
+        )
+
+    @property
     def because(self) -> Because:
         """Why the rollout does what it does, or what it waits for."""
         if self.step.complete and self.revisions.rejected:
-            return Because(
-                WorkloadReason.REJECTED,
-                f"revision {self.revisions.wanted} of the spec was rejected{self._cause}, so revision {self.target} "
-                "is kept; change the spec, or retry the rollout",
-            )
+            return self.rejection
         because, worst = self.step.because, self.problems.worst
         if self.restores:
             because = Because(because.code, self.named(because.message))

@@ -5,6 +5,7 @@ Both are computed by the functions that the controller runs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -48,13 +49,14 @@ def outlook(view: View, key: Key, now: datetime) -> PlanView | Refusal:
 def _planned(facts: Facts, now: datetime) -> PlanView:
     fleet = facts.fleet
     rollout = msgspec.structs.replace(facts.step.rollout, limits=facts.limits)
-    return plan_view(
+    made = plan_view(
         msgspec.structs.replace(facts.asked, replicas=facts.limits.replicas),
         current=fleet.live,
         scaling_only=facts.revisions.settled and not fleet.old.live,
         paused=rollout.paused,
         start=Beginning.at(now, rollout, fleet, facts.step.verdict.progress),
     )
+    return replace(made, warnings=(*made.warnings, facts.rejection)) if facts.revisions.rejected else made
 
 
 # --- from a manifest alone

@@ -6,11 +6,12 @@ Pure layout: a `Page` and the width of the screen in, lines of spans out.  The t
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from holdfast.views import rollout_screens
+from holdfast.views.columns import aligned
+from holdfast.views.folding import wrap
 from holdfast.views.overview import Health
 from holdfast.views.overview_screens import MARKS
 from holdfast.views.pages import Page
@@ -20,7 +21,6 @@ from holdfast.views.pages.progress import Bar
 from holdfast.views.pages.revisions import RevisionView
 from holdfast.views.pages.sections import TableView
 from holdfast.views.spans import Line, Span, Tone, cropped, cut
-from holdfast.views.tables import aligned
 from holdfast.views.trees import Tree
 
 Age = Callable[[str | None], str]
@@ -40,7 +40,7 @@ def lines(page: Page, tree: Tree | None, *, width: int, called: str, age: Age) -
     for title, part in (
         ("Progress", _bars(page.bars, width)),
         ("Conditions", _conditions(page.conditions, width, age)),
-        *((table.title, _table(table)) for table in page.tables),
+        *((table.title, _table(table, width)) for table in page.tables),
         ("Revisions", _revisions(page.revisions, age)),
         ("Related", _links(page)),
         ("Events", _events(page.events, width, age)),
@@ -61,7 +61,7 @@ def _head(page: Page, width: int) -> Iterator[Line]:
         Span(f"  {row.phase}", tone),
     )
     words = page.head.summary or row.because
-    for part in textwrap.wrap(words, max(width - 5, 20)):
+    for part in wrap(words, max(width - 5, 20)):
         yield (Span(f"   {part}", Tone.PLAIN if row.health is Health.GOOD else tone),)
     for fact in page.head.facts:
         yield (Span(f"   {f'{fact.label}: ' if fact.label else ''}{fact.value}", Tone.FAINT),)
@@ -97,12 +97,12 @@ def _conditions(found: Iterable[ConditionView], width: int, age: Age) -> Iterato
             Span(each.reason),
         )
         if each.message and each.bad:
-            for part in textwrap.wrap(each.message, max(width - 7, 20)):
+            for part in wrap(each.message, max(width - 7, 20)):
                 yield (Span(f"    {part}", Tone.FAINT),)
 
 
-def _table(table: TableView) -> Iterator[Line]:
-    first, *rest = aligned([table.columns, *table.rows])
+def _table(table: TableView, width: int) -> Iterator[Line]:
+    first, *rest = aligned([table.columns, *table.rows], width - 3)
     yield (Span(first, Tone.FAINT),)
     for line in rest:
         yield (Span(line),)
@@ -137,7 +137,7 @@ def _events(found: tuple[EventView, ...], width: int, age: Age) -> Iterator[Line
             Span(f"{age(each.last) if each.last else '':>6} ", Tone.FAINT),
             Span(f"{'!' if each.warning else ' '} {each.reason}{often}", Tone.CARE if each.warning else Tone.STRONG),
         )
-        for part in textwrap.wrap(each.message, max(width - 13, 20)):
+        for part in wrap(each.message, max(width - 13, 20)):
             yield (Span(f"{'':>9}{part}", tone),)
     if len(found) > MOST_EVENTS:
         yield (Span(f"and {len(found) - MOST_EVENTS} more; press e for all", Tone.FAINT),)

@@ -80,7 +80,7 @@ def report(
                 "availableReplicas": world.deployment.status.available_replicas if world.deployment else 0,
             }
         ),
-        **(kept | _reported(world) if health.counted else kept),
+        **(kept | _reported(world) if health.counted or world.idle else kept),
         "adoption": None if adoption is None else wire(adoption),
         "mountedClaims": None if (claims := mounted(world)) is None else list(claims),
         "probes": None if health.probes is None else wire(health.probes),
@@ -244,6 +244,8 @@ def _reported(world: World) -> dict[str, Any]:
     """The fields that a check brings."""
     found: dict[str, Any] = {"connectedVMs": sum(_has_id(each.decode(VirtualMachine)) for each in world.machines)}
     answers = world.answers
+    if world.idle:  # it has no machine, so what machines used when it was last asked is not in use any more
+        return found | {"resourceUsage": None}
     if answers is None:
         return found
     if answers.capabilities is not None:
