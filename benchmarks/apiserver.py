@@ -11,7 +11,7 @@ import asyncio
 import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -88,10 +88,10 @@ async def measured(home: Path, *others: Target) -> list[Figures]:
     async with targets.ours(home, "first"):
         pass
     async with targets.ours(home, "speed") as target:
-        speeds = await _speeds((target, *others))
+        figures = await _speeds((target, *others))
     async with targets.ours(home, "kept") as target:
         kept = [await _kept_bytes(each) for each in (target, *others)]
-    return [Figures(**each, kept_bytes=octets) for each, octets in zip(speeds, kept, strict=True)]  # type: ignore[arg-type]
+    return [replace(each, kept_bytes=octets) for each, octets in zip(figures, kept, strict=True)]
 
 
 async def _starts(home: Path) -> Starts:
@@ -115,18 +115,24 @@ OPERATIONS: Final[Mapping[str, tuple[Operation, int]]] = {
 """What is done, and how often in a round."""
 
 
-async def _speeds(servers: Sequence[Target]) -> list[dict[str, object]]:
+async def _speeds(servers: Sequence[Target]) -> list[Figures]:
+    """The figures of servers, apart from what many objects take."""
     async with AsyncExitStack() as stack:
         each = [await stack.enter_async_context(Clients(target, "speed")) for target in servers]
-        figures: list[dict[str, object]] = [{"idle_bytes": (await one.usage()).memory_bytes} for one in each]
+        idle = [(await one.usage()).memory_bytes for one in each]
         for clients in each:
             await clients.repeat(partial(clients.create, size=1_500), most=LISTED, seconds=FILL_SECONDS)
-        for name, (operation, most) in OPERATIONS.items():
-            for of_one, speed in zip(figures, await _in_turns(each, operation, most), strict=True):
-                of_one[name] = speed
-        for of_one, clients in zip(figures, each, strict=True):
-            of_one["fan_out"] = await clients.fan_out(watchers=sized(100, 5), writes=sized(100, 5), size=1_500)
-        return figures
+        speeds = {name: await _in_turns(each, *operation) for name, operation in OPERATIONS.items()}
+        fan_outs = [await one.fan_out(watchers=sized(100, 5), writes=sized(100, 5), size=1_500) for one in each]
+        return [
+            Figures(
+                **{name: of_all[number] for name, of_all in speeds.items()},
+                fan_out=fan_outs[number],
+                idle_bytes=idle[number],
+                kept_bytes=0.0,
+            )
+            for number in range(len(each))
+        ]
 
 
 async def _in_turns(each: Sequence[Clients], operation: Operation, most: int) -> list[Speed]:

@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 sys.path.insert(0, str(ROOT))
 
-from docs.site import reference  # noqa: E402
+from docs.site import reference  # noqa: E402 -- MkDocs runs this file by its path, so its imports need the lines above
 
 PROJECT: Final = {name: f"project/{name.lower()}" for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")}
 """Pages of the project that are not in docs, by their path in a checkout."""

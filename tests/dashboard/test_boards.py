@@ -40,7 +40,7 @@ class Stores:
         self.changes: dict[Resource, Change] = {}
         self.known: dict[tuple[Resource, str], Object] = {}
 
-    def subscribe(self, resource: Resource, change: Change, *, metadata_only: bool = False) -> Callable[[], None]:
+    def subscribe(self, resource: Resource, change: Change) -> Callable[[], None]:
         self.changes[resource] = change
         return lambda: None
 
@@ -69,7 +69,7 @@ def stores() -> Stores:
 
 @pytest.fixture
 def board(stores: Stores) -> Board:
-    made = Board(stores)  # type: ignore[arg-type]
+    made = Board(stores.subscribe)
     made.follow(KINDS)
     return made
 
@@ -200,7 +200,7 @@ def test_a_board_keeps_nothing_of_what_is_deleted(
         for resource, name in ((SETS, "set"), (PARTS, "x"), (MOVES, "move")):
             stores.drop(resource, f"{name}{number}")
     kept = (board._entries, board._by_uid, board._parts, board._referrers)
-    assert [len(each) for each in kept] == [0, 0, 0, 0]  # type: ignore[arg-type]
+    assert [len(each) for each in kept] == [0, 0, 0, 0]
     assert len(board._gone) == 10
     assert board.counts.total == 0
 

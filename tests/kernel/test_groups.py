@@ -50,7 +50,8 @@ def misfortunes(fleet: Fleet) -> Iterator[Fleet]:
 
 def walk(limits: tuple[Limits, Limits], *, crashes: bool) -> int:
     """Visit every state of a two-role group, each role's decision carried out at its own pace."""
-    start: Pair = tuple(Fleet(old=Pool(available=each.replicas)) for each in limits)  # type: ignore[assignment]
+    one, other = (Fleet(old=Pool(available=each.replicas)) for each in limits)
+    start = (one, other)
     seen: dict[Pair, int] = {start: 0}
     back: list[list[int]] = [[]]
     goals: list[int] = []

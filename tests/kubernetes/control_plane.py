@@ -27,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -107,13 +108,13 @@ def _build_kubernetes(go: str, source: Path, directory: Path, commands: Sequence
     _compile(go, source, ["-ldflags", version, "-o", f"{directory}/", *(f"./{n}" for n in commands)], dry_run=dry_run)
 
 
-def module_of_kubernetes(published: Mapping[str, object]) -> str:
+def module_of_kubernetes(published: Mapping[str, Any]) -> str:
     """A go.mod that requires k8s.io/kubernetes.
 
     Its own go.mod replaces libraries by directories of its repository.  Those are published as well, one minor
     version 0.N for Kubernetes 1.N; a module that requires it must say so itself.
     """
-    replaced = [entry["Old"]["Path"] for entry in published["Replace"] if entry["New"]["Path"].startswith("./")]  # type: ignore[attr-defined]
+    replaced = [entry["Old"]["Path"] for entry in published["Replace"] if entry["New"]["Path"].startswith("./")]
     version = f"v0.{KUBERNETES.partition('.')[2]}"
     lines = [f"replace {path} => {path} {version}" for path in replaced]
     return "\n".join(
@@ -121,7 +122,7 @@ def module_of_kubernetes(published: Mapping[str, object]) -> str:
     )
 
 
-def _published_module(go: str, module: str) -> Mapping[str, object]:
+def _published_module(go: str, module: str) -> Mapping[str, Any]:
     found = json.loads(_run([go, "mod", "download", "-json", module], cwd=None))
     edited: Mapping[str, object] = json.loads(_run([go, "mod", "edit", "-json", found["GoMod"]], cwd=None))
     return edited

@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from tests.cli.operator.test_commands import Operator
@@ -222,7 +223,7 @@ async def yard(site: Site, *manifests: Mapping[str, Any], own: bool, count: int 
         for resource, manifest in cluster.default_objects() if own else ():
             await site.client.apply(resource, manifest)
         for name in fleet.names:
-            await site.eventually(lambda name=name: _usable(site, name), f"the node {name} is there")  # type: ignore[misc]
+            await site.eventually(partial(_usable, site, name), f"the node {name} is there")
         yield made
     finally:
         try:

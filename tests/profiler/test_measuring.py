@@ -6,7 +6,7 @@ import importlib
 import math
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -34,8 +34,7 @@ def test_without_torch_or_a_gpu_it_says_what_is_missing(monkeypatch: pytest.Monk
     with pytest.raises(measuring.Unavailable, match="torch is not installed"):
         measuring.measure([])
     torch = ModuleType("torch")
-    torch.cuda = ModuleType("cuda")  # type: ignore[attr-defined]
-    torch.cuda.is_available = lambda: False
+    vars(torch)["cuda"] = SimpleNamespace(is_available=lambda: False)
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(measuring, "import_module", importlib.import_module)
     with pytest.raises(measuring.Unavailable, match="no CUDA device"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.apiserver.server import Server
+from holdfast.client import streams
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
 from holdfast.client.objects import Object
@@ -130,10 +130,12 @@ class Line:
         return await self._inner.send(request)
 
     async def _lately(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        async with contextlib.aclosing(stream) as chunks:  # type: ignore[type-var]
-            async for chunk in chunks:
+        try:
+            async for chunk in stream:
                 await asyncio.sleep(self.late)
                 yield chunk
+        finally:
+            await streams.close(stream)
 
     async def close(self) -> None:
         await self._inner.close()

@@ -350,7 +350,10 @@ def _patch(random: Random, made: dict[str, Any]) -> tuple[str, bytes]:
 
 def _operation(random: Random, made: Mapping[str, Any]) -> dict[str, Any]:
     paths: list[Sequence[Any]] = [*mutations.fields(made), ("metadata", "labels"), ("a~1b", "-"), (), ("",)]
-    pointer = lambda: "".join(f"/{part}" for part in random.choice(paths))  # noqa: E731
+
+    def pointer() -> str:
+        return "".join(f"/{part}" for part in random.choice(paths))
+
     operation: dict[str, Any] = {"op": random.choice(["add", "remove", "replace", "move", "copy", "test", "fly", 1])}
     operation["path"] = pointer() if random.random() < 0.9 else _value(random)
     if random.random() < 0.5:

@@ -24,11 +24,14 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import Resource
 from holdfast.meta import times
 from holdfast.operators.shown import Reference, ShownKind, owner_link
-from holdfast.runtime.controllers import Stores
+from holdfast.runtime.controllers import Change
 from holdfast.views import overview
 from holdfast.views.overview import Counts, Health, Row
 from holdfast.views.pages.sections import Link
 from holdfast.views.pages.timeline import Sample
+
+Subscribe = Callable[[Resource, Change], Callable[[], None]]
+"""Calls back for every change of a resource, until the function that it returns is called."""
 
 MOST_GONE: Final = 10_000
 """How many deletions are remembered; a viewer that missed more of them gets all rows again."""
@@ -75,10 +78,10 @@ class Delta:
 class Board:
     """The rows of all objects that one identity may see."""
 
-    def __init__(self, stores: Stores, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, subscribe: Subscribe, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.epoch = secrets.token_hex(8)
         """Numbers of changes mean something only together with it: another board counts anew."""
-        self._stores = stores
+        self._subscribe = subscribe
         self._now = now
         self._entries: dict[str, Entry] = {}
         """By id, in the order of their last changes."""
@@ -103,7 +106,7 @@ class Board:
         for kind in kinds:
             if kind.resource not in self._stops:
                 self._kinds[kind.resource] = kind
-                self._stops[kind.resource] = self._stores.subscribe(kind.resource, partial(self._changed, kind))
+                self._stops[kind.resource] = self._subscribe(kind.resource, partial(self._changed, kind))
 
     def close(self) -> None:
         for stop in self._stops.values():

@@ -47,7 +47,7 @@ class World:
         self.client = client
         self._known = {each.name: each for each in kinds}
         self._caches = Caches(client, random=Random().random, namespaces=namespaces)
-        self.board = Board(self._caches)
+        self.board = Board(self._caches.subscribe)
         self._tasks: set[asyncio.Task[None]] = set()
         self._pages: dict[str, _Shared] = {}
         self._started: asyncio.Task[None] | None = None

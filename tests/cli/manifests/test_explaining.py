@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.cli.connecting import Session
 from holdfast.cli.manifests import explaining, sources
+from holdfast.client.api import ApiClient
 from holdfast.meta.errors import Conflict, Forbidden, NotFound, StatusError
 from holdfast.meta.exchange import Request, Response
 
@@ -42,11 +43,14 @@ class Server:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    async def raw(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response:
         assert request.path == "/openapi/v3/apis/example.com/v1"
         if isinstance(self._answer, Exception):
             raise self._answer
         return Response(200, json.dumps(self._answer).encode())
+
+    async def close(self) -> None:
+        pass
 
 
 PUBLISHED = {"components": {"schemas": {"Thing": THING, "Spec": SPEC}}}
@@ -56,7 +60,7 @@ def explained(folder: Path, spec: str, error: StatusError, *, answer: Any = PUBL
     file = folder / "thing.yaml"
     file.write_text(f"apiVersion: example.com/v1\nkind: Thing\nmetadata: {{name: t}}\nspec: {spec}\n")
     (manifest,) = sources.read((str(file),))
-    session = Session(Server(answer), "default")  # type: ignore[arg-type]
+    session = Session(ApiClient(Server(answer)), "default")
     found = asyncio.run(explaining.complaints(session, manifest, error))
     return [f"{each.path}: {each.message}" for each in found]
 

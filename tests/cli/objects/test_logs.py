@@ -13,6 +13,7 @@ from tests.cli.api_runs import Cli, deployment, pod, served
 
 from holdfast.cli.objects.logs import MOST, Wanted
 from holdfast.client.objects import Object
+from holdfast.client.protocols import Client
 from holdfast.client.resources import PODS, REPLICA_SETS
 from holdfast.meta.exchange import Request
 from holdfast.meta.objects import Key, owner_reference
@@ -60,9 +61,9 @@ def run_pod(cli: Cli, name: str, *, containers: tuple[str, ...] = ("main",), **m
     ]
     status = {"status": {"phase": "Running", "containerStatuses": statuses}}
 
-    async def create(client: Any) -> Object:
+    async def create(client: Client) -> Object:
         await client.create(PODS, made)
-        return await client.patch(PODS, Key(cli.namespace, name), status, subresource="status")  # type: ignore[no-any-return]
+        return await client.patch(PODS, Key(cli.namespace, name), status, subresource="status")
 
     cli.asked(create)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from holdfast.apiserver.auth.certificates import (
 from holdfast.cli.local.binding import CannotStart
 from holdfast.cli.operator import certificates, definitions, installing, webhooks
 from holdfast.cli.operator.certificates import Files, Kept, Material, Renewal
+from holdfast.cli.operator.installing import Installed
 from holdfast.cli.operator.permissions import MUTATING, VALIDATING
 from holdfast.cli.operator.registration import INJECTED, SECRET, Registered, WebhookOptions
 from holdfast.client.api import ApiClient
@@ -451,9 +452,11 @@ def test_a_directory_without_a_certificate_is_told_with_the_file(
 def test_a_definition_with_another_authority_is_written_again() -> None:
     async def story(client: ApiClient) -> None:
         options = WebhookOptions(bind="127.0.0.1", port=1, service=("ops", "holdfast"))
-        install: Callable[[bytes], Awaitable[Any]] = lambda trusted: installing.install(  # noqa: E731
-            client, [nvidia.GRAPHS], conversion=Registered.of(options, trusted).conversion
-        )
+
+        async def install(trusted: bytes) -> Installed:
+            conversion = Registered.of(options, trusted).conversion
+            return await installing.install(client, [nvidia.GRAPHS], conversion=conversion)
+
         authorities = [new_authority(datetime.now(UTC)).certificate_pem for _ in range(2)]
         order = (authorities[0], authorities[0], authorities[1])
         assert [(await install(trusted)).written for trusted in order] == [1, 0, 1]

@@ -42,12 +42,16 @@ def test_a_secret_without_any_of_the_keys_is_refused_with_the_path() -> None:
     )
 
 
+def parts_of(document: bytes) -> list[email.message.Message]:
+    whole, *parts = email.message_from_bytes(document).walk()
+    assert whole.is_multipart()
+    return parts
+
+
 def test_inline_data_and_a_secret_are_merged_into_one_document() -> None:
     user = {"cloudInit": {"inline": "#cloud-config\na: 1\n", "secretRef": {"name": "s"}}}
     merged = guest_data.user_data(world({"s": {"userdata": b"#!/bin/sh\necho\n"}}, userData=user))
-    parts = email.message_from_bytes(merged).get_payload()
-    assert isinstance(parts, list)
-    found = [(each.get_content_type(), each.get_payload()) for each in parts]  # type: ignore[union-attr]
+    found = [(each.get_content_type(), each.get_payload()) for each in parts_of(merged)]
     assert found == [("text/cloud-config", "#cloud-config\na: 1\n"), ("text/x-shellscript", "#!/bin/sh\necho\n")]
 
 
@@ -57,8 +61,7 @@ def test_none_and_one_part_are_themselves_and_more_are_a_multipart_document(part
     if parts < 2:
         assert merged == b"x" * parts
     else:
-        found = email.message_from_bytes(merged).get_payload()
-        assert [each.get_content_type() for each in found] == kinds  # type: ignore[union-attr]
+        assert [each.get_content_type() for each in parts_of(merged)] == kinds
 
 
 def test_meta_data_is_joined_and_names_the_guest_where_there_is_none() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.operators.workload.stages import Wire, operated, reaches, workload
 from tests.operators.workload.worlds import (
     Placed,
@@ -25,9 +27,9 @@ KNOWN = record("web:1")
 SURGE = {"minAvailable": 3, "maxSurge": 1}
 
 
-def orphan(name: str, image: str = "web:1", **fields: object) -> Placed:
+def orphan(name: str, image: str = "web:1", **fields: Any) -> Placed:
     """A pod with the labels of a replica, and without a controller."""
-    resource, wire = pod(name, image, **fields)  # type: ignore[arg-type]
+    resource, wire = pod(name, image, **fields)
     wire["metadata"]["ownerReferences"] = []
     return resource, wire
 

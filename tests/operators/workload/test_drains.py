@@ -32,6 +32,7 @@ from holdfast import kinds
 from holdfast.client.resources import EVENTS, NODES, PODS
 from holdfast.cluster.controllers import budgets
 from holdfast.cluster.simulation.nodes import Fleet
+from holdfast.kinds.cloudless import Workload
 from holdfast.meta.errors import TooManyRequests
 from holdfast.meta.objects import Key
 from holdfast.operators.workload import view
@@ -234,7 +235,9 @@ def test_a_drain_ends_although_the_rollout_waits(workload: Wire, there: list[Pla
 def test_the_view_shows_the_exception_and_the_lowest_point() -> None:
     workload = web(status=said("web:1", mostAvailable=4, lowestReady=2), rollout=NO_SURGE)
     decision = decided(workload, record("web:1"), pods("web:1", 4))
-    shown = view.standing(kinds.decode(workload | {"status": status(decision)}))  # type: ignore[arg-type]
+    decoded = kinds.decode(workload | {"status": status(decision)})
+    assert isinstance(decoded, Workload)
+    shown = view.standing(decoded)
     (floor,) = shown.floors
     assert (floor.ready, floor.floor, floor.lowered, floor.lowest) == (4, 3, 1, 2)
     assert shown.warnings == (warning(decision),)

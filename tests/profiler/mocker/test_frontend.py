@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +140,8 @@ def test_the_workers_of_a_file_are_followed(tmp_path: Path) -> None:
         seen: list[tuple[str, ...]] = []
         changed = asyncio.Event()
 
-        def found(urls: object) -> None:
-            seen.append(tuple(urls))  # type: ignore[call-overload]
+        def found(urls: Iterable[str]) -> None:
+            seen.append(tuple(urls))
             changed.set()
 
         following = asyncio.create_task(discovery.follow_file(file, found))

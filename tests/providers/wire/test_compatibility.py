@@ -54,7 +54,7 @@ DiskInfo: id = 1 string, path = 2 string, size_gib = 3 int32, format = 4 string
 NetworkInfo: name = 1 string, mac = 2 string, ip_address = 3 string
 GetCapabilitiesRequest:
 GetCapabilitiesResponse: supports_reconfigure_online = 1 bool, supports_disk_expansion_online = 2 bool, supports_snapshots = 3 bool, supports_memory_snapshots = 4 bool, supports_linked_clones = 5 bool, supports_image_import = 6 bool, supported_disk_types = 7 repeated string, supported_network_types = 8 repeated string, supports_disk_export = 9 bool, supports_disk_import = 10 bool, supported_export_formats = 11 repeated string, supported_import_formats = 12 repeated string, supports_export_compression = 13 bool, supported_export_backends = 14 repeated string, supported_import_backends = 15 repeated string, supported_transfer_modes = 16 repeated string
-"""  # noqa: E501
+"""  # noqa: E501 -- a line for each message
 
 CALLS = {
     "Validate": ("ValidateRequest", "ValidateResponse"),

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import msgspec
 import pytest
@@ -269,7 +270,7 @@ class Race:
         self.leaders: list[str] = []
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         for racer in self.racers:
-            self._later(self.chance.uniform(0, 3), lambda racer=racer: self._do(racer, Look()))  # type: ignore[misc]
+            self._later(self.chance.uniform(0, 3), partial(self._do, racer, Look()))
 
     def run(self, until: float) -> None:
         while self._agenda and self._agenda[0][0] <= until:

@@ -618,7 +618,9 @@ def test_a_watch_may_let_many_changes_cost_one_pass() -> None:
         passes.append(world.owner.key)
         return NOTHING
 
-    keys = lambda obj, view: (Key("default", "a"),)  # noqa: E731
+    def keys(obj: Object, view: View) -> tuple[Key, ...]:
+        return (Key("default", "a"),)
+
     watch = Watch(resource=SERVICE_ACCOUNTS, keys=keys, within=timedelta(seconds=5))
 
     async def story(cluster: Cluster) -> None:

@@ -18,7 +18,7 @@ from holdfast.operators.deploymentrequest.requests import names
 from holdfast.operators.deploymentrequest.requests.controller import CONTROLLERS
 from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, REQUESTS, World
 from holdfast.operators.deploymentrequest.requests.stages import facts_of
-from holdfast.operators.deploymentrequest.requests.transitions import TRANSITIONS
+from holdfast.operators.deploymentrequest.requests.transitions import TRANSITIONS, Phase
 from holdfast.profiler.results import Engine, Point, Result
 from holdfast.runtime.controllers import Controller
 from holdfast.runtime.decisions import Decision
@@ -53,7 +53,7 @@ class Phases:
     """The phases that requests went through; an edge that is not in the table raises."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, list[str | None]] = {}
+        self.seen: dict[str, list[Phase | None]] = {}
         self.rows: list[str] = []
         """The rows of the table that were gone through, each once in a row."""
 
@@ -67,10 +67,10 @@ class Phases:
         phase = (new.wire().get("status") or {}).get("phase")
         seen = self.seen.setdefault(new.uid, [None])
         if phase is not None and phase != seen[-1]:
-            TRANSITIONS.check(seen[-1], phase)  # type: ignore[arg-type]
+            TRANSITIONS.check(seen[-1], phase)
             seen.append(phase)
 
-    def of(self, name: str = NAME) -> list[str | None]:
+    def of(self, name: str = NAME) -> list[Phase | None]:
         (only,) = self.seen.values()
         return only[1:]
 

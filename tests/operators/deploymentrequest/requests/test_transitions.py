@@ -38,7 +38,7 @@ from holdfast.operators.deploymentrequest.requests import names
 from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, REQUESTS
 from holdfast.operators.deploymentrequest.requests.reasons import TERMINAL, RequestReason
 from holdfast.operators.deploymentrequest.requests.status import SUCCEEDED_BY_PHASE
-from holdfast.operators.deploymentrequest.requests.transitions import PHASES, TABLE, TRANSITIONS
+from holdfast.operators.deploymentrequest.requests.transitions import PHASES, TABLE, TRANSITIONS, Phase
 from holdfast.profiler.results import Result
 
 Story = Callable[[Cluster, Phases], Awaitable[None]]
@@ -481,9 +481,15 @@ def test_every_row_of_the_table_is_gone_through_by_a_story() -> None:
 
 
 def test_an_edge_that_is_not_in_the_table_raises() -> None:
-    for old, new in (("Failed", "Deployed"), ("Ready", "Deployed"), ("Pending", "Deploying"), ("Deployed", "Ready")):
+    edges: list[tuple[Phase, Phase]] = [
+        ("Failed", "Deployed"),
+        ("Ready", "Deployed"),
+        ("Pending", "Deploying"),
+        ("Deployed", "Ready"),
+    ]
+    for old, new in edges:
         with pytest.raises(IllegalTransition):
-            TRANSITIONS.check(old, new)  # type: ignore[arg-type]
+            TRANSITIONS.check(old, new)
     with pytest.raises(IllegalTransition):
         TRANSITIONS.check(None, "Profiling")
 
