@@ -150,7 +150,10 @@ def parse(value: Any) -> Tree:
 
 def ordered(tree: Tree) -> Tree:
     """A copy of the tree in canonical order."""
-    return {element: ordered(tree[element]) if tree[element] else {} for element in _in_order(tree)}
+    elements = _in_order(tree)
+    if not any(tree.values()):
+        return dict.fromkeys(elements, LEAF)
+    return {element: ordered(tree[element]) if tree[element] else LEAF for element in elements}
 
 
 def show(path: Path) -> str:

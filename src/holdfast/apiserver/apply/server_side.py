@@ -122,6 +122,8 @@ def _yielded(entries: list[Entry], changes: Comparison) -> list[Entry]:
 
 def _taken(entries: list[Entry], entry: Entry, fields: Tree, time: str) -> list[Entry]:
     """The entries with `fields` added to the one that `entry` names."""
+    if not entries:
+        return [_filled(entry, fields, time)]
     previous = next((each for each in entries if _identity(each) == _identity(entry)), None)
     others = [each for each in entries if each is not previous]
     owned = union(previous["fieldsV1"], fields) if previous else fields

@@ -64,9 +64,7 @@ def _data_problems(obj: Object, *, encoded: tuple[str, ...]) -> Problems:
     size = 0
     for where in ("data", "binaryData"):
         values = obj.get(where) or {}
-        for key in values:
-            if not checks.is_config_key(key):
-                yield from checks.config_key(key, f"{where}[{key}]")
+        yield from checks.config_keys(values, where)
         if where in encoded:
             size += sum(len(base64.b64decode(value)) for value in values.values())
         else:

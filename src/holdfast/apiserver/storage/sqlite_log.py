@@ -40,6 +40,7 @@ import sys
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -93,7 +94,13 @@ MIGRATIONS: Final = (
 _PAGE_SIZE: Final = 8192
 
 COLUMNS: Final = "rv, at, resource, namespace, name, deleted, previous, value, checksum"
-INSERT: Final = f"INSERT INTO log ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT: Final = f"INSERT INTO log ({COLUMNS}) VALUES {_ROW}"
+_INSERTS: Final = {many: f"{INSERT}{f', {_ROW}' * (many - 1)}" for many in (64, 16, 4, 1)}
+"""Statements that insert several rows.
+
+The thread gives up the interpreter around every statement, and gets it back only when the event loop can spare it.
+"""
 SELECT: Final = f"SELECT {COLUMNS} FROM log ORDER BY rv"
 _LAST: Final = struct.Struct(">QI")
 
@@ -211,7 +218,8 @@ class SqliteLog:
             if forgotten:
                 self._connection.executemany("DELETE FROM log WHERE rv = ?", _superseded(forgotten))
                 self._connection.execute("UPDATE mark SET compacted = ?", (forgotten[-1].rv,))
-            self._connection.executemany(INSERT, map(_row, events))
+            for many, values in _inserted([*map(_row, events)]):
+                self._connection.execute(_INSERTS[many], values)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
@@ -436,6 +444,15 @@ def row_of(
 ) -> tuple[int, int, str, str, str, int, int, bytes, int]:
     row = entry.rv, at, entry.resource, entry.namespace, entry.name, int(deleted), previous, entry.value
     return *row, checksum(*row)
+
+
+def _inserted(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, list[Any]]]:
+    """Rows in groups that have a statement: the size of each, and its values."""
+    at = 0
+    while at < len(rows):
+        many = next(many for many in _INSERTS if many <= len(rows) - at)
+        yield many, [*chain.from_iterable(rows[at : at + many])]
+        at += many
 
 
 def _superseded(forgotten: Sequence[Event]) -> Iterator[tuple[int]]:

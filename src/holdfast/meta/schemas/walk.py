@@ -28,6 +28,13 @@ from holdfast.meta.schemas.messages import field_error
 from holdfast.meta.schemas.nodes import OBJECT_META, Node
 
 _ROOT: Final[Path] = ()
+_DIVIDED: Final = frozenset({dict, list})
+_DIVIDED_OR_NULL: Final = frozenset({dict, list, type(None)})
+"""The types of the values that a walk looks into, and those that defaulting looks at.
+
+Whether an object has any is found out by `map` alone, since most objects inside an object have texts and numbers only.
+"""
+
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -115,6 +122,9 @@ class Schema:
         if type(value) is not dict:
             return
         properties, additional, kept = node.properties, node.additional, node.open or keep
+        is_known = kept or additional is not None or value.keys() <= properties.keys()
+        if is_known and not node.resource and _DIVIDED.isdisjoint(map(type, value.values())):
+            return
         surplus: list[str] = []
         for key, item in value.items():
             inner = properties.get(key) or additional
@@ -145,6 +155,8 @@ def _default(node: Node, value: Any, *, fill: bool = True) -> None:
         for name, default in node.defaulted if fill else ():
             if value.get(name) is None and not (name in value and node.properties[name].nullable):
                 value[name] = copied(default)
+        if _DIVIDED_OR_NULL.isdisjoint(map(type, value.values())):
+            return
         properties, additional = node.properties, node.additional
         nulls: list[str] = []
         for key, item in value.items():

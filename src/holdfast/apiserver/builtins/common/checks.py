@@ -30,6 +30,7 @@ CONFIG_KEY_RULE: Final = (
     "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
 _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_USUAL_CONFIG_KEY: Final = re.compile(r"[-_a-zA-Z0-9][-._a-zA-Z0-9]{,63}")
 _PERCENT: Final = re.compile(r"[0-9]+%", re.ASCII)
 
 
@@ -130,9 +131,11 @@ def at_most_all(value: int | str | None, path: str) -> Problems:
         yield FieldError.invalid(path, value, detail="must not be greater than 100%")
 
 
-def is_config_key(key: str) -> bool:
-    """Whether nothing is wrong with a key of a ConfigMap or Secret."""
-    return len(key) <= names.SUBDOMAIN_MAX and not key.startswith(".") and _CONFIG_KEY.fullmatch(key) is not None
+def config_keys(keys: Iterable[str], path: str) -> Problems:
+    """The keys of a ConfigMap or Secret, which may become file names."""
+    if not all(map(_USUAL_CONFIG_KEY.fullmatch, keys)):
+        for key in keys:
+            yield from config_key(key, f"{path}[{key}]")
 
 
 def config_key(key: str, path: str) -> Problems:

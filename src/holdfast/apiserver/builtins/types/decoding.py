@@ -144,13 +144,15 @@ class Decoder:
         return settle
 
     def _container(self, type_: Type, item: Settle) -> Settle:
-        wanted = _go_name(type_)
+        wanted, stored_as_is = _go_name(type_), frozenset(_PYTHON_TYPES.get(type_.of, ()))
         # A null in a list or a map is the zero of its items, which for an object is an empty one.
         blank: Any = {} if type_.of in self._types else ZEROS.get(type_.of)
 
         def settle_map(value: Any) -> Any:
             if not isinstance(value, dict):
                 raise Mistyped(json_name(value), wanted)
+            if stored_as_is.issuperset(map(type, value.values())):
+                return value
             return {key: item(blank if entry is None else entry) for key, entry in value.items()}
 
         def settle_list(value: Any) -> Any:
