@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernel.fleet import Fleet, Pool, Replica, Side, State, choose, observe
+from holdfast.kernel.fleet import Fleet, Pool, Replica, Side, State, choose, observe, sort_out
 from holdfast.testing.explore import NOW
 
 READY = frozenset({State.SETTLING, State.AVAILABLE})
@@ -139,3 +139,38 @@ def test_cheaper_replicas_go_first_then_higher_ordinals_then_younger_ones() -> N
 @given(st.permutations([ready(name, "v1") for name in "abcdef"]), st.integers(0, 7))
 def test_the_choice_does_not_depend_on_the_order_of_observation(replicas: list[Replica], count: int) -> None:
     assert chosen(replicas, count) == tuple("abcdef")[:count]
+
+
+def test_among_replicas_of_one_age_the_one_that_shares_its_node_with_most_live_ones_goes_first() -> None:
+    replicas = [
+        ready("a", "v1", node="n1"),
+        ready("b", "v1", node="n2"),
+        ready("c", "v2", node="n2"),
+        ready("d", "v2", node="n1", terminating=True),
+        replica("e", "v2", node="n1", dead=True),
+    ]
+    assert choose(replicas, "v2", side=Side.OLD, states=READY, count=1, now=NOW) == ("b",)
+
+
+@given(
+    revision=st.sampled_from(["v1", "v2"]),
+    since=st.none() | st.integers(0, 90).map(lambda seconds: NOW - timedelta(seconds=seconds)),
+    flags=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    ordinal=st.none() | st.integers(0, 3),
+    size=st.none() | st.just(2),
+    min_ready=st.sampled_from([timedelta(), MINUTE]),
+)
+def test_a_replica_is_sorted_by_its_own_side_and_state(
+    revision: str,
+    since: datetime | None,
+    flags: tuple[bool, bool, bool],
+    ordinal: int | None,
+    size: int | None,
+    min_ready: timedelta,
+) -> None:
+    terminating, dead, leaving = flags
+    one = replica(
+        "a", revision, ready_since=since, terminating=terminating, dead=dead, leaving=leaving, ordinal=ordinal
+    )
+    found = sort_out([one], "v2", now=NOW, min_ready=min_ready, size=size)
+    assert found.by_state[one.side("v2", size=size)][one.state(min_ready=min_ready, now=NOW)] == [one]

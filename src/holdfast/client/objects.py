@@ -8,6 +8,7 @@ reader can change what another one sees.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -77,13 +78,14 @@ _head = msgspec.json.Decoder(_Head)
 class Object:
     """One object of a resource at one version; immutable."""
 
-    __slots__ = ("_read", "meta", "raw", "resource")
+    __slots__ = ("_derived", "_read", "meta", "raw", "resource")
 
     def __init__(self, resource: Resource, raw: bytes, meta: Meta | None = None) -> None:
         self.resource = resource
         self.raw = raw
         self.meta = _head.decode(raw).metadata if meta is None else meta
         self._read: tuple[Any, ...] = ()
+        self._derived: dict[Callable[[Object], Any], Any] | None = None
 
     @classmethod
     def of(cls, resource: Resource, wire: dict[str, Any]) -> Object:
@@ -136,6 +138,17 @@ class Object:
         if isinstance(decoded, msgspec.Struct) and decoded.__struct_config__.frozen:
             self._read = (*self._read, decoded)
         return decoded
+
+    def derive(self, function: Callable[[Object], T]) -> T:
+        """What a pure function makes of the object; it is called once, as `decode` decodes once."""
+        derived = self._derived
+        if derived is None:
+            derived = self._derived = {}
+        elif function in derived:
+            found: T = derived[function]
+            return found
+        made = derived[function] = function(self)
+        return made
 
     def head(self) -> dict[str, Any]:
         """The object as far as owner references are made from it, without decoding the rest."""

@@ -1,8 +1,9 @@
 """The fleet as a decision sees it: two pools of replicas, counted by state.
 
-`observe` counts replicas into a `Fleet`, and `choose` names the replicas that a
-decision stops.  Between the two the engine works on numbers alone, so its state
-space is small enough to be walked completely.
+`sort_out` sorts replicas by side and state.  What it returns is counted into a `Fleet`,
+and names the replicas that a decision stops; `observe` and `choose` do that in one.
+Between the two the engine works on numbers alone, so its state space is small enough to
+be walked completely.
 
 *New* is the target revision; *old* is everything that must be replaced: earlier
 revisions, revisions that were superseded before they were complete, replicas on
@@ -11,7 +12,9 @@ nodes that are being drained.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -33,6 +36,9 @@ class State(StrEnum):
     SETTLING = "settling"
     AVAILABLE = "available"
     TERMINATING = "terminating"
+
+
+_LIVE = (State.UNREADY, State.SETTLING, State.AVAILABLE)
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -122,7 +128,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
                  drained, its restart was asked for)
     cost         among equals, the cheaper one is stopped first
     restarts     how often a container of it restarted
-    crowding     how many replicas share its node; among those of one age, the most crowded is stopped first
+    node         where it runs; among those of one age, the one that shares its node with most is stopped first
     """
 
     id: str
@@ -134,7 +140,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     leaving: bool = False
     ordinal: int | None = None
     cost: int = 0
-    crowding: int = 0
+    node: str = ""
     restarts: int = 0
 
     def side(self, target: str, *, size: int | None = None) -> Side:
@@ -155,18 +161,92 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
         return State.AVAILABLE if not min_ready or now >= self.ready_since + min_ready else State.SETTLING
 
 
-def observe(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorted:
+    """Replicas by side and state, from the point of view of a revision.
+
+    by_state   of each side and state, the replicas that count for it, in their order
+    traffic    as in `Fleet`
+    min_ready  how long a replica must be ready to be available
+    size       as in `sort_out`
+    """
+
+    by_state: Mapping[Side, Mapping[State, list[Replica]]]
+    traffic: int | None
+    min_ready: timedelta
+    size: int | None
+
+    def fleet(self, *, stable: bool = True, progressed_at: datetime | None = None) -> Fleet:
+        """The replicas, counted; for `stable` and `progressed_at` see `Fleet`."""
+        old, new = self.by_state[Side.OLD], self.by_state[Side.NEW]
+        settled = _ready_since(new[State.AVAILABLE])
+        settling = _ready_since((*old[State.SETTLING], *new[State.SETTLING]))
+        present = (*_LIVE, State.TERMINATING)
+        ordinals = {each.ordinal for side in (old, new) for state in present for each in side[state]} - {None}
+        return Fleet(
+            old=_counted(old),
+            new=_counted(new),
+            stable=stable,
+            traffic=self.traffic,
+            gaps=max((each for each in ordinals if each is not None), default=-1) + 1 - len(ordinals),
+            settled_at=max(settled) + self.min_ready if settled else None,
+            settles_at=min(settling) + self.min_ready if settling else None,
+            progressed_at=progressed_at,
+        )
+
+    def first(self, count: int, *, side: Side, states: frozenset[State], stable: str | None = None) -> tuple[str, ...]:
+        """The `count` replicas of `side` in one of `states` that are stopped first, by id.
+
+        Those that must leave whatever their revision come first.  Replicas of
+        superseded revisions come before those of the stable one, so that soon only
+        two revisions are left; then the worse state, the lower cost, the higher
+        ordinal, the younger one, the one that shares its node with more.
+        """
+        crowd = Counter(each.node for pool in self.by_state.values() for state in _LIVE for each in pool[state])
+        younger_first: dict[datetime, float] = {}
+
+        def age(created_at: datetime) -> float:
+            known = younger_first.get(created_at)
+            if known is None:
+                known = younger_first[created_at] = -created_at.timestamp()
+            return known
+
+        ranked = sorted(
+            (
+                not each.leaves(self.size),
+                each.revision == stable,
+                badness,
+                each.cost,
+                -each.ordinal if each.ordinal is not None else 0,
+                age(each.created_at),
+                -crowd[each.node],
+                each.id,
+            )
+            for badness, state in enumerate(State)
+            if state in states
+            for each in self.by_state[side][state]
+        )
+        return tuple(rank[-1] for rank in ranked[:count])
+
+
+def _counted(pool: Mapping[State, list[Replica]]) -> Pool:
+    return Pool(**{state.value: len(replicas) for state, replicas in pool.items()})
+
+
+def _ready_since(replicas: Iterable[Replica]) -> list[datetime]:
+    return [each.ready_since for each in replicas if each.ready_since is not None]
+
+
+def sort_out(
     replicas: Iterable[Replica],
     target: str,
     *,
     now: datetime,
     min_ready: timedelta = timedelta(),
     size: int | None = None,
-    stable: bool = True,
     serving: str | None = None,
-    progressed_at: datetime | None = None,
-) -> Fleet:
-    """Count `replicas` from the point of view of the revision `target`.
+) -> Sorted:
+    """Sort `replicas` from the point of view of the revision `target`.
 
     `size` is the number of replicas desired of an ordered fleet, which shrinks
     from its end: ordinals beyond it must leave, whatever their revision.
@@ -179,35 +259,45 @@ def observe(
     revisions counts as unready likewise.
     """
     replicas = tuple(replicas)
-    counts: dict[tuple[Side, State], int] = {}
-    settled_at: datetime | None = None
-    settles_at: datetime | None = None
-    ordinals: set[int] = set()
-    for replica, side, state in _counted(replicas, target, now=now, min_ready=min_ready, size=size, serving=serving):
-        counts[side, state] = counts.get((side, state), 0) + 1
-        if replica.ordinal is not None and state is not State.DEAD:
-            ordinals.add(replica.ordinal)
-        if replica.ready_since is None:
-            continue
-        steady = replica.ready_since + min_ready
-        if state is State.SETTLING and (settles_at is None or steady < settles_at):
-            settles_at = steady
-        if state is State.AVAILABLE and side is Side.NEW and (settled_at is None or steady > settled_at):
-            settled_at = steady
+    both = serving == target and any(each.revision == target and each.leaves(size) for each in replicas)
+    # Where only one side serves, `Fleet.active` says which; on a side that serves, idle replicas count as unready.
+    mixed = serving is not None and (serving != target or both)
+    old: dict[State, list[Replica]] = {state: [] for state in State}
+    new: dict[State, list[Replica]] = {state: [] for state in State}
+    dead, unready, settling, available, terminating = State
+    # A pass sorts a thousand replicas that hardly changed, so this is `Replica.side` and `Replica.state` in one.
+    for replica in replicas:
+        side = new if replica.revision == target and not replica.leaving else old
+        if side is new and size is not None and replica.leaves(size):
+            side = old
+        since = replica.ready_since
+        if replica.terminating:
+            state = terminating
+        elif replica.dead:
+            state = dead
+        elif since is None or (mixed and side is old and replica.revision != serving):
+            state = unready
+        else:
+            state = available if not min_ready or now >= since + min_ready else settling
+        side[state].append(replica)
+    traffic = None if serving is None or both else 100 * (serving == target)
+    return Sorted(by_state={Side.OLD: old, Side.NEW: new}, traffic=traffic, min_ready=min_ready, size=size)
 
-    def pool(side: Side) -> Pool:
-        return Pool(**{state.value: counts.get((side, state), 0) for state in State})
 
-    return Fleet(
-        old=pool(Side.OLD),
-        new=pool(Side.NEW),
-        stable=stable,
-        traffic=None if serving is None or _both_serve(replicas, target, serving, size) else 100 * (serving == target),
-        gaps=max(ordinals, default=-1) + 1 - len(ordinals),
-        settled_at=settled_at,
-        settles_at=settles_at,
-        progressed_at=progressed_at,
-    )
+def observe(
+    replicas: Iterable[Replica],
+    target: str,
+    *,
+    now: datetime,
+    min_ready: timedelta = timedelta(),
+    size: int | None = None,
+    stable: bool = True,
+    serving: str | None = None,
+    progressed_at: datetime | None = None,
+) -> Fleet:
+    """Count `replicas` from the point of view of the revision `target`, as `sort_out` sorts them."""
+    found = sort_out(replicas, target, now=now, min_ready=min_ready, size=size, serving=serving)
+    return found.fleet(stable=stable, progressed_at=progressed_at)
 
 
 def choose(
@@ -223,55 +313,6 @@ def choose(
     stable: str | None = None,
     serving: str | None = None,
 ) -> tuple[str, ...]:
-    """The `count` replicas of `side` in one of `states` that are stopped first, by id.
-
-    Those that must leave whatever their revision come first.  Replicas of
-    superseded revisions come before those of the stable one, so that soon only
-    two revisions are left; then the worse state, the lower cost, the higher
-    ordinal, the younger one, the one that shares its node with more.
-    """
-
-    def rank(counted: tuple[Replica, Side, State]) -> tuple[bool, bool, int, int, int, float, int, str]:
-        replica, _, state = counted
-        return (
-            not replica.leaves(size),
-            replica.revision == stable,
-            _BADNESS[state],
-            replica.cost,
-            -replica.ordinal if replica.ordinal is not None else 0,
-            -replica.created_at.timestamp(),
-            -replica.crowding,
-            replica.id,
-        )
-
-    counted = _counted(tuple(replicas), target, now=now, min_ready=min_ready, size=size, serving=serving)
-    candidates = sorted((each for each in counted if each[1] is side and each[2] in states), key=rank)
-    return tuple(replica.id for replica, _, _ in candidates[:count])
-
-
-def _counted(
-    replicas: tuple[Replica, ...],
-    target: str,
-    *,
-    now: datetime,
-    min_ready: timedelta,
-    size: int | None,
-    serving: str | None,
-) -> Iterator[tuple[Replica, Side, State]]:
-    """Each replica with the side and the state that it counts for."""
-    # Where only one side serves, `Fleet.active` says which; on a side that serves, idle replicas count as unready.
-    mixed = serving is not None and (serving != target or _both_serve(replicas, target, serving, size))
-    for replica in replicas:
-        side, state = replica.side(target, size=size), replica.state(min_ready=min_ready, now=now)
-        if mixed and side is Side.OLD and replica.revision != serving and state in _READY:
-            state = State.UNREADY
-        yield replica, side, state
-
-
-def _both_serve(replicas: Iterable[Replica], target: str, serving: str | None, size: int | None) -> bool:
-    """Whether replicas of the target get the traffic and some of them must leave."""
-    return serving == target and any(each.revision == target and each.leaves(size) for each in replicas)
-
-
-_READY = frozenset({State.SETTLING, State.AVAILABLE})
-_BADNESS = {state: index for index, state in enumerate(State)}
+    """The `count` replicas of `side` in one of `states` that are stopped first, by id (`Sorted.first`)."""
+    found = sort_out(replicas, target, now=now, min_ready=min_ready, size=size, serving=serving)
+    return found.first(count, side=side, states=states, stable=stable)

@@ -21,7 +21,7 @@ import msgspec
 from holdfast.kernel import fleet as fleets
 from holdfast.kernel import rollout as engine
 from holdfast.kernel.decisions import Blocked, Decision, Done, Hold, Kind, Refusal, Start, Stop, Wait
-from holdfast.kernel.fleet import Fleet, Replica, Side
+from holdfast.kernel.fleet import Fleet, Replica, Side, Sorted
 from holdfast.kernel.groups import Role, decide_group
 from holdfast.kernel.guard import guard
 from holdfast.kernel.outcomes import Outcome, soonest, until
@@ -59,40 +59,34 @@ class Situation:
         return self.rollout.target
 
     @cached_property
-    def fleet(self) -> Fleet:
-        """The replicas, counted."""
-        return fleets.observe(
+    def sorted(self) -> Sorted:
+        """The replicas, by side and state."""
+        return fleets.sort_out(
             self.replicas,
             self.target,
             now=self.now,
             min_ready=self.min_ready,
             size=self.size,
-            stable=self.stable is not None,
             serving=self.serving,
-            progressed_at=self.progressed_at,
         )
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """The replicas, counted."""
+        return self.sorted.fleet(stable=self.stable is not None, progressed_at=self.progressed_at)
 
     def since(self, progressed_at: datetime | None) -> Situation:
         """The same situation, with the time when its rollout last made progress."""
         made = replace(self, progressed_at=progressed_at)
-        # The replicas are the same, and are not counted again.
+        # The replicas are the same, and are not sorted and counted again.
+        vars(made)["sorted"] = self.sorted
         vars(made)["fleet"] = msgspec.structs.replace(self.fleet, progressed_at=progressed_at)
         return made
 
     def chosen(self, stop: Stop) -> tuple[str, ...]:
         """The replicas that a decision stops, by id."""
-        return fleets.choose(
-            self.replicas,
-            self.target,
-            side=stop.side,
-            states=stop.kind.states,
-            count=min(stop.count, AT_A_TIME),
-            now=self.now,
-            min_ready=self.min_ready,
-            size=self.size,
-            stable=self.stable,
-            serving=self.serving,
-        )
+        count = min(stop.count, AT_A_TIME)
+        return self.sorted.first(count, side=stop.side, states=stop.kind.states, stable=self.stable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,11 +190,13 @@ def progressed(situation: Situation, *, before: datetime | None, old_before: int
     if before is None or (old_before is not None and situation.fleet.old.live < old_before):
         return now
     before = min(before, now)
-    available_at = (
-        each.ready_since + situation.min_ready
+    target, min_ready = situation.target, situation.min_ready
+    ready_since = [
+        each.ready_since
         for each in situation.replicas
-        if each.ready_since is not None and each.revision == situation.target and not each.restarts
-    )
+        if each.revision == target and each.ready_since is not None and not each.restarts
+    ]
+    available_at = (since + min_ready for since in ready_since) if min_ready else ready_since
     return now if any(before < moment <= now for moment in available_at) else before
 
 

@@ -71,7 +71,7 @@ def foreign_budgets(
 
     index  `budgets_of_others`, where many objects of the owner's resource have budgets of their own
     """
-    worn, namespace = list(pod_labels), owner.key.namespace
+    worn, namespace = pod_labels, owner.key.namespace
     found = []
     for obj in (
         view.list(BUDGETS, namespace=namespace) if index is None else view.indexed(BUDGETS, index.name, namespace)
@@ -79,6 +79,7 @@ def foreign_budgets(
         budget = obj.decode(_Budget).spec
         if obj.is_controlled_by(owner.uid) or budget.selector is None:
             continue
+        worn = worn if isinstance(worn, list) else list(worn)
         if any(map(LabelSelector.from_object(budget.selector).matches, worn)):
             found.append(budget)
     return tuple(found)

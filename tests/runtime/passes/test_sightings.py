@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from holdfast.runtime.passes.sightings import Sightings, corrected
+from holdfast.runtime.passes.sightings import Sightings
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
@@ -33,6 +33,8 @@ def test_after_our_clock_was_set_back_a_sighting_is_not_still_to_come() -> None:
     assert sightings.at(NOW - HOUR)("a", NOW + HOUR) == NOW - HOUR
 
 
-def test_only_times_that_differ_are_told() -> None:
+def test_only_times_that_differ_are_corrected_also_when_they_have_come() -> None:
     events = [("a", NOW + HOUR), ("b", NOW - HOUR), ("c", None)]
-    assert corrected(events, Sightings().at(NOW)) == {"a": NOW}
+    sightings = Sightings()
+    assert sightings.at(NOW).corrected(events) == {"a": NOW}
+    assert sightings.at(NOW + 2 * HOUR).corrected(events) == {"a": NOW}

@@ -23,7 +23,7 @@ from holdfast.kinds.cloudless.workloads import WorkloadStatus
 from holdfast.operators.workload.observe import World
 from holdfast.operators.workload.problems import Problems
 from holdfast.operators.workload.reasons import WorkloadReason
-from holdfast.operators.workload.replicas import Replicas, revision_of
+from holdfast.operators.workload.replicas import Replicas
 from holdfast.operators.workload.revisions import Revisions, rejected_revision, rejection, returned_to
 
 _PAUSES: Final = frozenset({Code.PAUSED, Code.BATCH_PAUSE, Code.STEP_PAUSE, Code.APPROVAL_NEEDED, Code.DELETION_NEEDED})
@@ -138,7 +138,7 @@ class Facts:
     @cached_property
     def _others(self) -> list[str]:
         """The revisions of the old side: those of its replicas, or the one that they would be started from."""
-        running = {revision_of(pod) for pod in self.world.pods if not pod.deleting} - {self.target, ""}
+        running = {each.revision for each in self.replicas.all if not each.terminating} - {self.target, ""}
         other = self.revisions.other or self.revisions.stable
         return sorted(running) or ([] if other is None else [other.revision])
 

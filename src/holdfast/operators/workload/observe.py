@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -15,19 +16,17 @@ import msgspec
 from holdfast.client.objects import Object
 from holdfast.client.pods import Pod
 from holdfast.client.resources import CONFIG_MAPS, CONTROLLER_REVISIONS, PODS, SECRETS, SERVICES, Resource
-from holdfast.kernel import pod_problems
-from holdfast.kernel.pod_problems import ReportedPod
 from holdfast.kinds.cloudless import KINDS, Strategy, Workload
 from holdfast.kinds.cloudless.rollouts import Rollout as RolloutSpec
 from holdfast.meta import hashing
 from holdfast.meta.objects import Key
 from holdfast.operators.workload.containers import references
+from holdfast.operators.workload.members import Member, member
 from holdfast.operators.workload.render import SWITCHED_FOR, WORKLOAD, Template, budget_name, labels
 from holdfast.runtime.adoption import Claimed, claim
 from holdfast.runtime.controllers import Index, View, Watch
 from holdfast.runtime.decisions import Write
 from holdfast.runtime.disruption import PODS_BY_NODE, Budget, cordoned, foreign_budgets, own_budget
-from holdfast.runtime.passes import sightings
 from holdfast.runtime.passes.sightings import Sight
 from holdfast.runtime.references import References
 
@@ -50,9 +49,9 @@ class World:
     """
     object    the Workload as the API server sent it
     workload  the same, decoded
-    pods      its replicas, including those that have ended
+    members   its replicas, including those that have ended
     sighted   for replicas that are ready since a time that is still to come: when that was first seen, by uid
-    unready   those that are not ready and not terminating, by name, as their problems are read
+    idle      the members that do not serve: not ready, ended or terminating
     claims    writes that adopt pods with its labels and no controller, and release pods that lost the labels
     records   its ControllerRevisions, by revision
     configs   fingerprints of the ConfigMaps and Secrets that are part of the revision; empty if one is missing
@@ -65,9 +64,9 @@ class World:
 
     object: Object
     workload: Workload
-    pods: tuple[Pod, ...] = ()
+    members: tuple[Member, ...] = ()
     sighted: Mapping[str, datetime] = field(default_factory=dict)
-    unready: Mapping[str, ReportedPod]
+    idle: tuple[Member, ...] = ()
     claims: tuple[Write, ...] = ()
     records: Mapping[str, Record]
     configs: Mapping[str, str]
@@ -90,8 +89,9 @@ class World:
 
 def sight(world: World, seen: Sight) -> World:
     """The world with the times at which replicas became ready by the clock of the operator."""
-    ready = ((pod.metadata.uid, pod.ready_since()) for pod in world.pods)
-    return replace(world, sighted=sightings.corrected(ready, seen))
+    ready = ((each.meta.uid, each.replica.ready_since) for each in world.members)
+    sighted = seen.corrected(ready)
+    return replace(world, sighted=sighted) if sighted else world
 
 
 def observe(view: View, key: Key) -> World | None:
@@ -100,27 +100,20 @@ def observe(view: View, key: Key) -> World | None:
     if obj is None or obj.deleting:
         return None
     workload = obj.decode(Workload)
-    candidates = _candidates(view, obj)
-    claimed = _claimed(obj, candidates)
-    found = [pod for pod in candidates if pod.deleting or pod.uid in claimed.uids]
-    pods = tuple(map(Pod.of, found))
+    members, claims = _members(view, obj)
     # Budgets that select a replica, or will select the next one.
-    worn = [{**obj.meta.labels, **labels(key.name)}, *(pod.metadata.labels for pod in pods)]
+    worn = chain([{**obj.meta.labels, **labels(key.name)}], (each.meta.labels for each in members))
     service = view.get(SERVICES, Key(key.namespace, service_name(workload))) if switches(workload) else None
     switched = view.indexed(SERVICES, "switched-for", str(key))
     return World(
         object=obj,
         workload=workload,
-        pods=pods,
-        claims=claimed.writes,
-        unready={
-            each.key.name: pod_problems.decode(each.raw)
-            for each, pod in zip(found, pods, strict=True)
-            if not pod.ready and not pod.deleting
-        },
+        members=members,
+        idle=tuple(each for each in members if not each.serves),
+        claims=claims,
         records={record.template.revision: record for record in _records(view, obj)},
         configs=dict(_fingerprints(view, obj, workload)),
-        cordoned=cordoned(view, (pod.spec.node_name for pod in pods)),
+        cordoned=cordoned(view, (each.replica.node for each in members)),
         budgets=foreign_budgets(view, obj, worn),
         budget=own_budget(view, obj, budget_name(key.name)),
         service=service,
@@ -128,20 +121,29 @@ def observe(view: View, key: Key) -> World | None:
     )
 
 
-def _candidates(view: View, owner: Object) -> list[Object]:
-    """The pods that the Workload controls, and those without a controller that have its labels."""
-    controlled = [pod for pod in view.owned(PODS, owner.uid) if pod.is_controlled_by(owner.uid)]
-    return [*controlled, *view.indexed(PODS, _ORPHANS, _selected_by(owner.key))]
+def _members(view: View, owner: Object) -> tuple[tuple[Member, ...], tuple[Write, ...]]:
+    """The replicas, and the writes that make them so.
 
-
-def _claimed(owner: Object, candidates: Iterable[Object]) -> Claimed:
-    """Which pods are replicas: those that have the labels, as a ReplicaSet claims its pods.
-
-    A pod that lost them receives no traffic, so it is released and replaced.
+    They are the pods that the Workload controls, and those without a controller that have its labels, which it adopts.
+    A pod that lost the labels receives no traffic, so it is released and replaced, as by a ReplicaSet.
     """
+    uid, name = owner.uid, labels(owner.key.name)[WORKLOAD]
+    owned = (pod.derive(member) for pod in view.owned(PODS, uid))
+    controlled = [each for each in owned if each.controller == uid]
+    orphans = [pod.derive(member) for pod in view.indexed(PODS, _ORPHANS, _selected_by(owner.key))]
+    strays = [each for each in controlled if each.workload != name and not each.replica.terminating]
+    if not orphans and not strays:
+        return tuple(controlled), ()
+    claimed = _claimed(owner, [*strays, *(each for each in orphans if not each.replica.terminating)])
+    lost = {each.meta.uid for each in (*strays, *orphans)} - claimed.uids
+    found = [*controlled, *orphans]
+    return tuple(each for each in found if each.replica.terminating or each.meta.uid not in lost), claimed.writes
+
+
+def _claimed(owner: Object, candidates: Sequence[Member]) -> Claimed:
     wanted = labels(owner.key.name).items()
-    pods = (pod.meta for pod in candidates if not pod.deleting)
-    return claim(owner.head(), pods, resource=PODS, fits=lambda meta: wanted <= meta.labels.items())
+    metas = (each.meta for each in candidates)
+    return claim(owner.head(), metas, resource=PODS, fits=lambda meta: wanted <= meta.labels.items())
 
 
 def switches(workload: Workload) -> bool:

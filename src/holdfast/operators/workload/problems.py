@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from holdfast.client.pods import Pod
 from holdfast.kernel import pod_problems
+from holdfast.kernel.fleet import Replica
 from holdfast.kernel.pod_problems import Diagnosis, PodReason, ReportedPod
-from holdfast.meta import times
 from holdfast.operators.workload.observe import World
-from holdfast.operators.workload.replicas import revision_of
 
 PROBE_PATIENCE: Final = timedelta(seconds=30)
 """How old a replica is before a readiness probe that has not succeeded yet counts as failing."""
@@ -33,19 +31,17 @@ def problems(world: World, *, target: str, now: datetime) -> Problems:
     wanted: list[ReportedPod] = []
     others: list[ReportedPod] = []
     moments: list[datetime] = []
-    for pod in world.pods:
-        reported = world.unready.get(pod.metadata.name)
-        found = None if reported is None else pod_problems.problem(reported)
+    for each in world.idle:
+        reported, found = each.reported, each.problem
         if reported is None or found is None or found.passes:
             continue
-        counts_at = _counts_at(pod)
+        counts_at = _counts_at(each.replica)
         if found.reason is PodReason.PROBE_FAILING and now < counts_at:
             moments.append(counts_at)
         else:
-            (wanted if revision_of(pod) == target else others).append(reported)
+            (wanted if each.replica.revision == target else others).append(reported)
     return Problems(worst=pod_problems.diagnose(wanted or others), look_at=min(moments, default=None))
 
 
-def _counts_at(pod: Pod) -> datetime:
-    created = times.parse(pod.metadata.creation_timestamp or "")
-    return created if pod.restarts else created + PROBE_PATIENCE
+def _counts_at(replica: Replica) -> datetime:
+    return replica.created_at if replica.restarts else replica.created_at + PROBE_PATIENCE

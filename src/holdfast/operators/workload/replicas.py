@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from holdfast.client.pods import Pod
+import msgspec
+
 from holdfast.kernel.fleet import Replica
 from holdfast.kinds.cloudless.containers import RestartPolicy
-from holdfast.meta import times
+from holdfast.operators.workload.members import Member
 from holdfast.operators.workload.observe import World
-from holdfast.operators.workload.render import REVISION
 from holdfast.operators.workload.validate import duration
 
 RESTART_BACKOFF: Final = "10s"
@@ -34,47 +34,45 @@ class Replicas:
 def replicas(world: World, *, stable: str | None, now: datetime) -> Replicas:
     """The replicas now; `stable` is the revision that was rolled out completely, if it is being replaced."""
     policy = world.workload.spec.restart_policy or RestartPolicy()
-    crowd = Counter(pod.spec.node_name for pod in world.pods if pod.active)
-    ended = {pod.metadata.name: _replace_at(pod, policy) for pod in world.pods if _has_ended(pod, policy)}
-    found = tuple(
-        Replica(
-            id=pod.metadata.name,
-            revision=revision_of(pod),
-            created_at=times.parse(pod.metadata.creation_timestamp or ""),
-            ready_since=world.sighted.get(pod.metadata.uid) or pod.ready_since(),
-            terminating=pod.deleting,
-            dead=pod.metadata.name in ended and ended[pod.metadata.name] <= now,
-            leaving=pod.spec.node_name in world.cordoned,
-            crowding=crowd[pod.spec.node_name],
-            restarts=pod.restarts,
-        )
-        for pod in world.pods
-    )
-    unready = (pod for pod, each in zip(world.pods, found, strict=True) if each.ready_since is None)
-    lost = {pod.metadata.name for pod in unready if _was_ready(pod, stable)}
+    ended = {each.replica.id: _replace_at(each, policy) for each in world.idle if _has_ended(each, policy)}
+    lost = {each.replica.id for each in world.idle if _was_ready(each, stable)}
     return Replicas(
-        all=found,
+        all=tuple(_present(world, dead=frozenset(name for name, moment in ended.items() if moment <= now))),
         broken=len(ended.keys() | lost),
         replace_at=min((moment for moment in ended.values() if moment > now), default=None),
     )
 
 
-def revision_of(pod: Pod) -> str:
-    """The revision of a replica; one without the label belongs to no revision and is replaced."""
-    return pod.metadata.labels.get(REVISION, "")
+def _present(world: World, *, dead: frozenset[str]) -> Iterable[Replica]:
+    """The replicas, with what their own pods do not say."""
+    found = [each.replica for each in world.members]
+    cordoned, sighted = world.cordoned, world.sighted
+    if not (dead or cordoned or sighted):
+        return found
+    return (
+        msgspec.structs.replace(
+            each,
+            ready_since=sighted.get(of.meta.uid) or each.ready_since,
+            dead=each.id in dead,
+            leaving=each.node in cordoned,
+        )
+        for of, each in zip(world.members, found, strict=True)
+    )
 
 
-def _has_ended(pod: Pod, policy: RestartPolicy) -> bool:
+def _has_ended(member: Member, policy: RestartPolicy) -> bool:
     """Whether its containers are not restarted any more, or were restarted more often than maxRetries."""
-    exhausted = policy.max_retries is not None and pod.restarts > policy.max_retries and not pod.ready
-    return not pod.deleting and (pod.finished or exhausted)
+    retries, restarts = policy.max_retries, member.replica.restarts
+    exhausted = retries is not None and restarts > retries and not member.ready
+    return not member.replica.terminating and (member.finished or exhausted)
 
 
-def _replace_at(pod: Pod, policy: RestartPolicy) -> datetime:
+def _replace_at(member: Member, policy: RestartPolicy) -> datetime:
     """When a replica that ended is replaced: at once, unless it is younger than the backoff."""
-    return times.parse(pod.metadata.creation_timestamp or "") + duration(policy.backoff or RESTART_BACKOFF)
+    return member.replica.created_at + duration(policy.backoff or RESTART_BACKOFF)
 
 
-def _was_ready(pod: Pod, stable: str | None) -> bool:
+def _was_ready(member: Member, stable: str | None) -> bool:
     """Whether a replica that is not ready was ready before: it restarted, or its revision was rolled out completely."""
-    return pod.active and (pod.restarts > 0 or revision_of(pod) == stable)
+    replica = member.replica
+    return replica.ready_since is None and member.active and (replica.restarts > 0 or replica.revision == stable)

@@ -138,7 +138,7 @@ def _complete(world: World, asked: Template) -> Template | None:
     if status is not None and status.update_revision and not status.current_revision:
         return None
     # The status was lost, for example by a restored backup: most ready replicas run the complete revision.
-    ready = Counter(pod.metadata.labels.get(REVISION, "") for pod in world.pods if pod.active and pod.ready)
+    ready = Counter(each.replica.revision for each in world.members if each.active and each.ready)
     known = [name for name, _ in ready.most_common() if name in world.records and name != asked.revision]
     return world.records[known[0]].template if known else None
 

@@ -18,7 +18,6 @@ from holdfast.operators.workload import render
 from holdfast.operators.workload.conditions import Facts
 from holdfast.operators.workload.observe import WORKLOADS, Record, World, is_taken, service_name, switches
 from holdfast.operators.workload.render import REVISION
-from holdfast.operators.workload.replicas import revision_of
 from holdfast.operators.workload.revisions import (
     PROMOTED,
     REJECTED,
@@ -78,7 +77,7 @@ def _records(world: World, revisions: Revisions) -> Iterator[Write]:
 def _beyond_history(world: World, revisions: Revisions) -> tuple[Record, ...]:
     limit = world.rollout.revision_history_limit
     templates = (revisions.target, revisions.stable, revisions.other)
-    needed = {revision_of(pod) for pod in world.pods} | {
+    needed = {each.replica.revision for each in world.members} | {
         revisions.wanted,
         revisions.serving,
         rejected_revision(world.object),
@@ -139,9 +138,9 @@ def _step(facts: Facts) -> Iterator[Write]:
             assert template is not None, "the engine starts no replica of a revision that is not known"
             manifest = render.pod(world.object.wire(), template)
             yield from (Create(because=because, resource=PODS, manifest=manifest, wave=1) for _ in range(starts))
-    pods = {pod.metadata.name: pod for pod in world.pods}
-    for name in step.stops:
-        yield disruption.stop(pods[name].metadata, because, evict=_evicts(facts), wave=1)
+    if step.stops:
+        metas, evict = {each.replica.id: each.meta for each in world.members}, _evicts(facts)
+        yield from (disruption.stop(metas[name], because, evict=evict, wave=1) for name in step.stops)
     if isinstance(step.decision, Switch) and world.service is not None:
         # A Service that this reconciliation creates is switched by the next one.
         yield _switch(world, revisions, world.service, because=because)

@@ -20,7 +20,7 @@ from holdfast.client.protocols import Listing
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.meta.selectors import LabelSelector, Operator, Requirement
-from holdfast.runtime.caching.inverted_index import InvertedIndex
+from holdfast.runtime.caching.inverted_index import ORDER, InvertedIndex, OrderedIndex
 from holdfast.runtime.caching.watermarks import Callback, Watermarks, number
 from holdfast.runtime.controllers import Change, Index
 
@@ -44,7 +44,7 @@ class Store:
         self.resource = resource
         self._namespaces: dict[str, dict[str, Object]] = {}
         self._length = 0
-        self._owners = InvertedIndex()
+        self._owners = OrderedIndex()
         self._labels: dict[str, InvertedIndex] = {}
         self._indexes: dict[str, tuple[Index, InvertedIndex]] = {}
         self._listeners: list[Change] = []
@@ -78,7 +78,7 @@ class Store:
 
     def owned(self, uid: str) -> tuple[Object, ...]:
         """Objects that name the owner with this UID."""
-        return _in_order(self._owners.find(uid))
+        return self._owners.find(uid)
 
     def indexed(self, index: str, value: str) -> tuple[Object, ...]:
         """Objects for which the index gives this value."""
@@ -310,7 +310,7 @@ class Writer:
 
 
 def _in_order(objects: Iterable[Object]) -> tuple[Object, ...]:
-    return tuple(sorted(objects, key=lambda obj: (obj.meta.namespace, obj.meta.name)))
+    return tuple(sorted(objects, key=ORDER))
 
 
 def _same(held: Object, obj: Object) -> bool:

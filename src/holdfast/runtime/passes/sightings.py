@@ -10,14 +10,11 @@ A new process sees everything for the first time.  This module must not know wha
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
 _REMEMBERED: Final = 10_000
-
-Sight = Callable[[str, datetime], datetime]
-"""The time of an event by our clock, by the identity of what it happened to and the time that is said."""
 
 
 class Sightings:
@@ -28,20 +25,30 @@ class Sightings:
 
     def at(self, now: datetime) -> Sight:
         """What is seen now."""
-
-        def sight(uid: str, said: datetime) -> datetime:
-            known = self._first.get((uid, said))
-            if known is None and said > now:
-                known = self._first[uid, said] = now
-                if len(self._first) > _REMEMBERED:
-                    self._first.popitem(last=False)
-            # A clock that was set back after the sighting must not make it one that is still to come.
-            return said if known is None else min(known, now)
-
-        return sight
+        return Sight(self._first, now)
 
 
-def corrected(events: Iterable[tuple[str, datetime | None]], sight: Sight) -> dict[str, datetime]:
-    """By identity, the times of the events that count from another time than is said."""
-    found = ((uid, said, sight(uid, said)) for uid, said in events if said is not None)
-    return {uid: seen for uid, said, seen in found if seen != said}
+class Sight:
+    """What is seen at one moment: the time of an event by our clock."""
+
+    def __init__(self, first: OrderedDict[tuple[str, datetime], datetime], now: datetime) -> None:
+        self._first = first
+        self._now = now
+
+    def __call__(self, uid: str, said: datetime) -> datetime:
+        """The time of an event, by the identity of what it happened to and the time that is said."""
+        known, now = self._first.get((uid, said)), self._now
+        if known is None and said > now:
+            known = self._first[uid, said] = now
+            if len(self._first) > _REMEMBERED:
+                self._first.popitem(last=False)
+        # A clock that was set back after the sighting must not make it one that is still to come.
+        return said if known is None else min(known, now)
+
+    def corrected(self, events: Iterable[tuple[str, datetime | None]]) -> dict[str, datetime]:
+        """By identity, the times of the events that count from another time than is said."""
+        now, remembers = self._now, bool(self._first)
+        # Where all clocks agree, which is usual, nothing has to be looked up.
+        doubtful = [(uid, said) for uid, said in events if said is not None and (remembers or said > now)]
+        found = ((uid, said, self(uid, said)) for uid, said in doubtful)
+        return {uid: seen for uid, said, seen in found if seen != said}

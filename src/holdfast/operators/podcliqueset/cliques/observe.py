@@ -30,7 +30,6 @@ from holdfast.runtime import disruption
 from holdfast.runtime.adoption import Claimed, claim
 from holdfast.runtime.controllers import Index, View, Watch
 from holdfast.runtime.decisions import Write
-from holdfast.runtime.passes import sightings
 from holdfast.runtime.passes.sightings import Sight
 
 OTHERS_BUDGETS: Final = disruption.budgets_of_others(CLIQUES)
@@ -123,7 +122,7 @@ class World:
 def sight(world: World, seen: Sight) -> World:
     """The world with the times at which pods became ready by the clock of the operator."""
     ready = ((pod.metadata.uid, pod.ready_since()) for pod in world.pods)
-    return replace(world, sighted=sightings.corrected(ready, seen))
+    return replace(world, sighted=seen.corrected(ready))
 
 
 def observe(view: View, key: Key) -> World | None:

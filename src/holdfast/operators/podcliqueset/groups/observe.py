@@ -20,7 +20,6 @@ from holdfast.operators.podcliqueset.templates import Layout
 from holdfast.operators.podcliqueset.turns import Turn, layout_of, turn_of
 from holdfast.operators.podcliqueset.update import limits_of
 from holdfast.runtime.controllers import View
-from holdfast.runtime.passes import sightings
 from holdfast.runtime.passes.sightings import Sight
 
 
@@ -95,7 +94,7 @@ class World:
 def sight(world: World, seen: Sight) -> World:
     """The world with the times at which replicas became ready by the clock of the operator, which may be set back."""
     ready = ((world.identity(replica), replica.ready_since) for replica in world.existing)
-    return replace(world, sighted=sightings.corrected(ready, seen))
+    return replace(world, sighted=seen.corrected(ready))
 
 
 def observe(view: View, key: Key) -> World | None:
