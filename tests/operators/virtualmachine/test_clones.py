@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from tests.operators.virtualmachine.snapshot_stories import taken
@@ -22,22 +22,15 @@ from tests.operators.virtualmachine.stories import (
     furnished,
     machine,
     operator,
-    provider,
     reaches,
     status_of,
     told,
     vm_class,
 )
 
-from holdfast.client.objects import Object
-from holdfast.client.resources import Resource
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.meta.objects import Key
-from holdfast.operators.virtualmachine.clones import observe as clone_worlds
-from holdfast.operators.virtualmachine.machines.observe import REFERENCES, SNAPSHOTS_OF
-from holdfast.operators.virtualmachine.resources import PROVIDERS, SNAPSHOTS
 from holdfast.providers.contract import Capabilities, Code
-from holdfast.runtime.controllers import View
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
 
@@ -152,39 +145,6 @@ def test_a_snapshot_is_cloned_as_it_was_taken() -> None:
         assert (await reaches(cluster, "Stopped", "copy"))["powerState"] == "Off"
 
     told(story, hypervisors)
-
-
-def _stored(resource: Resource, wire: Wire) -> Object:
-    meta = {**wire["metadata"], "namespace": "default"}
-    return Object.of(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **wire, "metadata": meta})
-
-
-class Indexed:
-    """A view of some objects, by the references between them."""
-
-    def __init__(self, *objects: Object) -> None:
-        self._objects = objects
-
-    def indexed(self, resource: Resource, index: str, value: str) -> tuple[Object, ...]:
-        kinds = (REFERENCES, SNAPSHOTS_OF, clone_worlds.CLONES_OF)
-        values = next(each.index.values for each in kinds if (each.resource, each.name) == (resource, index))
-        return tuple(each for each in self._objects if each.resource == resource and value in values(each))
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"source": {"vmRef": {"name": "web"}}},
-        {"source": {"snapshotRef": {"name": "before"}}},
-        {"source": {"vmRef": {"name": "other"}}, "target": {"providerRef": {"name": "sim"}}},
-    ],
-)
-def test_a_clone_is_looked_at_again_when_the_provider_that_makes_it_changes(given: Wire) -> None:
-    snapshot = {"metadata": {"name": "before"}, "spec": {"vmRef": {"name": "web"}}}
-    wires = ((MACHINES, machine("web")), (SNAPSHOTS, snapshot), (CLONES, clone(**given)), (PROVIDERS, provider()))
-    objects = [_stored(resource, wire) for resource, wire in wires]
-    view = cast("View", Indexed(*objects))
-    assert list(clone_worlds.of_provider(objects[-1], view)) == [Key("default", "copying")]
 
 
 def test_a_clone_waits_for_the_class_and_networks_of_its_machine_and_not_for_its_image() -> None:

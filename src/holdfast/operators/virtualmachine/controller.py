@@ -16,7 +16,7 @@ from holdfast.client.resources import CLAIMS, CONTROLLER_REVISIONS, DEPLOYMENTS,
 from holdfast.kernel.backoff import Backoff
 from holdfast.kernel.outcomes import Failure
 from holdfast.kinds.virtrigaud.machines import VirtualMachine
-from holdfast.kinds.virtrigaud.migrations import VMMigration
+from holdfast.kinds.virtrigaud.migrations import VMMigration, VMMigrationStatus
 from holdfast.meta.objects import Key
 from holdfast.operators.operator import Setting
 from holdfast.operators.virtualmachine import names, outside
@@ -92,7 +92,7 @@ def _first_or_last_machine(obj: Object, view: View) -> Iterable[Key]:
 
 def _mounts_claim(obj: Object, view: View) -> Iterable[Key]:
     """The Providers that mount a claim for migrations."""
-    if obj.meta.labels.get(names.STORAGE) != names.STORAGE_VALUE:
+    if obj.meta.labels.get(names.STORAGE) != names.STORAGE_VALUE and obj.key.name != names.SHARED_STORAGE:
         return ()
     return (each.key for each in view.list(PROVIDERS, namespace=obj.meta.namespace))
 
@@ -101,21 +101,13 @@ def _claim_matters(old: Object, new: Object) -> bool:
     return (old.uid, old.deleting, old.meta.labels) != (new.uid, new.deleting, new.meta.labels)
 
 
-def _of_migration(obj: Object, view: View) -> Iterable[Key]:
-    """The Providers between which a machine moves: their processes are started and kept for it, with its storage."""
-    spec = obj.decode(VMMigration).spec
-    machine = view.get(MACHINES, Key(obj.key.namespace, spec.source.vm_ref.name))
-    source = () if machine is None else (key_of(machine.decode(VirtualMachine).spec.provider_ref, obj.key),)
-    return (*source, key_of(spec.target.provider_ref, obj.key))
-
-
 def _migration_matters(old: Object, new: Object) -> bool:
     return _migration_facts(old) != _migration_facts(new)
 
 
 def _migration_facts(obj: Object) -> tuple[object, ...]:
-    status = obj.decode(VMMigration).status
-    return obj.meta.generation, obj.deleting, status and (status.completion_time, status.artifacts)
+    status = obj.decode(VMMigration).status or VMMigrationStatus()
+    return obj.meta.generation, obj.deleting, status.completion_time, status.artifacts
 
 
 def _class_of(obj: Object, view: View) -> Iterable[Key]:
@@ -216,12 +208,13 @@ def controllers(
             watches=(
                 Watch(resource=PODS, keys=_of_pod),
                 Watch(resource=CLAIMS, keys=_mounts_claim, matters=_claim_matters),
-                Watch(resource=MIGRATIONS, keys=_of_migration, matters=_migration_matters),
+                Watch(resource=MIGRATIONS, keys=migration_worlds.providers_of, matters=_migration_matters),
                 Watch(resource=MACHINES, keys=_first_or_last_machine, matters=_refers_to_others),
+                *provider_worlds.PROVIDERS_OF.watches(SECRETS),
             ),
             reads=(CLASSES,),
             writes=(MACHINES, CLASSES),
-            indexes=(REFERENCES.index, migration_worlds.MIGRATIONS_OF.index),
+            indexes=(REFERENCES.index, migration_worlds.MIGRATIONS_OF.index, provider_worlds.PROVIDERS_OF.index),
             observe=provider_worlds.observe,
             survey=partial(provider_worlds.survey, connections=connections, clock=clock),
             decide=partial(providers.decide, settings=settings),
@@ -241,6 +234,7 @@ def controllers(
                 *REFERENCES.watches(NETWORKS, matters=worlds.network_matters),
                 *REFERENCES.watches(POLICIES, matters=worlds.policy_matters),
                 *REFERENCES.watches(SECRETS),
+                *REFERENCES.watches(SNAPSHOTS, matters=worlds.snapshot_matters),
                 Watch(resource=SNAPSHOTS, keys=worlds.of_snapshot, matters=worlds.snapshot_matters),
             ),
             signals=signals,
@@ -261,11 +255,13 @@ def controllers(
             matters=worlds.provider_matters,
             watches=(
                 Watch(resource=MACHINES, keys=placing_worlds.of_machine, matters=placing_worlds.machine_matters),
-                Watch(resource=CLONES, keys=placing_worlds.of_clone),
+                Watch(resource=CLONES, keys=placing_worlds.of_clone, matters=placing_worlds.clone_matters),
                 Watch(resource=POLICIES, keys=placing_worlds.of_reference, matters=placing_worlds.spec_matters),
                 Watch(resource=CLASSES, keys=placing_worlds.of_reference, matters=placing_worlds.spec_matters),
+                Watch(resource=SNAPSHOTS, keys=placing_worlds.of_reference, matters=placing_worlds.spec_matters),
+                Watch(resource=NAMESPACES, keys=placing_worlds.of_namespace, matters=placing_worlds.labels_matter),
             ),
-            reads=(SECRETS, NAMESPACES, IMAGES, NETWORKS, SNAPSHOTS),
+            reads=(SECRETS, IMAGES, NETWORKS),
             writes=(MACHINES, CLONES),
             indexes=(
                 REFERENCES.index,
@@ -301,11 +297,11 @@ def controllers(
             watches=(
                 Watch(resource=MACHINES, keys=clone_worlds.of_machine, matters=clone_worlds.machine_matters),
                 *clone_worlds.CLONES_OF.watches(SNAPSHOTS, matters=worlds.snapshot_matters),
-                *clone_worlds.CLONES_OF.watches(CLASSES, matters=worlds.class_matters),
-                *clone_worlds.CLONES_OF.watches(NETWORKS, matters=worlds.network_matters),
                 *clone_worlds.CLONES_OF.watches(POLICIES, matters=worlds.policy_matters),
-                *clone_worlds.CLONES_OF.watches(SECRETS),
-                Watch(resource=PROVIDERS, keys=clone_worlds.of_provider, matters=worlds.provider_matters),
+                Watch(resource=PROVIDERS, keys=clone_worlds.of_reference, matters=worlds.provider_matters),
+                Watch(resource=CLASSES, keys=clone_worlds.of_reference, matters=worlds.class_matters),
+                Watch(resource=NETWORKS, keys=clone_worlds.of_reference, matters=worlds.network_matters),
+                Watch(resource=SECRETS, keys=clone_worlds.of_reference),
             ),
             reads=(IMAGES,),
             writes=(MACHINES,),
@@ -320,16 +316,17 @@ def controllers(
             watches=(
                 *migration_worlds.MIGRATIONS_OF.watches(MACHINES, matters=migration_worlds.machine_matters),
                 *migration_worlds.MIGRATIONS_OF.watches(SNAPSHOTS, matters=worlds.snapshot_matters),
-                *migration_worlds.MIGRATIONS_OF.watches(CLASSES, matters=worlds.class_matters),
-                *migration_worlds.MIGRATIONS_OF.watches(NETWORKS, matters=worlds.network_matters),
-                *migration_worlds.MIGRATIONS_OF.watches(SECRETS, CLAIMS),
+                *migration_worlds.MIGRATIONS_OF.watches(CLAIMS),
                 Watch(
                     resource=PROVIDERS,
-                    keys=migration_worlds.of_provider,
+                    keys=migration_worlds.of_reference,
                     matters=migration_worlds.provider_matters,
                 ),
+                Watch(resource=CLASSES, keys=migration_worlds.of_reference, matters=worlds.class_matters),
+                Watch(resource=NETWORKS, keys=migration_worlds.of_reference, matters=worlds.network_matters),
+                Watch(resource=SECRETS, keys=migration_worlds.of_reference),
             ),
-            reads=(IMAGES,),
+            reads=(IMAGES, POLICIES),
             writes=(MACHINES, CLAIMS),
             indexes=(REFERENCES.index, SNAPSHOTS_OF.index, migration_worlds.MIGRATIONS_OF.index),
             finalizer=names.MIGRATION_FINALIZER,
@@ -379,13 +376,19 @@ def controllers(
                     within=_LATER,
                 ),
                 Watch(
+                    resource=MACHINES,
+                    keys=policy_worlds.others_of_machine,
+                    matters=policy_worlds.member_matters,
+                    within=_LATER,
+                ),
+                Watch(
                     resource=PROVIDERS,
                     keys=_mentioned_by(policy_worlds.of_machine),
                     matters=policy_worlds.provider_matters,
                 ),
                 Watch(resource=POLICIES, keys=policy_worlds.siblings_of, matters=worlds.policy_matters, within=_SOON),
+                Watch(resource=NAMESPACES, keys=policy_worlds.of_namespace, matters=placing_worlds.labels_matter),
             ),
-            reads=(NAMESPACES,),
             indexes=(REFERENCES.index,),
             observe=policy_worlds.observe,
             decide=policies.decide,

@@ -91,9 +91,12 @@ class World:
 
 def observe(view: View, key: Key) -> World | None:
     obj = view.get(CLONES, key)
-    if obj is None:
-        return None
-    clone = obj.decode(VMClone)
+    return None if obj is None else world_of(view, obj)
+
+
+def world_of(view: View, obj: Object) -> World:
+    """The world of a VMClone, also of one that is gone."""
+    clone, key = obj.decode(VMClone), obj.key
     refers = clone.spec.source
     named = Key(key.namespace, refers.snapshot_ref.name) if refers.snapshot_ref else None
     snapshot = None if named is None else machines.referred(view, SNAPSHOTS, named, VMSnapshot)
@@ -101,7 +104,7 @@ def observe(view: View, key: Key) -> World | None:
     source = machines.referred(view, MACHINES, Key(key.namespace, name), VirtualMachine) if name else None
     made = target_machine(obj, clone, source[1] if source else None)
     wanted = None if made is None else _placed(machines.world_of(view, Object.of(MACHINES, made)), clone)
-    provider = _provider(view, clone, wanted)
+    provider = _provider(view, key, clone, wanted)
     ready = provider is not None and is_true(provider[0], "Ready")
     return World(
         object=obj,
@@ -120,11 +123,11 @@ def _placed(wanted: machines.World, clone: VMClone) -> machines.World:
     return replace(wanted, machine=msgspec.structs.replace(wanted.machine, status=status))
 
 
-def _provider(view: View, clone: VMClone, wanted: machines.World | None) -> tuple[Object, Provider] | None:
+def _provider(view: View, key: Key, clone: VMClone, wanted: machines.World | None) -> tuple[Object, Provider] | None:
     """The Provider that was asked for the clone, or that will be."""
     asked = clone.status.provider_ref if clone.status else None
     if asked is not None:
-        return machines.referred(view, PROVIDERS, Key(asked.namespace or "", asked.name), Provider)
+        return machines.referred(view, PROVIDERS, key_of(asked, key), Provider)
     return wanted.provider if wanted else None
 
 
@@ -142,8 +145,11 @@ async def survey(world: World, *, connections: Connections) -> World:
 
 
 def _mentions(obj: Object) -> Iterator[tuple[Resource, str | Key]]:
-    spec = obj.decode(VMClone).spec
+    clone = obj.decode(VMClone)
+    spec, asked = clone.spec, clone.status.provider_ref if clone.status else None
     yield MACHINES, spec.target.name
+    if asked is not None:
+        yield PROVIDERS, key_of(asked, obj.key)
     if spec.source.vm_ref is not None:
         yield MACHINES, spec.source.vm_ref.name
     if spec.source.snapshot_ref is not None:
@@ -170,10 +176,10 @@ def of_machine(machine: Object, view: View) -> Iterable[Key]:
     return {each.key for origin in origins for each in CLONES_OF.of(view, origin)}
 
 
-def of_provider(provider: Object, view: View) -> Iterable[Key]:
-    """The clones of the machines of a Provider, and those that are made on it."""
-    found = {each.key for each in CLONES_OF.of(view, provider)}
-    return found.union(*(of_machine(machine, view) for machine in REFERENCES.of(view, provider)))
+def of_reference(obj: Object, view: View) -> Iterable[Key]:
+    """The clones that refer to an object, and those of machines that do: a clone is made as its source is."""
+    found = {each.key for each in CLONES_OF.of(view, obj)}
+    return found.union(*(of_machine(machine, view) for machine in REFERENCES.of(view, obj)))
 
 
 def machine_matters(old: Object, new: Object) -> bool:

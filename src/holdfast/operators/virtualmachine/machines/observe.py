@@ -25,6 +25,7 @@ from holdfast.kinds.virtrigaud.images import ProviderImageStatus
 from holdfast.kinds.virtrigaud.machines import Operation, VirtualMachineStatus, VMSnapshotInfo
 from holdfast.kinds.virtrigaud.providers import ReportedCapabilities
 from holdfast.kinds.virtrigaud.references import ObjectRef
+from holdfast.kinds.virtrigaud.snapshots import VMSnapshotStatus
 from holdfast.meta.objects import Key
 from holdfast.meta.quantities import Quantity
 from holdfast.operators.virtualmachine import names
@@ -316,8 +317,12 @@ def policy_matters(old: Object, new: Object) -> bool:
 
 
 def snapshot_matters(old: Object, new: Object) -> bool:
-    before, after = (each.decode(VMSnapshot).status for each in (old, new))
-    return (before and (before.phase, before.snapshot_id)) != (after and (after.phase, after.snapshot_id))
+    return _snapshot_facts(old) != _snapshot_facts(new)
+
+
+def _snapshot_facts(obj: Object) -> tuple[object, ...]:
+    status = obj.decode(VMSnapshot).status or VMSnapshotStatus()
+    return obj.uid, obj.meta.generation, status.phase, status.snapshot_id, status.creation_time, status.size
 
 
 def is_true(obj: Object, type: str) -> bool:

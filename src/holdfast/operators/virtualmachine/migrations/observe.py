@@ -308,8 +308,8 @@ def _mentions(obj: Object) -> Iterator[tuple[Resource, str | Key]]:
     if spec.target.class_ref is not None:
         yield CLASSES, spec.target.class_ref.name
     yield from ((NETWORKS, key_of(card.network_ref, key)) for card in spec.target.networks if card.network_ref)
-    claim = status.storage_pvc_name if status else None
-    yield CLAIMS, Key(key_of(spec.target.provider_ref, key).namespace, claim or storage.temporary(key.name))
+    claim = (status.storage_pvc_name if status else None) or storage.claim_name(migration, key.name, None, None)
+    yield CLAIMS, Key(key_of(spec.target.provider_ref, key).namespace, claim)
     if spec.storage is not None and spec.storage.s3 is not None:
         yield SECRETS, spec.storage.s3.credentials_secret_ref.name
 
@@ -317,10 +317,21 @@ def _mentions(obj: Object) -> Iterator[tuple[Resource, str | Key]]:
 MIGRATIONS_OF: Final = References(MIGRATIONS, _mentions)
 
 
-def of_provider(provider: Object, view: View) -> Iterable[Key]:
-    """The migrations to a Provider, and those of its machines."""
-    found = {each.key for each in MIGRATIONS_OF.of(view, provider)}
-    return found | {each.key for machine in REFERENCES.of(view, provider) for each in MIGRATIONS_OF.of(view, machine)}
+def of_reference(obj: Object, view: View) -> Iterable[Key]:
+    """The migrations that refer to an object, and those of machines that do: the target is made as the source is."""
+    found = {each.key for each in MIGRATIONS_OF.of(view, obj)}
+    return found | {each.key for machine in REFERENCES.of(view, obj) for each in MIGRATIONS_OF.of(view, machine)}
+
+
+def providers_of(obj: Object, view: View) -> Iterable[Key]:
+    """The Providers that a migration refers to, and those of the machines that it refers to."""
+    for resource, name in _mentions(obj):
+        if isinstance(name, Key) and resource == PROVIDERS:
+            yield name
+        elif isinstance(name, str) and resource == MACHINES:
+            machine = view.get(MACHINES, Key(obj.key.namespace, name))
+            if machine is not None:
+                yield key_of(machine.decode(VirtualMachine).spec.provider_ref, machine.key)
 
 
 def provider_matters(old: Object, new: Object) -> bool:

@@ -137,10 +137,14 @@ def unplaced_on(view: View, provider: Key) -> tuple[Object, ...]:
 
 def clones_on(view: View, provider: Key) -> Iterator[clones.World]:
     for obj in view.indexed(CLONES, OPEN_CLONES.name, ""):
-        found = clones.observe(view, obj.key)
-        there = found.wanted.provider if found is not None and found.wanted is not None else None
-        if found is not None and there is not None and there[0].key == provider:
+        found = clones.world_of(view, obj)
+        if _provider_of_clone(found) == provider:
             yield found
+
+
+def _provider_of_clone(clone: clones.World) -> Key | None:
+    provider = clone.wanted.provider if clone.wanted is not None else None
+    return None if provider is None else provider[0].key
 
 
 def is_awaited(view: View, provider: Key) -> bool:
@@ -151,12 +155,28 @@ def is_awaited(view: View, provider: Key) -> bool:
 
 
 def of_clone(obj: Object, view: View) -> Iterable[Key]:
-    """The Provider of a clone that needs a place."""
-    if not demand.clone_needs_place(obj, obj.decode(VMClone)):
+    """The Provider of a clone with a policy, while a machine or a clone on it needs a place."""
+    if obj.decode(VMClone).spec.target.placement_ref is None:
         return ()
-    found = clones.observe(view, obj.key)
-    provider = found.wanted.provider if found is not None and found.wanted is not None else None
-    return () if provider is None else (provider[0].key,)
+    key = _provider_of_clone(clones.world_of(view, obj))
+    return (key,) if key is not None and is_awaited(view, key) else ()
+
+
+def clone_matters(old: Object, new: Object) -> bool:
+    """Whether a change of a clone may change where machines are placed."""
+    return _clone_facts(old) != _clone_facts(new)
+
+
+def _clone_facts(obj: Object) -> tuple[object, ...]:
+    clone = obj.decode(VMClone)
+    place = clone.status.placement if clone.status else None
+    return (
+        obj.meta.generation,
+        demand.is_open(obj, clone),
+        demand.clone_needs_place(obj, clone),
+        place and (place.phase, place.host, place.datastore),
+        demand.clone_failures(clone),
+    )
 
 
 def of_machine(obj: Object, view: View) -> Iterable[Key]:
@@ -180,15 +200,25 @@ def _facts(obj: Object) -> tuple[object, ...]:
         demand.needs_place(obj, machine),
         bool(status.id),
         place and (place.phase, place.host, place.datastore),
+        status.current_resources,
         demand.failures(machine),
     )
 
 
 def of_reference(obj: Object, view: View) -> Iterable[Key]:
-    """The Providers of the machines and clones that mention a policy or a class, while they need a place."""
+    """The Providers of the machines and clones that refer to an object, while one on them needs a place."""
     found = {key_of(each.decode(VirtualMachine).spec.provider_ref, each.key) for each in REFERENCES.of(view, obj)}
     cloning = {key for each in clones.CLONES_OF.of(view, obj) for key in of_clone(each, view)}
     return [*cloning, *(key for key in found - cloning if is_awaited(view, key))]
+
+
+def of_namespace(obj: Object, view: View) -> Iterable[Key]:
+    """The Providers on which a machine or a clone needs a place: policies may select machines by namespace."""
+    return [each.key for each in view.list(PROVIDERS) if is_awaited(view, each.key)]
+
+
+def labels_matter(old: Object, new: Object) -> bool:
+    return old.meta.labels != new.meta.labels
 
 
 def spec_matters(old: Object, new: Object) -> bool:
@@ -242,9 +272,14 @@ def _policies(view: View, machines: Iterable[tuple[str, VirtualMachine]]) -> dic
 
 def namespaces(view: View, policies: Iterable[VMPlacementPolicy]) -> Mapping[str, Mapping[str, str]]:
     """The labels of all namespaces, if a term of a policy selects by them."""
-    if not any(term.namespace_selector is not None for each in policies for term in terms(each)):
+    if not any(map(selects_namespaces, policies)):
         return {}
     return {each.key.name: each.meta.labels for each in view.list(NAMESPACES)}
+
+
+def selects_namespaces(policy: VMPlacementPolicy) -> bool:
+    """Whether a term of a policy selects machines by the labels of their namespaces."""
+    return any(term.namespace_selector is not None for term in terms(policy))
 
 
 def terms(policy: VMPlacementPolicy) -> Iterator[VMAffinityTerm]:

@@ -11,7 +11,7 @@ from holdfast.kinds.virtrigaud.placement import VMPlacementPolicyStatus
 from holdfast.meta.objects import Key
 from holdfast.operators.virtualmachine import usage
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES
-from holdfast.operators.virtualmachine.placement.observe import namespaces
+from holdfast.operators.virtualmachine.placement.observe import namespaces, selects_namespaces
 from holdfast.operators.virtualmachine.policies.conflicts import Member
 from holdfast.operators.virtualmachine.resources import POLICIES
 from holdfast.runtime.controllers import View
@@ -80,9 +80,31 @@ def _machine_facts(obj: Object) -> tuple[object, ...]:
     return obj.meta.generation, obj.meta.labels, obj.deleting, status and status.placement
 
 
+def others_of_machine(obj: Object, view: View) -> Iterable[Key]:
+    """The policies that the policy of a machine may contradict, by the labels of the machine."""
+    own = next(iter(of_machine(obj, view)), None)
+    return [] if own is None else [each for each in _in(view, obj.key.namespace) if each != own]
+
+
+def member_matters(old: Object, new: Object) -> bool:
+    """Whether a machine has other labels or another policy."""
+    return (old.meta.generation, old.meta.labels) != (new.meta.generation, new.meta.labels)
+
+
+def of_namespace(obj: Object, view: View) -> Iterable[Key]:
+    """The policies of which one, or another one beside it, selects machines by the labels of their namespaces."""
+    found = view.list(POLICIES)
+    selecting = {each.key.namespace for each in found if selects_namespaces(each.decode(VMPlacementPolicy))}
+    return [each.key for each in found if each.key.namespace in selecting]
+
+
+def _in(view: View, namespace: str) -> list[Key]:
+    return [each.key for each in view.list(POLICIES, namespace=namespace)]
+
+
 def siblings_of(obj: Object, view: View) -> Iterable[Key]:
     """The other policies of a namespace, which may contradict a policy that changed."""
-    return [each.key for each in view.list(POLICIES, namespace=obj.key.namespace) if each.key != obj.key]
+    return [each for each in _in(view, obj.key.namespace) if each != obj.key]
 
 
 def provider_matters(old: Object, new: Object) -> bool:

@@ -32,12 +32,13 @@ from holdfast.operators.virtualmachine.connections import (
     target_of,
 )
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES
-from holdfast.operators.virtualmachine.migrations.observe import of_provider
+from holdfast.operators.virtualmachine.migrations.observe import of_reference
 from holdfast.operators.virtualmachine.providers.validate import unreadable
 from holdfast.operators.virtualmachine.resources import CLASSES, MACHINES, MIGRATIONS, PROVIDERS
 from holdfast.operators.virtualmachine.secrets import Sealed, read
 from holdfast.providers.contract import Capabilities, Code, Hypervisor, Inventory, Listed, ProviderError
 from holdfast.runtime.controllers import View
+from holdfast.runtime.references import References
 
 INSTANCE: Final = "app.kubernetes.io/instance"
 NAME: Final = "app.kubernetes.io/name"
@@ -246,7 +247,7 @@ _STORAGE: Final = LabelSelector.from_object({"matchLabels": {names.STORAGE: name
 
 
 def _migrations(view: View, provider: Object) -> Iterator[VMMigration]:
-    for key in sorted(of_provider(provider, view)):
+    for key in sorted(of_reference(provider, view)):
         found = view.get(MIGRATIONS, key)
         migration = None if found is None else found.decode(VMMigration)
         if migration is not None and not (migration.status and migration.status.completion_time):
@@ -279,6 +280,16 @@ def endpoint(world: World) -> str:
         return world.external
     address = next((pod.status.pod_ip for _, ready, pod in world.pods if ready and pod.status.pod_ip), "")
     return f"{address}:{world.port}" if address else ""
+
+
+def _mentions(obj: Object) -> Iterator[tuple[Resource, str | Key]]:
+    service = obj.decode(Provider).spec.runtime.service
+    if service is not None and service.tls is not None and service.tls.secret_ref is not None:
+        yield SECRETS, service.tls.secret_ref.name
+
+
+PROVIDERS_OF: Final = References(PROVIDERS, _mentions)
+"""The Providers that refer to a Secret with certificates."""
 
 
 # --- the process
