@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -138,7 +137,7 @@ FLOORS: dict[str, tuple[tuple[int, ...], str]] = {
 def test_a_line_tells_of_floors(case: str) -> None:
     ready, said = FLOORS[case]
     floors = tuple(Floor(name=f"part-{n}", ready=each, desired=2, floor=1) for n, each in enumerate(ready))
-    standing = replace(view.standing(workload(status())), floors=floors, old=None)
+    standing = msgspec.structs.replace(view.standing(workload(status())), floors=floors, old=None)
     assert rollouts.line(standing) == f"shop: Updating: 1 of 4 updated, {said}: it says so (WaitingForReady)"
     assert [each["name"] for each in rollouts.to_json(standing)["floors"]] == [each.name for each in floors]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -300,7 +299,7 @@ def nested(*, replicas: int = 3, parts: int = 2, pods: int = 2, floors: tuple[Fl
         )
         for place in range(replicas)
     )
-    standing = replace(view.standing(workload()), floors=floors)
+    standing = msgspec.structs.replace(view.standing(workload()), floors=floors)
     return Tree(standing=standing, branches=branches, now=NOW, size=replicas * parts * pods)
 
 

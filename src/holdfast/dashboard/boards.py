@@ -126,7 +126,8 @@ class Board:
         self._wake()
 
     def _put(self, kind: ShownKind, obj: Object) -> None:
-        id, own = _id(kind, obj), kind.row(obj)
+        own = kind.row(obj)
+        id = own.id
         known = self._entries.get(id)
         entry = known or Entry(obj, kind, own, own, b"", 0)
         entry.object, entry.own = obj, own

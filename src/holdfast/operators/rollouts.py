@@ -9,9 +9,11 @@ them.  This module must not know any kind, nor how an answer is carried out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS, Resource

@@ -101,6 +101,8 @@ class ShownKind:
 
     def links(self, obj: Object) -> tuple[tuple[Reference, Link], ...]:
         """The objects that its fields name."""
+        if not self.references:
+            return ()
         wire, found = obj.wire(), []
         for each in self.references:
             for name, namespace in _named(wire, each.path.split(".")):

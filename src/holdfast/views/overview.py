@@ -35,7 +35,7 @@ class Health(StrEnum):
     TROUBLE = "trouble"
 
 
-class FloorBar(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class FloorBar(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """The numbers of a bar: ready replicas of those that are desired, with the floor as a line.
 
     lowest   the fewest that were ready; None: not counted
@@ -91,7 +91,7 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     floors: tuple[FloorBar, ...] = ()
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """One object of the overview.
 
     id        ``workloads.cloudless.io/default/shop``: the same for as long as the object exists

@@ -7,7 +7,7 @@ must not know any kind, where objects come from, nor how a rollout is laid out o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -73,8 +73,7 @@ class RolloutState(StrEnum):
         return self in (RolloutState.BLOCKED, RolloutState.COMPLETED, RolloutState.FAILED, RolloutState.REJECTED)
 
 
-@dataclass(frozen=True, slots=True)
-class Because:
+class Because(msgspec.Struct, frozen=True, gc=False):
     """A reason: a code for programs and a message for users."""
 
     code: str
@@ -84,8 +83,7 @@ class Because:
 UNSEEN: Final = Because("Unseen", "it has no status yet; is its operator running?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
+class Floor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The number of replicas that must stay ready.
 
     name     the part that the floor is for; empty where there is one floor for all
@@ -132,8 +130,7 @@ class Floor:
         return f"{self.name} {counted}" if self.name else counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a rollout, with its counts.
 
     unit       what is counted
@@ -186,8 +183,8 @@ class Standing:
     due: datetime | None = None
     warnings: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)
-    figures: Mapping[str, float] = field(default_factory=dict)
+    more: Mapping[str, Any] = {}
+    figures: Mapping[str, float] = {}
 
     @property
     def floor(self) -> Floor | None:
@@ -203,7 +200,10 @@ def moment(text: str | None) -> datetime | None:
 
 
 def condition(status: Status, type: str) -> Condition | None:
-    return next((each for each in status.conditions if each.type == type), None)
+    for each in status.conditions:
+        if each.type == type:
+            return each
+    return None
 
 
 def holds(status: Status, type: str) -> Condition | None:

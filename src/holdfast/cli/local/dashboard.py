@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import os
 import ssl
@@ -121,6 +122,7 @@ def command(
                 )
                 click.echo(f"dashboard: {link}\n  of {settings.server}, {may}")
                 sys.stdout.flush()
+                gc.freeze()  # what is there now stays; the collector need not look at it for every viewer
                 await asyncio.get_running_loop().create_future()
         finally:
             await connection.client.close()

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
+
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
 from holdfast.kernel.reasons import Code, count
@@ -128,7 +130,7 @@ def standing(observed: Observed) -> Standing:
         more=_more(gangs),
     )
     held = left_alone(observed.object, made, because=_PAUSED)
-    return replace(held, verb="resume") if held.because is _PAUSED else held
+    return msgspec.structs.replace(held, verb="resume") if held.because is _PAUSED else held
 
 
 def _state(gangs: Gangs) -> RolloutState:
@@ -382,7 +384,8 @@ def _focused(standing: Standing, gangs: Gangs) -> Standing:
     if doing is None or standing.because.code != PodCliqueSetReason.ROLLING.value:
         return standing
     because = said(doing.doing)
-    return replace(standing, because=replace(because, message=f"{doing.name}: {because.message}"))
+    named = Because(because.code, f"{doing.name}: {because.message}")
+    return msgspec.structs.replace(standing, because=named)
 
 
 def _wanted(observed: Observed, replica: SetReplica | None) -> dict[str, str]:

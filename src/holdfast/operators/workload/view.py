@@ -12,6 +12,7 @@ from holdfast.kernel.floors import FLOOR_LOWERED
 from holdfast.kernel.reasons import Code
 from holdfast.kinds.cloudless import Workload, WorkloadStatus
 from holdfast.kinds.cloudless.rollouts import EffectiveLimits, Rollout, RolloutStatus
+from holdfast.kinds.model import Condition
 from holdfast.meta import durations, times
 from holdfast.operators.rollouts import (
     NOT_REPORTED,
@@ -59,14 +60,16 @@ def standing(workload: Workload, *, seen: bool = True) -> Standing:
     """Where the rollout of a Workload stands; `seen`: its status is about the current spec."""
     status, spec = workload.status or WorkloadStatus(), workload.spec.rollout or Rollout()
     rollout, limits = status.rollout or RolloutStatus(), status.limits
+    blocked = holds(status, "Blocked")
+    because = _because(rollout, blocked)
     return Standing(
         name=workload.metadata.name or "",
         strategy=str(spec.strategy or "RollingUpdate"),
-        state=_state(status) if seen else RolloutState.UNSEEN,
+        state=_state(status, because, blocked) if seen else RolloutState.UNSEEN,
         phase=status.phase or "New",
-        because=_because(status),
-        remedy=_remedy(status),
-        verb=_VERBS.get(_because(status).code, ""),
+        because=because,
+        remedy=_remedy(because, blocked),
+        verb=_VERBS.get(because.code, ""),
         step=rollout.step or 1,
         steps=rollout.steps or 1,
         desired=_desired(workload),
@@ -108,8 +111,8 @@ def _floor(workload: Workload) -> Floor:
     )
 
 
-def _state(status: WorkloadStatus) -> RolloutState:
-    code, blocked = _because(status).code, holds(status, "Blocked")
+def _state(status: WorkloadStatus, because: Because, blocked: Condition | None) -> RolloutState:
+    code = because.code
     if status.phase is None:
         return RolloutState.UNSEEN
     if status.rejected_revision is not None or code in _RETURNING:
@@ -123,18 +126,16 @@ def _state(status: WorkloadStatus) -> RolloutState:
     return RolloutState.COMPLETED if status.phase == "Completed" else RolloutState.UNDER_WAY
 
 
-def _because(status: WorkloadStatus) -> Because:
+def _because(rollout: RolloutStatus, blocked: Condition | None) -> Because:
     """The reason of the rollout; a request that the API server refused is only in the Blocked condition."""
-    because = status.rollout.because if status.rollout is not None else None
-    blocked = holds(status, "Blocked")
+    because = rollout.because
     if blocked is not None and (because is None or blocked.reason != because.code):
         return said(blocked)
     return UNSEEN if because is None else Because(because.code, because.message)
 
 
-def _remedy(status: WorkloadStatus) -> str:
+def _remedy(because: Because, blocked: Condition | None) -> str:
     """What to change: the message of the Blocked condition ends with it."""
-    blocked, because = holds(status, "Blocked"), _because(status)
     return "" if blocked is None else (blocked.message or "").removeprefix(because.message).removeprefix("; ")
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from holdfast.client.objects import Object
 from holdfast.kinds.virtrigaud import VirtualMachine, VMMigration
