@@ -130,3 +130,13 @@ def test_a_hash_suffix_can_end_any_name(data: str, length: int) -> None:
     suffix = names.hash_suffix(data, length)
     assert len(suffix) == length
     assert not names.dns_label(suffix)
+
+
+_PARTS = st.text(alphabet="aB0-_./é\n", max_size=8) | st.sampled_from(["a" * 63, "a" * 64, "a" * 253, "a" * 254, "/"])
+
+
+@given(key=st.builds(str.__add__, _PARTS, _PARTS), value=_PARTS)
+def test_labels_are_valid_exactly_if_no_key_and_no_value_has_a_problem(key: str, value: str) -> None:
+    problems = names.label_key(key) + names.label_value(value)
+    assert names.are_labels({key: value}) is not bool(problems)
+    assert names.are_labels({"app": "web", key: value}) is not bool(problems)

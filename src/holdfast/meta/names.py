@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,6 +109,19 @@ def label_key(value: str) -> list[str]:
 def annotation_key(value: str) -> list[str]:
     """Problems of an annotation's key: as a label's, but the prefix may be in upper case."""
     return label_key(value.lower())
+
+
+_VALID_LABEL_KEY: Final = re.compile(
+    rf"((?=[^/]{{1,{SUBDOMAIN_MAX}}}/){_DNS_SUBDOMAIN.pattern.pattern}/)?"
+    rf"[A-Za-z0-9]([-A-Za-z0-9_.]{{,{LABEL_MAX - 2}}}[A-Za-z0-9])?"
+)
+_VALID_LABEL_VALUE: Final = re.compile(rf"([A-Za-z0-9]([-A-Za-z0-9_.]{{,{LABEL_MAX - 2}}}[A-Za-z0-9])?)?")
+
+
+def are_labels(labels: Mapping[str, str]) -> bool:
+    """Whether no key and no value has a problem, at the cost of two matches a label."""
+    keys, values = map(_VALID_LABEL_KEY.fullmatch, labels), map(_VALID_LABEL_VALUE.fullmatch, labels.values())
+    return all(keys) and all(values)
 
 
 def label_value(value: str) -> list[str]:

@@ -101,10 +101,17 @@ def checked_object(value: Object, kind: ResourceType) -> Object:
     if not isinstance(meta, dict):
         raise refused(kind, f"json: cannot unmarshal {json_name(meta)} into Go struct field {kind.kind}.metadata")
     for name, item in meta.items():
-        _check_metadata(kind, name, item)
-    rest = {name: item for name, item in value.items() if name not in ("kind", "apiVersion", "metadata")}
+        if name not in _TEXTS or type(item) is not str:
+            _check_metadata(kind, name, item)
     present = {name: item for name, item in meta.items() if item is not None}
-    return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": present, **rest}
+    return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": present} | _rest(value)
+
+
+def _rest(value: Object) -> Object:
+    rest = dict(value)
+    for name in ("kind", "apiVersion", "metadata"):
+        rest.pop(name, None)
+    return rest
 
 
 _TEXTS: Final = frozenset({"name", "generateName", "namespace", "uid", "resourceVersion", "selfLink"})

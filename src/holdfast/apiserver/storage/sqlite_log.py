@@ -96,7 +96,7 @@ _PAGE_SIZE: Final = 8192
 COLUMNS: Final = "rv, at, resource, namespace, name, deleted, previous, value, checksum"
 _ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT: Final = f"INSERT INTO log ({COLUMNS}) VALUES {_ROW}"
-_INSERTS: Final = {many: f"{INSERT}{f', {_ROW}' * (many - 1)}" for many in (64, 16, 4, 1)}
+_INSERTS: Final = {many: f"{INSERT}{f', {_ROW}' * (many - 1)}" for many in (64, 32, 16, 8, 4, 2, 1)}
 """Statements that insert several rows.
 
 The thread gives up the interpreter around every statement, and gets it back only when the event loop can spare it.

@@ -84,10 +84,14 @@ def problems(kind: ResourceType, obj: Object, old: Object | None) -> list[FieldE
     """All problems of the metadata of an object, in the order of Kubernetes."""
     meta, finalizers = obj["metadata"], obj["metadata"].get("finalizers") or []
     found = list(_name_problems(kind, meta)) if old is None else []
-    found += _label_problems(meta.get("labels") or {})
-    found += _annotation_problems(meta.get("annotations") or {})
-    found += _owner_problems(meta.get("ownerReferences") or [])
-    found += _finalizer_problems(kind, finalizers)
+    if (labels := meta.get("labels")) and not names.are_labels(labels):
+        found += _label_problems(labels)
+    if annotations := meta.get("annotations"):
+        found += _annotation_problems(annotations)
+    if owners := meta.get("ownerReferences"):
+        found += _owner_problems(owners)
+    if finalizers:
+        found += _finalizer_problems(kind, finalizers)
     if old is not None and old["metadata"].get("deletionTimestamp"):
         found += _late_finalizer_problems(finalizers, old["metadata"].get("finalizers") or [])
     return found

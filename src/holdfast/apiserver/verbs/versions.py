@@ -61,8 +61,8 @@ def kept(obj: Object, kind: ResourceType) -> Object:
     """An object as it is `stored`: kind, apiVersion, metadata first, so that all bytes begin alike."""
     if kind.to_stored is not None:
         obj = kind.to_stored(obj)
-    head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": obj["metadata"]}
-    return head | {name: value for name, value in obj.items() if name not in head}
+    rest = dict(obj)
+    return {name: rest.pop(name) for name in ("kind", "apiVersion", "metadata")} | rest
 
 
 def wire(entry: Entry, kind: ResourceType) -> bytes:
