@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from holdfast.apiserver import workers
-from holdfast.apiserver.workers import HUGE, LARGE, compute, of_request
+from holdfast.apiserver.workers import HUGE, LARGE, OfRequest, compute
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_what_is_large_is_computed_on_another_thread(size: int, on_loop: bool) -
 @pytest.mark.parametrize(("size", "collects"), [(HUGE - 1, True), (HUGE, False)])
 def test_no_garbage_is_collected_from_a_huge_computation_to_the_end_of_its_request(size: int, collects: bool) -> None:
     async def story() -> None:
-        with of_request():
+        with OfRequest():
             assert await compute(size, gc.isenabled) is collects
             assert gc.isenabled() is collects
         assert settled()
@@ -58,7 +58,7 @@ def test_collections_wait_for_the_last_of_several_huge_requests() -> None:
         first, second = asyncio.Event(), asyncio.Event()
 
         async def request(until: asyncio.Event) -> None:
-            with of_request():
+            with OfRequest():
                 await compute(HUGE, lambda: None)
                 await until.wait()
 
@@ -76,7 +76,7 @@ def test_collections_wait_for_the_last_of_several_huge_requests() -> None:
 
 def test_a_request_that_fails_postpones_nothing_any_more() -> None:
     async def story() -> None:
-        with pytest.raises(ZeroDivisionError), of_request():
+        with pytest.raises(ZeroDivisionError), OfRequest():
             await compute(HUGE, lambda: 1 // 0)
         assert settled()
 
@@ -89,9 +89,9 @@ def test_there_is_a_collection_now_and_then_although_huge_requests_never_end(mon
     monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
 
     async def story() -> None:
-        with of_request():
+        with OfRequest():
             await compute(HUGE, lambda: None)
-            with of_request():
+            with OfRequest():
                 await compute(HUGE, lambda: None)
         assert settled()
 
@@ -102,7 +102,7 @@ def test_there_is_a_collection_now_and_then_although_huge_requests_never_end(mon
 def test_who_has_switched_the_collector_off_finds_it_off() -> None:
     async def story() -> None:
         gc.disable()
-        with of_request():
+        with OfRequest():
             await compute(HUGE, lambda: None)
         assert not settled()
 

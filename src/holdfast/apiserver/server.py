@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from itertools import islice
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from types import MappingProxyType
 from typing import Final
 
@@ -39,6 +39,7 @@ from holdfast.apiserver.http.metrics import Metrics
 from holdfast.apiserver.openapi import discovery, v3
 from holdfast.apiserver.openapi.documents import page_not_found
 from holdfast.apiserver.own_service import OwnService
+from holdfast.apiserver.randomness import PooledRandom
 from holdfast.apiserver.resources import Object, Registry, ResourceType
 from holdfast.apiserver.routes import RequestInfo
 from holdfast.apiserver.storage import backups
@@ -58,7 +59,7 @@ BACKUP_LINES: Final = 256
 HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
-SYSTEM_RANDOM: Final = SystemRandom()
+SYSTEM_RANDOM: Final = PooledRandom()
 """The source of uids and generated names; tests pass one with a seed."""
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from holdfast.apiserver.builtins.types.notation import SCALARS, TIMES, ZEROS, Field, Type, Types
@@ -196,20 +197,25 @@ def _quantity(value: Any) -> str:
 
 
 def _time(value: Any) -> str:
-    return times.format(_parsed_time(value))
+    return _rewritten(_text(value), times.format)
 
 
 def _micro_time(value: Any) -> str:
-    return times.format_micro(_parsed_time(value))
+    return _rewritten(_text(value), times.format_micro)
 
 
-def _parsed_time(value: Any) -> datetime:
+def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise Mistyped(json_name(value), "string")
+    return value
+
+
+@lru_cache(maxsize=4096)  # an object has the same times in every write
+def _rewritten(time: str, write: Callable[[datetime], str]) -> str:
     try:
-        return times.parse_micro(value)
+        return write(times.parse_micro(time))
     except times.TimeError:
-        raise Mistyped(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse it') from None
+        raise Mistyped(f'parsing time "{time}" as "2006-01-02T15:04:05Z07:00": cannot parse it') from None
 
 
 def _bytes(value: Any) -> str:
