@@ -691,10 +691,11 @@ def claim(name: str) -> Wire:
     return {"metadata": {"name": name, "labels": labels}, "spec": spec}
 
 
-async def process(cluster: Cluster, name: str, *claims: str) -> None:
-    """A pod of the process of a Provider, as a node reports it, with the claims that it has mounted."""
+async def process(cluster: Cluster, name: str, *claims: str, nfs: tuple[str, ...] = ()) -> None:
+    """A pod of the process of a Provider, as a node reports it, with the claims and NFS servers that it has mounted."""
     labels = {"app.kubernetes.io/name": "virtrigaud-provider", "app.kubernetes.io/instance": name}
     volumes = [{"name": f"storage-{n}", "persistentVolumeClaim": {"claimName": each}} for n, each in enumerate(claims)]
+    volumes += [{"name": f"nfs-{n}", "nfs": {"server": each, "path": "/srv/vms"}} for n, each in enumerate(nfs)]
     if await cluster.find(PODS, name) is not None:
         await cluster.delete(PODS, name, grace_seconds=0)
     spec = {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}
@@ -750,6 +751,47 @@ def test_processes_mount_the_claim_before_anything_is_exported() -> None:
         assert "claim absent, which does not exist in namespace default" in status["message"]
 
     told(story, pair)
+
+
+def test_an_nfs_server_is_waited_for_while_processes_have_mounted_another_one() -> None:
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        for name in ("sim", "far"):
+            await cluster.patch(PROVIDERS, name, {"spec": {"endpoint": "https://vcenter.example.com/sdk"}})
+            await process(cluster, name, nfs=("other.example.com",))
+        assert (await status_of(cluster, "sim", PROVIDERS))["mountedExports"] == ["other.example.com:/srv/vms"]
+        await created(cluster)
+        await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS, storage=NFS))
+        await in_phase(cluster, "Validating")
+        await cluster.advance(5)
+        status = await status_of(cluster, "move", MIGRATIONS)
+        assert answer(status, "Validating") == ("True", "WaitingForStorageMount")
+        must = "must mount the NFS export files.example.com:/srv/vms"
+        assert f"provider sim and provider far {must}" in status["message"]
+        await process(cluster, "sim", nfs=("files.example.com", "other.example.com"))
+        await cluster.advance(5)
+        assert f"provider far {must}" in (await status_of(cluster, "move", MIGRATIONS))["message"]
+        assert (await status_of(cluster))["powerState"] == "On", "it is not stopped before the way is free"
+        await process(cluster, "far", nfs=("files.example.com",))
+        await in_phase(cluster, "Ready")
+
+    told(story, Pair())
+
+
+def test_an_nfs_server_that_is_never_mounted_fails_the_migration() -> None:
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        for name in ("sim", "far"):
+            await cluster.patch(PROVIDERS, name, {"spec": {"endpoint": "https://vcenter.example.com/sdk"}})
+            await process(cluster, name)
+        await created(cluster)
+        await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS, storage=NFS))
+        await cluster.advance(330)
+        status = await in_phase(cluster, "Failed")
+        assert answer(status, "Failed") == ("True", "StorageNotMounted")
+        assert "did not mount the NFS export files.example.com:/srv/vms within 5m" in status["message"]
+
+    told(story, Pair())
 
 
 def test_claims_and_nfs_servers_are_mounted_as_long_as_they_are_used() -> None:

@@ -272,6 +272,7 @@ def taken(phase: str = "Ready", **more: Any) -> Wire:
         ((PROVIDERS, "sim"), {"status": {"inventory": {"hosts": ["a"]}}}, "spread"),
         ((PROVIDERS, "sim"), {"status": {"mountedClaims": ["disks"]}}, "move"),
         ((PROVIDERS, "far"), {"status": {"mountedClaims": ["disks"]}}, "move"),
+        ((PROVIDERS, "far"), {"status": {"mountedExports": ["server:/export"]}}, "move"),
         ((CLASSES, "small"), NEWER, "web copying of-snapshot move placement"),
         ((CLASSES, "large"), NEWER, "given s3"),
         ((NETWORKS, "lan"), NEWER, "web copying move"),

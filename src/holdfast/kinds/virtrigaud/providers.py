@@ -325,6 +325,13 @@ class ProviderStatus(Status):
         ]
         | None
     ) = None
+    mounted_exports: (
+        Annotated[
+            tuple[str, ...],
+            api("The NFS exports that its process has mounted for migrations; unset where the operator mounts none."),
+        ]
+        | None
+    ) = None
 
 
 class Provider(Resource):

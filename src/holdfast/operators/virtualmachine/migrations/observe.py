@@ -20,7 +20,7 @@ from holdfast.kinds.virtrigaud.migrations import (
     ValidationChecks,
     VMMigrationStatus,
 )
-from holdfast.kinds.virtrigaud.providers import ReportedCapabilities
+from holdfast.kinds.virtrigaud.providers import ProviderStatus, ReportedCapabilities
 from holdfast.kinds.virtrigaud.references import ObjectRef
 from holdfast.meta.objects import Key
 from holdfast.operators.virtualmachine import names
@@ -335,8 +335,9 @@ def providers_of(obj: Object, view: View) -> Iterable[Key]:
 
 
 def provider_matters(old: Object, new: Object) -> bool:
-    claims = [status.mounted_claims if (status := each.decode(Provider).status) else None for each in (old, new)]
-    return machines.provider_matters(old, new) or claims[0] != claims[1]
+    before, after = (each.decode(Provider).status or ProviderStatus() for each in (old, new))
+    mounted = (before.mounted_claims, before.mounted_exports) == (after.mounted_claims, after.mounted_exports)
+    return not mounted or machines.provider_matters(old, new)
 
 
 def machine_matters(old: Object, new: Object) -> bool:

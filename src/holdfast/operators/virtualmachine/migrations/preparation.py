@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,11 +15,12 @@ from holdfast.kinds.virtrigaud.migrations import (
     MigrationProgress,
     MigrationStorageInfo,
 )
+from holdfast.kinds.virtrigaud.providers import Provider
 from holdfast.meta import durations, times
 from holdfast.meta.quantities import Quantity
 from holdfast.meta.sizes import whole_gib
 from holdfast.operators.virtualmachine.migrations import storage
-from holdfast.operators.virtualmachine.migrations.observe import Side, World
+from holdfast.operators.virtualmachine.migrations.observe import World
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
 from holdfast.operators.virtualmachine.migrations.steps import Step, failed, looks, recorded, refused, step
 from holdfast.operators.virtualmachine.reasons import MachineReason
@@ -68,32 +70,22 @@ def record_disk(world: World, now: datetime) -> Step | None:
 
 
 def mount_storage(world: World, now: datetime) -> Step | None:
-    """Make the claim, and wait until both providers have mounted it."""
-    if storage.backend(world.migration) == storage.NFS:
-        return _mounts(
-            world, "the NFS server", [each for each in (world.source, world.target) if _lacks_nfs(each)], now
-        )
+    """Wait until both providers have mounted the storage, and make the claim for it where the spec names none."""
+    nfs = storage.settings(world.migration).nfs
+    if nfs is not None:
+        export = storage.nfs_export(nfs.server, nfs.export)
+        return _mounts(world, f"the NFS export {export}", lambda each: storage.lacks_export(each, export), now)
     claim = world.before.storage_pvc_name
     if claim is None:
         return None
     if world.claim is None and claim == storage.temporary(world.object.key.name):
         return _claims(world, claim, now)
-    lacking = [
-        side
-        for side in (world.source, world.target)
-        if side.provider is not None and storage.lacks(side.provider[1], claim)
-    ]
     where = f", which does not exist in namespace {world.target.key.namespace}" if world.claim is None else ""
-    return _mounts(world, f"the claim {claim}{where}", lacking, now)
+    return _mounts(world, f"the claim {claim}{where}", lambda each: storage.lacks(each, claim), now)
 
 
-def _lacks_nfs(side: Side) -> bool:
-    """Whether a process of ours has no NFS server mounted yet."""
-    own = side.provider is not None and storage.mounted(side.provider[1]) is not None
-    return own and storage.NFS not in side.capabilities.supported_export_backends
-
-
-def _mounts(world: World, what: str, lacking: list[Side], now: datetime) -> Step | None:
+def _mounts(world: World, what: str, lacks: Callable[[Provider], bool], now: datetime) -> Step | None:
+    lacking = [side for side in (world.source, world.target) if side.provider and lacks(side.provider[1])]
     if not lacking:
         return None
     began = times.read(world.before.start_time) or now

@@ -37,11 +37,17 @@ class MigrationReason(Reason):
     SOURCE_NOT_READY = "SourceVMNotReady", "The VirtualMachine that moves does not exist on its provider yet."
     SOURCE_PROVIDER_NOT_READY = "SourceProviderNotReady", "The Provider of the source does not exist or is not ready."
     TARGET_PROVIDER_NOT_READY = "TargetProviderNotReady", "The Provider of the target does not exist or is not ready."
-    WAITING_FOR_STORAGE = "WaitingForStorageMount", "The providers have not mounted the claim for the disk yet."
+    WAITING_FOR_STORAGE = (
+        "WaitingForStorageMount",
+        "The providers have not mounted the storage for the disk yet.",
+    )
     STOPPING_SOURCE = "SourcePowerOff", "The source is being stopped; it stays off until the migration is rolled back."
     HELD_BY_OTHER = "SourceHeld", "Another VMMigration keeps the source off."
 
-    STORAGE_NOT_MOUNTED = "StorageNotMounted", "The providers did not mount the claim for the disk in time."
+    STORAGE_NOT_MOUNTED = (
+        "StorageNotMounted",
+        "The providers did not mount the storage for the disk in time.",
+    )
     SOURCE_DELETED = "SourceDeleted", "The source was deleted before its disk was in the storage."
     TARGET_EXISTS = "TargetExists", "A VirtualMachine of this name exists that the VMMigration has not made."
     TARGET_DELETED = "TargetDeleted", "The VirtualMachine of the target was deleted before the migration was complete."

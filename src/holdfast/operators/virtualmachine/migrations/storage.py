@@ -51,10 +51,24 @@ def mounted(provider: Provider | None) -> tuple[str, ...] | None:
     return status.mounted_claims
 
 
-def lacks(provider: Provider | None, claim: str) -> bool:
+def lacks(provider: Provider, claim: str) -> bool:
     """Whether a provider is known not to have mounted a claim."""
     found = mounted(provider)
     return found is not None and claim not in found
+
+
+def nfs_export(server: str, path: str) -> str:
+    """An export of an NFS server, as it is usually written: ``files.example.com:/srv/vms``."""
+    return f"{server}:/{path.strip('/')}"
+
+
+def lacks_export(provider: Provider, export: str) -> bool:
+    """Whether a provider is known not to have mounted an NFS export; one that does not say which has all or none."""
+    status = provider.status or ProviderStatus()
+    if status.mounted_exports is not None:
+        return export not in status.mounted_exports
+    able = status.reported_capabilities or ReportedCapabilities()
+    return status.mounted_claims is not None and NFS not in able.supported_export_backends
 
 
 def claim(migration: VMMigration, *, key: Key, uid: str, size_gib: int) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from holdfast.operators.virtualmachine.connections import (
 )
 from holdfast.operators.virtualmachine.machines.observe import REFERENCES
 from holdfast.operators.virtualmachine.migrations.observe import of_reference
+from holdfast.operators.virtualmachine.migrations.storage import nfs_export
 from holdfast.operators.virtualmachine.providers.validate import unreadable
 from holdfast.operators.virtualmachine.resources import CLASSES, MACHINES, MIGRATIONS, PROVIDERS
 from holdfast.operators.virtualmachine.secrets import Sealed, read
@@ -44,7 +45,8 @@ INSTANCE: Final = "app.kubernetes.io/instance"
 NAME: Final = "app.kubernetes.io/name"
 APP: Final = "virtrigaud-provider"
 STORAGE_VOLUME: Final = "storage-"
-"""How the names of volumes begin that are mounted for migrations."""
+NFS_VOLUME: Final = "nfs-"
+"""How the names of volumes begin that are mounted for migrations: claims, and exports of NFS servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +95,15 @@ class _ClaimSource(msgspec.Struct, frozen=True, rename="camel"):
     claim_name: str = ""
 
 
+class _NfsSource(msgspec.Struct, frozen=True):
+    server: str = ""
+    path: str = ""
+
+
 class _Volume(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     persistent_volume_claim: _ClaimSource | None = None
+    nfs: _NfsSource | None = None
 
 
 class _PodSpec(msgspec.Struct, frozen=True):
@@ -116,6 +124,12 @@ class RuntimePod(msgspec.Struct, frozen=True):
             for each in self.spec.volumes
             if each.name.startswith(STORAGE_VOLUME) and each.persistent_volume_claim is not None
         )
+
+    @property
+    def exports(self) -> frozenset[str]:
+        """The NFS exports that it has mounted for migrations."""
+        sources = (each.nfs for each in self.spec.volumes if each.name.startswith(NFS_VOLUME))
+        return frozenset(nfs_export(each.server, each.path) for each in sources if each is not None)
 
     @property
     def trouble(self) -> str:
@@ -192,7 +206,7 @@ class World:
     def nfs(self) -> tuple[tuple[str, str], ...]:
         """The NFS servers that migrations to or from it use, with what they export."""
         stores = (each.spec.storage.nfs for each in self.migrations if each.spec.storage)
-        return tuple(sorted({(each.server, each.export) for each in stores if each is not None}))
+        return tuple(sorted({(each.server, f"/{each.export.strip('/')}") for each in stores if each is not None}))
 
     @property
     def is_needed(self) -> bool:
@@ -254,9 +268,9 @@ def _migrations(view: View, provider: Object) -> Iterator[VMMigration]:
             yield migration
 
 
-def mounted(world: World) -> tuple[str, ...] | None:
-    """The claims for migrations that every process that is ready has mounted; None where the process is not ours."""
-    found = [pod.claims for _, ready, pod in world.pods if ready]
+def mounted(world: World, what: Callable[[RuntimePod], frozenset[str]]) -> tuple[str, ...] | None:
+    """What every process that is ready has mounted for migrations; None where the process is not ours."""
+    found = [what(pod) for _, ready, pod in world.pods if ready]
     if world.external:
         return None
     return tuple(sorted(frozenset.intersection(*found))) if found else ()

@@ -10,7 +10,7 @@ from holdfast.client.resources import CLAIMS
 from holdfast.kernel.children import Desired
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.connections import CA, CERTIFICATE, KEY
-from holdfast.operators.virtualmachine.providers.observe import STORAGE_VOLUME, World, labels
+from holdfast.operators.virtualmachine.providers.observe import NFS_VOLUME, STORAGE_VOLUME, World, labels
 from holdfast.operators.virtualmachine.resources import PROVIDERS
 from holdfast.operators.virtualmachine.settings import Settings
 from holdfast.runtime.decisions import Create, Patch
@@ -175,8 +175,8 @@ def _storage(world: World, settings: Settings) -> tuple[list[dict[str, Any]], li
         volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
         mounts.append({"name": name, "mountPath": f"{_STORAGE}/{claim}"})
     for n, (server, export) in enumerate(() if settings.processes else world.nfs):
-        volumes.append({"name": f"nfs-{n}", "nfs": {"server": server, "path": export}})
-        mounts.append({"name": f"nfs-{n}", "mountPath": f"{_STORAGE}/nfs/{server}/{export.strip('/')}"})
+        volumes.append({"name": f"{NFS_VOLUME}{n}", "nfs": {"server": server, "path": export}})
+        mounts.append({"name": f"{NFS_VOLUME}{n}", "mountPath": f"{_STORAGE}/nfs/{server}/{export.strip('/')}"})
     return volumes, mounts
 
 

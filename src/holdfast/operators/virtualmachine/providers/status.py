@@ -82,7 +82,11 @@ def report(
         ),
         **(kept | _reported(world) if health.counted or world.idle else kept),
         "adoption": None if adoption is None else wire(adoption),
-        "mountedClaims": None if (claims := mounted(world)) is None else list(claims),
+        "mountedClaims": None if (claims := mounted(world, lambda pod: pod.claims)) is None else list(claims),
+        # What is mounted for processes of the node is in a folder of the user.
+        "mountedExports": None
+        if settings.processes or (exports := mounted(world, lambda pod: pod.exports)) is None
+        else list(exports),
         "probes": None if health.probes is None else wire(health.probes),
     }
     verdicts = _verdicts(world, health, runtime)
