@@ -1,7 +1,7 @@
 """The listener: serves HTTP/1.1 over TLS on a socket, and converts requests and responses to `exchange` values.
 
-The only module that serves with aiohttp.  It bounds what a client can make the server hold: the size of everything
-that is read, and the time for headers, bodies and writes.  It must not know what requests mean.
+With `connections`, the only module that serves with aiohttp.  It bounds what a client can make the server hold: the
+size of everything that is read, and the time for headers, bodies and writes.  It must not know what requests mean.
 """
 
 from __future__ import annotations
@@ -9,25 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 import ssl
-import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import formatdate
-from functools import lru_cache, partial
-from http import HTTPStatus
+from functools import partial
 from typing import Any, Final, cast
-from urllib.parse import parse_qsl, unquote
 
-from aiohttp import HttpVersion11, StreamReader, WSMsgType, web
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.web_protocol import RequestPayloadError
 from multidict import CIMultiDict
 
 from holdfast.apiserver.auth.authentication import certificate_user
-from holdfast.apiserver.http.gate import PEER, Handle, close
+from holdfast.apiserver.http import heads
+from holdfast.apiserver.http.connections import UNREAD, Connection, Socket, abort, protocols
+from holdfast.apiserver.http.gate import Handle, close
 from holdfast.apiserver.http.refusals import refusal
 from holdfast.meta.errors import BadRequest, InternalError, RequestEntityTooLarge, StatusError, Timeout
 from holdfast.meta.exchange import ANONYMOUS, Request, Response, Upgrade
@@ -40,11 +36,6 @@ _MANY_HEADERS: Final = 1024
 
 _SLICE: Final = 256 * 1024
 """The size of the chunks in which a response is written."""
-
-_UNREAD: Final = 16 * 1024
-"""About how many bytes of a body are taken from the socket before the body is read."""
-
-_SERVER: Final = "holdfast"
 
 _HEARTBEAT: Final = 30.0
 """Seconds between the pings on a WebSocket, by which a client that is gone is noticed."""
@@ -121,9 +112,9 @@ class Listener:
         # The loop closes aborted transports on its next iteration.
         await asyncio.sleep(0)
 
-    def _connection(self) -> _Connection:
+    def _connection(self) -> Connection:
         bounds = self._bounds
-        return _Connection(
+        return Connection(
             self._web,
             transports=self._transports,
             head_seconds=bounds.head_seconds,
@@ -136,12 +127,12 @@ class Listener:
             max_field_size=bounds.header,
             max_headers=_MANY_HEADERS,
             auto_decompress=False,
-            read_bufsize=_UNREAD,
+            read_bufsize=UNREAD,
         )
 
     async def _answer(self, incoming: web.BaseRequest) -> web.StreamResponse:
         connection = incoming.protocol
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, Connection)
         connection.head_is_complete()
         self.under_way += 1
         try:
@@ -164,8 +155,8 @@ class Listener:
     def _request(self, incoming: web.BaseRequest) -> Request:
         if len(incoming.headers) > self._bounds.headers:
             raise BadRequest(f"too many headers: limit is {self._bounds.headers}", code=431)
-        path, query = _target(incoming.raw_path, self._bounds.parameters)
-        headers = _headers(incoming)
+        path, query = heads.target(incoming.raw_path, self._bounds.parameters)
+        headers = heads.headers(incoming)
         transport = incoming.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         return Request(
@@ -214,9 +205,9 @@ class Listener:
         headers = CIMultiDict(response.headers)
         headers["Content-Type"] = response.content_type
         headers["Cache-Control"] = "no-cache, private"
-        headers["Server"] = _SERVER
-        for warning in _shortened(response.warnings):
-            headers.add("Warning", _warning(warning))
+        headers["Server"] = heads.SERVER
+        for warning in heads.shortened(response.warnings):
+            headers.add("Warning", heads.warning(warning))
         answer: web.StreamResponse
         if response.upgrade is not None:
             return await self._upgraded(incoming, response.upgrade)
@@ -226,8 +217,8 @@ class Listener:
             await self._streamed(incoming, answer, response.stream)
         else:
             body = response.body
-            if len(body) >= self._bounds.gzip_from and _takes_gzip(incoming):
-                body = await asyncio.to_thread(_gzip, body)
+            if len(body) >= self._bounds.gzip_from and heads.takes_gzip(incoming):
+                body = await asyncio.to_thread(heads.gzip, body)
                 headers["Content-Encoding"] = "gzip"
                 headers["Vary"] = "Accept-Encoding"
             large = len(body) > _SLICE and incoming.method != "HEAD"
@@ -236,7 +227,7 @@ class Listener:
                 answer.content_length = len(body)
             else:
                 answer = web.Response(status=response.status, body=body, headers=headers)
-            if self.draining or response.status in _CLOSING:
+            if self.draining or response.status in heads.CLOSING:
                 answer.force_close()
             if large:
                 await self._sliced(incoming, answer, body)
@@ -248,7 +239,7 @@ class Listener:
 
     async def _upgraded(self, incoming: web.BaseRequest, upgrade: Upgrade) -> web.StreamResponse:
         """Serve a WebSocket until one of the sides closes it, or the server stops."""
-        spoken = _protocols(incoming)
+        spoken = protocols(incoming)
         answer = web.WebSocketResponse(
             protocols=upgrade.protocols,
             heartbeat=_HEARTBEAT,
@@ -265,7 +256,7 @@ class Listener:
         self._streams.add(task)
         try:
             await answer.prepare(cast("web.Request", incoming))
-            await upgrade.run(_Socket(answer))
+            await upgrade.run(Socket(answer))
         except asyncio.CancelledError:
             if not self.draining or task.uncancel():
                 raise
@@ -286,7 +277,7 @@ class Listener:
             and response.upgrade is None
             and len(response.body) < min(self._bounds.gzip_from, _SLICE)
             and not response.warnings
-            and response.status in _REASONS
+            and response.status in heads.REASONS
             and incoming.version == HttpVersion11
             and incoming.keep_alive
             and incoming.method != "HEAD"
@@ -297,7 +288,7 @@ class Listener:
         """Write head and body in one piece, without the layers of aiohttp that serve all other responses."""
         transport = incoming.transport
         if transport is not None and not transport.is_closing():
-            transport.write(_head(response, int(self._now().timestamp())) + response.body)
+            transport.write(heads.head(response, int(self._now().timestamp())) + response.body)
             if transport.get_write_buffer_size():
                 with contextlib.suppress(ConnectionError), self._patience(incoming):
                     await incoming.writer.drain()
@@ -332,7 +323,7 @@ class Listener:
             pass  # the client disconnected
         except Exception:
             _log.exception("stream failed")
-            _abort(incoming)  # an orderly end would mean to the client that the response is complete
+            abort(incoming)  # an orderly end would mean to the client that the response is complete
         finally:
             self._streams.discard(task)
             await close(stream)
@@ -340,132 +331,11 @@ class Listener:
     @contextlib.contextmanager
     def _patience(self, incoming: web.BaseRequest) -> Iterator[None]:
         """Abort the connection if the enclosed code takes too long."""
-        timer = self._loop.call_later(self._bounds.write_seconds, _abort, incoming)
+        timer = self._loop.call_later(self._bounds.write_seconds, abort, incoming)
         try:
             yield
         finally:
             timer.cancel()
-
-
-class _Connection(web.RequestHandler):
-    """One connection: refuses invalid HTTP with a Status, and bounds the time for headers."""
-
-    __slots__ = ("_between", "_head_seconds", "_socket", "_timer", "_transports")
-
-    def __init__(
-        self, manager: web.Server, *, transports: set[asyncio.Transport], head_seconds: float, **settings: Any
-    ) -> None:
-        super().__init__(manager, **settings)
-        self._transports = transports
-        self._socket: asyncio.Transport | None = None
-        """Kept until the connection is lost, since the base class drops it on close."""
-        self._head_seconds = head_seconds
-        self._between = True
-        self._timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        # Not checked: the transports of other event loops are not subclasses.
-        self._socket = cast("asyncio.Transport", transport)
-        self._transports.add(self._socket)
-        # Transports with TLS keep 256 KiB, which many clients that send a body would multiply.
-        if (limit := getattr(transport, "set_read_buffer_limits", None)) is not None:
-            limit(high=_UNREAD)
-        self._expect_head()
-
-    def data_received(self, data: bytes) -> None:
-        if self._between and self._timer is None:
-            self._expect_head()
-        super().data_received(data)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        self.head_is_complete()
-        if self._socket is not None:
-            self._transports.discard(self._socket)
-        super().connection_lost(exc)
-
-    def head_is_complete(self) -> None:
-        self._between = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def awaits_head(self) -> None:
-        """Start the timeout with the first byte of the next request."""
-        self._between = True
-
-    def _expect_head(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._head_seconds, self.force_close)
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        if request.writer.output_size > 0:
-            raise ConnectionError("the response has already started")
-        response = refusal(self._refusal(status, exc))
-        # aiohttp takes what it could not parse for HTTP/1.0, in which nothing is said of a connection that is closed.
-        headers = {"Content-Type": response.content_type, "Connection": "close", "Server": _SERVER}
-        answer = web.Response(status=response.status, body=response.body, headers=headers)
-        answer.force_close()
-        return answer
-
-    def _refusal(self, status: int, exc: BaseException | None) -> StatusError:
-        if isinstance(exc, LineTooLong):
-            # The parser's two errors differ in their limits alone.
-            if exc.args[1] == self.max_line_size:
-                return BadRequest(f"the URL is too long: limit is {self.max_line_size}", code=414)
-            return BadRequest(f"a header is too large: limit is {self.max_field_size}", code=431)
-        if status == 400:
-            return BadRequest("the request is not valid HTTP/1.1")
-        _log.error("response failed", exc_info=exc)
-        return InternalError.of("an unexpected error")
-
-
-class _Socket:
-    """A WebSocket as a `Duplex`."""
-
-    def __init__(self, socket: web.WebSocketResponse) -> None:
-        self._socket = socket
-
-    @property
-    def protocol(self) -> str:
-        return self._socket.ws_protocol or ""
-
-    async def receive(self) -> bytes | None:
-        message = await self._socket.receive()
-        if message.type is WSMsgType.BINARY:
-            return bytes(message.data)
-        return str(message.data).encode() if message.type is WSMsgType.TEXT else None
-
-    async def send(self, message: bytes) -> None:
-        await self._socket.send_bytes(message)
-
-    async def close(self) -> None:
-        await self._socket.close()
-
-
-def _protocols(incoming: web.BaseRequest) -> set[str]:
-    """The protocols that a client offers for a WebSocket."""
-    offered = incoming.headers.getall("Sec-WebSocket-Protocol", [])
-    return {each.strip() for line in offered for each in line.split(",")}
-
-
-def _abort(incoming: web.BaseRequest) -> None:
-    if incoming.transport is not None:
-        incoming.transport.abort()
-
-
-_CLOSING: Final = frozenset({408, 413, 431})
-"""Responses to requests whose remaining body is not read."""
-
-_REASONS: Final = {
-    status.value: status.phrase for status in HTTPStatus if status >= 200 and status not in (204, 304, *_CLOSING)
-}
-"""The phrases of the responses that have a body and leave the connection open."""
 
 
 class _Sent(web.StreamResponse):
@@ -483,106 +353,6 @@ class _Sent(web.StreamResponse):
 
 
 _SENT: Final = _Sent()
-
-
-def _head(response: Response, now: int) -> bytes:
-    """The status line and the headers of a response; control characters would end a header early."""
-    lines = [
-        f"HTTP/1.1 {response.status} {_REASONS[response.status]}",
-        *(f"{name}: {_CONTROL.sub(' ', value)}" for name, value in response.headers.items()),
-        f"Content-Type: {response.content_type}",
-        "Cache-Control: no-cache, private",
-        f"Content-Length: {len(response.body)}",
-        f"Date: {_date(now)}",
-        f"Server: {_SERVER}",
-        "\r\n",
-    ]
-    return "\r\n".join(lines).encode()
-
-
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-
-
-@lru_cache(maxsize=1)
-def _date(now: int) -> str:
-    return formatdate(now, usegmt=True)
-
-
-def _target(raw: str, most: int) -> tuple[str, Mapping[str, tuple[str, ...]]]:
-    """Path and query of a request's target, decoded."""
-    if not raw.startswith("/"):
-        raise BadRequest("the request target must be a path")
-    path, _, text = raw.partition("?")
-    path = _text(unquote(path, errors="replace"))
-    if not text:
-        return path, {}
-    query: dict[str, tuple[str, ...]] = {}
-    try:
-        pairs = parse_qsl(text.partition("#")[0], keep_blank_values=True, max_num_fields=most)
-    except ValueError:
-        raise BadRequest(f"too many query parameters: limit is {most}") from None
-    for name, value in pairs:
-        query[_text(name)] = (*query.get(name, ()), _text(value))
-    return path, query
-
-
-def _headers(incoming: web.BaseRequest) -> dict[str, str]:
-    """Headers by their lower-case name.
-
-    Repeated headers are joined by commas; those of impersonation by lines, since names may contain commas.
-    """
-    headers: dict[str, str] = {}
-    for key, raw in incoming.headers.items():
-        name, value = key.lower(), _text(raw)
-        if name in headers:
-            separator = "\n" if name.startswith("impersonate-") else ", "
-            value = f"{headers[name]}{separator}{value}"
-        headers[name] = value
-    headers[PEER] = incoming.remote or ""
-    return headers
-
-
-def _text(value: str) -> str:
-    """Text with bytes that are not UTF-8 replaced."""
-    return value if value.isascii() else value.encode(errors="surrogateescape").decode(errors="replace")
-
-
-def _takes_gzip(incoming: web.BaseRequest) -> bool:
-    return any(
-        each.split(";")[0].strip() == "gzip" and not each.replace(" ", "").endswith(";q=0")
-        for each in incoming.headers.get("Accept-Encoding", "").split(",")
-    )
-
-
-def _gzip(body: bytes) -> bytes:
-    compressor = zlib.compressobj(level=1, wbits=31)
-    return compressor.compress(body) + compressor.flush()
-
-
-_MOST_WARNING: Final = 4096
-_SHORT_WARNING: Final = 256
-"""The characters of all warnings together; where they have more, each has at most as many as the second says."""
-
-
-def _shortened(warnings: Sequence[str]) -> Iterator[str]:
-    """The warnings as far as clients read headers, cut as Kubernetes cuts them."""
-    if sum(map(len, warnings)) <= _MOST_WARNING:
-        yield from warnings
-        return
-    left = _MOST_WARNING
-    for warning in warnings:
-        text = warning[:_SHORT_WARNING]
-        left -= len(text)
-        if left < 0:
-            return
-        yield text
-
-
-def _warning(text: str) -> str:
-    """A warning in the form of the Warning header: one line, quoted."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    escaped = line.replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{escaped}"'
 
 
 async def listen(
