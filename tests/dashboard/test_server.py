@@ -7,10 +7,12 @@ import contextlib
 import http.client
 import json
 import logging
+import re
 import socket
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -220,6 +222,27 @@ def test_the_page_is_small_and_has_no_markup_from_strings() -> None:
     assert b"<style" not in index
     assert b" style=" not in index
     assert b"onclick" not in index
+
+
+def test_the_page_asks_for_all_scripts_at_once() -> None:
+    found = assets()
+    index = found["index.html"].body.decode()
+    named = re.findall(r'(?:<script type="module" src|<link rel="modulepreload" href)="/assets/([^"]+)"', index)
+    assert sorted(named) == sorted(name for name in found if name.endswith(".js"))
+
+
+def test_many_rows_come_in_messages_of_which_all_but_the_last_say_that_more_follow(
+    running: Running, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "CHUNK", 2)
+    for number in range(5):
+        running.do(partial(running.cluster.put, WORKLOADS, workload(f"more-{number}")))
+    count = running.do(lambda: len(running.cluster.objects))
+    messages = viewer.stream("/api/stream", -(-count // 2))
+    assert sum(len(data["rows"]) for _, _, data in messages) == count
+    assert [data["more"] for _, _, data in messages] == [True] * (len(messages) - 1) + [False]
+    assert [data["reset"] for _, _, data in messages] == [True] + [False] * (len(messages) - 1)
+    assert [bool(id) for _, id, _ in messages] == [False] * (len(messages) - 1) + [True]
 
 
 # --- bad requests

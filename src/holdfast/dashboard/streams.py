@@ -33,6 +33,8 @@ CHUNK: Final = 1_000
 MOST_STREAMS: Final = 32
 """How many streams one session may have."""
 
+_BOOLEANS: Final = (b"false", b"true")
+
 MOST_DIGITS: Final = 20
 """How long the number of a change may be."""
 
@@ -102,9 +104,10 @@ async def overview(world: World, since: str) -> AsyncGenerator[Message]:
                 last = start + CHUNK >= len(rows)
                 yield Message(
                     "rows",
-                    b'{"reset":%s,"rows":[%s],"gone":%s,"counts":%s}'
+                    b'{"reset":%s,"more":%s,"rows":[%s],"gone":%s,"counts":%s}'
                     % (
-                        b"true" if delta.reset and start == 0 else b"false",
+                        _BOOLEANS[delta.reset and start == 0],
+                        _BOOLEANS[not last],
                         b",".join(rows[start : start + CHUNK]),
                         msgspec.json.encode(delta.gone if last else []),
                         msgspec.json.encode(world.board.counts),

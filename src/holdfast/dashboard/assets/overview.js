@@ -209,7 +209,8 @@ export function open(root, query, context) {
       counts = delta.counts;
       if (troubled !== null && counts.trouble > troubled) announce(`${counts.trouble} objects are in trouble`);
       troubled = counts.trouble;
-      later();
+      // Of many rows the first are drawn at once, and then all together.
+      if (delta.reset || !delta.more) later();
       if (delta.reset && kept.scroll) { draw(); scroller.scrollTop = kept.scroll; }
       root.dataset.rows = String(rows.size);
     },
