@@ -778,6 +778,29 @@ def test_an_nfs_server_is_waited_for_while_processes_have_mounted_another_one() 
     told(story, Pair())
 
 
+def test_whether_providers_use_nfs_directly_is_asked_when_they_have_mounted_it() -> None:
+    relay = {"transfer_modes": ("relay",)}
+    pair = Pair(abilities={"sim:9443": relay, "far:9443": relay})
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        for name in ("sim", "far"):
+            await cluster.patch(PROVIDERS, name, {"spec": {"endpoint": "https://vcenter.example.com/sdk"}})
+            await process(cluster, name)
+        await created(cluster)
+        direct = {**NFS, "transferMode": "direct"}
+        await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS, storage=direct))
+        await cluster.advance(5)
+        status = await status_of(cluster, "move", MIGRATIONS)
+        assert answer(status, "Validating") == ("True", "WaitingForStorageMount")
+        for name in ("sim", "far"):
+            await process(cluster, name, nfs=("files.example.com",))
+        status = await in_phase(cluster, "Failed")
+        assert "spec.storage.transferMode: direct needs both providers, sim and far" in status["message"]
+
+    told(story, pair)
+
+
 def test_an_nfs_server_that_is_never_mounted_fails_the_migration() -> None:
     async def story(cluster: Cluster) -> None:
         await furnished(cluster)

@@ -71,9 +71,8 @@ def record_disk(world: World, now: datetime) -> Step | None:
 
 def mount_storage(world: World, now: datetime) -> Step | None:
     """Wait until both providers have mounted the storage, and make the claim for it where the spec names none."""
-    nfs = storage.settings(world.migration).nfs
-    if nfs is not None:
-        export = storage.nfs_export(nfs.server, nfs.export)
+    export = storage.export_of(world.migration)
+    if export is not None:
         return _mounts(world, f"the NFS export {export}", lambda each: storage.lacks_export(each, export), now)
     claim = world.before.storage_pvc_name
     if claim is None:

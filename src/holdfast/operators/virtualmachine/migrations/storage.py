@@ -62,13 +62,18 @@ def nfs_export(server: str, path: str) -> str:
     return f"{server}:/{path.strip('/')}"
 
 
+def export_of(migration: VMMigration) -> str | None:
+    """The NFS export that the disk passes through, if it does."""
+    given = settings(migration).nfs
+    return None if given is None else nfs_export(given.server, given.export)
+
+
 def lacks_export(provider: Provider, export: str) -> bool:
-    """Whether a provider is known not to have mounted an NFS export; one that does not say which has all or none."""
+    """Whether a process of ours has not mounted an NFS export yet, or has not said yet that it can use it."""
     status = provider.status or ProviderStatus()
-    if status.mounted_exports is not None:
-        return export not in status.mounted_exports
     able = status.reported_capabilities or ReportedCapabilities()
-    return status.mounted_claims is not None and NFS not in able.supported_export_backends
+    missing = status.mounted_exports is not None and export not in status.mounted_exports
+    return status.mounted_claims is not None and (missing or NFS not in able.supported_export_backends)
 
 
 def claim(migration: VMMigration, *, key: Key, uid: str, size_gib: int) -> dict[str, Any]:
