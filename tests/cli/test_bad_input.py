@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -237,3 +238,52 @@ def test_all_problems_of_a_file_are_told_at_once_but_not_without_end() -> None:
     result = CliRunner().invoke(main, ["plan", "-f", "web.yaml"])
     assert result.stderr.count("unknown field") == 10
     assert result.stderr.endswith("error: and 20 more\n")
+
+
+NOWHERE = """
+apiVersion: v1
+kind: Config
+current-context: here
+clusters: [{name: here, cluster: {server: "http://127.0.0.1:9"}}]
+contexts: [{name: here, context: {cluster: here}}]
+"""
+
+EMPTY = "is empty; is a variable of the shell not set?"
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "apply -f ''": (EMPTY, "write the path of a YAML or JSON file"),
+    "delete -f ''": (EMPTY, "write the path of a YAML or JSON file"),
+    "diff --filename=": (EMPTY, "write the path of a YAML or JSON file"),
+    "plan -f ''": (EMPTY, "write the path of a YAML or JSON file"),
+    "get pods --kubeconfig=": (EMPTY, "--help"),
+    "down --data-dir ''": (EMPTY, "--help"),
+    "check ''": (EMPTY, "--help"),
+    "demo ''": (EMPTY, "--help"),
+    "vm ip ''": (EMPTY, "--help"),
+    "get ''": (f"a type or a name {EMPTY}", "write such as deployment/web"),
+    "get ,": (f"a type or a name {EMPTY}", "write such as deployment/web"),
+    "delete pods ''": (f"a type or a name {EMPTY}", "write such as deployment/web"),
+    "delete '' --all": (f"a type or a name {EMPTY}", "write such as deployment/web"),
+    "get pods -n a/b": ("'a/b' is not the name of a namespace", "lower-case letters, digits and -"),
+    "rollout stauts": ("there is no command 'stauts'; did you mean status?", "'holdfast rollout --help'"),
+    "vm explode web": ("there is no command 'explode'; the commands are console, ip, power, release", "--help"),
+    "completion": ("missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish", "--help"),
+    "load '[::1'": ("'[::1' is not a URL", "write such as http://127.0.0.1:8000"),
+    "load http://a:b": ("'http://a:b' is not a URL", "write such as http://127.0.0.1:8000"),
+    "up --bind http://": ("--bind: 'http://' is not an address", "write such as 127.0.0.1"),
+    "restore web.yaml data": ("web.yaml: this is not a backup", "nothing was restored"),
+}
+"""Command lines, what is said about them, and what to do; the server that they name does not run."""
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_bad_command_line_is_refused_before_anything_is_done(line: str) -> None:
+    Path("web.yaml").write_text(GOOD)
+    Path("kubeconfig").write_text(NOWHERE)
+    result = CliRunner().invoke(main, shlex.split(line), prog_name="holdfast", env={"KUBECONFIG": "kubeconfig"})
+    check(result, *COMMANDS[line])
+
+
+def test_the_lists_of_commands_are_not_cut() -> None:
+    result = CliRunner().invoke(main, ["rollout", "--help"], prog_name="holdfast")
+    assert "..." not in result.stdout.partition("Commands:")[2]

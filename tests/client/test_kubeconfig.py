@@ -135,10 +135,10 @@ def test_clusters_say_how_to_reach_them(tmp_path: Path) -> None:
 WRONG: list[tuple[Any, str]] = [
     ("a: [", "this is not YAML"),
     ("a: \x00", "this is not YAML"),
-    ([], "Expected `object`"),
+    ([], "this is not a kubeconfig: Expected `object`"),
     ({"kind": "Pod"}, "this is a Pod, not a kubeconfig"),
     ({"clusters": [{"name": 5}]}, r"Expected `str`, got `int` - at `\$.clusters\[0\].name`"),
-    ({}, "no current-context"),
+    ({}, "it has no contexts, so it says nothing about any server"),
     (config() | {"current-context": ""}, "one of its contexts: main"),
     (config() | {"current-context": "other"}, "no context 'other'; there are main"),
     (config(context={"cluster": "other"}), "context 'main': there is no cluster 'other'; name one of main"),
@@ -182,8 +182,11 @@ def test_a_file_that_is_not_there_is_missed(tmp_path: Path) -> None:
         connect(tmp_path / "absent", environment={})
     with pytest.raises(KubeconfigError, match=r"\.kube/config; .*set KUBECONFIG"):
         connected(HOME=str(tmp_path))
-    with pytest.raises(KubeconfigError, match="cannot be read"):
+    with pytest.raises(KubeconfigError, match=r"cannot be read: Is a directory$"):
         connect(tmp_path, environment={})
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(KubeconfigError, match=r"binary: this is not a text file, so it is no kubeconfig$"):
+        connect(tmp_path / "binary", environment={})
 
 
 def test_a_representation_shows_no_secret(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import click
 
+from holdfast.cli.arguments import NamespaceType, PathType
 from holdfast.cli.errors import Complaint, ExitCode, InputError, for_terminal, printable
 from holdfast.client.discovery import Discovery, UnknownResource, discover
 from holdfast.client.kubeconfig import connect
@@ -100,10 +101,17 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _OPTIONS: Final = (
-    click.option("-n", "--namespace", default="", metavar="NAME", help="The namespace.  [default: the context's]"),
+    click.option(
+        "-n",
+        "--namespace",
+        type=NamespaceType(),
+        default="",
+        metavar="NAME",
+        help="The namespace.  [default: the context's]",
+    ),
     click.option(
         "--kubeconfig",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=PathType(dir_okay=False),
         help="How to reach the server.  [default: $KUBECONFIG, what 'holdfast up' wrote here, or ~/.kube/config]",
     ),
     click.option(

@@ -120,7 +120,8 @@ def for_terminal(text: str) -> str:
 
 def usage_message(error: click.UsageError) -> str:
     """A wrong command line in the same form as any other bad input."""
-    message = error.format_message().rstrip(".")
+    # click writes the choices of an argument in lines of their own.
+    message = error.format_message().replace("\n\t", " ").rstrip(".")
     lines = [f"error: {message[:1].lower()}{message[1:]}"]
     if error.ctx is not None:
         lines.append(f"hint: '{error.ctx.command_path} --help' shows what can be written")

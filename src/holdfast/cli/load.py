@@ -164,8 +164,12 @@ def command(
 
 def _checked(url: str) -> str:
     given = url if "://" in url else f"http://{url}"
-    parts = urlsplit(given)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(given)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that are not closed, or a port that is no number
+        usable = False
+    if not usable:
         raise InputError(Complaint(message=f"{url!r} is not a URL; write such as http://127.0.0.1:8000"))
     return given.rstrip("/").removesuffix("/v1")
 
@@ -232,7 +236,7 @@ async def _test(options: Options) -> ExitCode:
         seed=options.seed,
         timeout=options.timeout,
     )
-    load = f"{rate:g} requests/s" if rate is not None else f"{plan.concurrency} in flight"
+    load = f"{rate:g} request{'' if rate == 1 else 's'}/s" if rate is not None else f"{plan.concurrency} in flight"
     click.echo(f"{plan.url}: {load}, {plan.isl} tokens in, {plan.osl} out", err=True)
     found = figures(await _measured(plan, in_cluster=bool(options.request)), warmup=options.warmup)
     if options.output == "json":

@@ -158,6 +158,8 @@ class Settings:
     def choose(self, context: str = "") -> Choice:
         """The named context, or the current one, with all that it refers to."""
         name = context or self.current
+        if not self.contexts:
+            raise KubeconfigError(f"{self.source}: it has no contexts, so it says nothing about any server")
         if not name:
             raise KubeconfigError(
                 f"{self.source}: there is no current-context; write current-context: NAME into the file, or name one "
@@ -205,8 +207,10 @@ def load(files: Iterable[Path]) -> Settings:
             text = path.read_text()
         except FileNotFoundError:
             continue
-        except (OSError, UnicodeDecodeError) as error:
-            raise KubeconfigError(f"{path}: it cannot be read: {error}") from None
+        except UnicodeDecodeError:
+            raise KubeconfigError(f"{path}: this is not a text file, so it is no kubeconfig") from None
+        except OSError as error:
+            raise KubeconfigError(f"{path}: it cannot be read: {error.strerror or error}") from None
         found.append(path)
         file = parse(text, path)
         current = current or file.current_context or ""
@@ -229,7 +233,7 @@ def parse(text: str, path: Path) -> _File:
     try:
         file = msgspec.convert({} if read is None else read, _File)
     except msgspec.ValidationError as error:
-        raise KubeconfigError(f"{path}: {error}") from None
+        raise KubeconfigError(f"{path}: this is not a kubeconfig: {error}") from None
     if file.kind != "Config":
         raise KubeconfigError(f"{path}: this is a {file.kind}, not a kubeconfig; its kind would be Config")
     return file

@@ -62,10 +62,11 @@ def _title(tree: Tree, width: int) -> Line:
     standing = tree.standing
     sign, tone = SIGNS[standing.state]
     left = (Span(f"{sign} ", tone), Span(standing.name, Tone.STRONG), Span(f"  {standing.strategy}", Tone.FAINT))
-    images = joined_images(tree.images, width)
     right = (Span(standing.phase, tone), Span(_elapsed(tree), Tone.FAINT))
     used = sum(map(length, (*left, *right)))
-    middle = cut(f"  {images}", max(width - used - 2, 0))
+    room = max(width - used - 2, 0)
+    whole = f"  {joined_images(tree.images, width)}"
+    middle = whole if len(whole) <= room else cut(f"  {joined_images(tree.images, 0)}", room)
     return (*left, Span(middle), Span(" " * max(width - used - len(middle), 1)), *right)
 
 

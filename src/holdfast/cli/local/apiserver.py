@@ -13,6 +13,7 @@ import click
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs
+from holdfast.cli.arguments import PathType
 from holdfast.cli.local import running, serving
 from holdfast.cli.local.binding import checked_bind
 from holdfast.cli.local.serving import Settings
@@ -22,7 +23,7 @@ from holdfast.cli.local.signals import until_signalled
 @click.command("apiserver")
 @click.option(
     "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathType(file_okay=False),
     help="Where objects, keys and the kubeconfig are kept.  [default: ~/.local/share/holdfast]",
 )
 @click.option("--ephemeral", is_flag=True, help="Keep nothing; everything is gone when it stops.")

@@ -25,6 +25,7 @@ from holdfast.apiserver.server import BACKUP
 from holdfast.apiserver.storage import backups, recovery, sqlite_log
 from holdfast.apiserver.storage.backups import SKIPPED, Backup, BackupError
 from holdfast.apiserver.storage.sqlite_log import InUse, SqliteLog, StorageError
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.client.kubeconfig import connect
 from holdfast.client.protocols import Unreachable
@@ -40,11 +41,11 @@ class NotPossible(InputError):
 
 
 @click.command("backup")
-@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("directory", metavar="DIR", type=PathType(exists=True, file_okay=False))
+@click.argument("file", metavar="FILE", type=PathType(dir_okay=False))
 @click.option(
     "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=PathType(exists=True, dir_okay=False),
     help="The kubeconfig of the running cluster.  [default: kubeconfig in DIR]",
 )
 def backup(directory: Path, file: Path, kubeconfig: Path | None) -> None:
@@ -67,8 +68,8 @@ def backup(directory: Path, file: Path, kubeconfig: Path | None) -> None:
 
 
 @click.command("restore")
-@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("file", metavar="FILE", type=PathType(exists=True, dir_okay=False))
+@click.argument("directory", metavar="DIR", type=PathType(file_okay=False))
 def restore(file: Path, directory: Path) -> None:
     """Make the data directory of a cluster from a backup.
 
@@ -150,7 +151,9 @@ def _read(path: Path) -> tuple[Mapping[str, bytes], Backup]:
             first = msgspec.json.decode(next(iter(given), b""), type=_Files)
             files = {name: base64.b64decode(text) for name, text in first.files.items() if name in FILES}
             return files, backups.read(given)
-    except (EOFError, zlib.error, gzip.BadGzipFile, msgspec.MsgspecError, ValueError, BackupError) as error:
+    except gzip.BadGzipFile as error:
+        raise BackupError(f"{path}: this is not a backup; nothing was restored") from error
+    except (EOFError, zlib.error, msgspec.MsgspecError, ValueError, BackupError) as error:
         raise BackupError(f"{path}: {error}; nothing was restored") from error
 
 

@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from holdfast.cli import painting
+from holdfast.cli.arguments import Group
 from holdfast.cli.connecting import Refused, Session, Where, options, run
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.client.objects import Object
@@ -115,7 +116,7 @@ class _Aim:
 # --- the commands
 
 
-@click.group("chaos")
+@click.group("chaos", cls=Group)
 def command() -> None:
     """Inject faults: pods crash, hang or are slow, nodes fail or vanish.
 
@@ -253,6 +254,8 @@ def _order_pods(where: Where, kind: type[PodFault], aim: _Aim, **more: Any) -> N
         _say(f"{name} ordered: it hits {hit} of {count(len(pods), 'pod')}{_end(fault)}")
         if not nodes:
             _warn(_NO_NODES)
+        elif not pods:
+            _warn(f"no pod on simulated nodes in namespace {fault.namespace or 'any'} matches; see -l and -n")
         return None
 
     run(where, work)

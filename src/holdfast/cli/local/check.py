@@ -9,6 +9,7 @@ import click
 
 from holdfast.apiserver.storage import recovery
 from holdfast.apiserver.storage.sqlite_log import InUse, StorageError
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 
 MOST_LISTED: Final = 20
@@ -21,7 +22,7 @@ class CannotCheck(InputError):
 
 
 @click.command("check")
-@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("directory", metavar="DIR", type=PathType(file_okay=False))
 @click.option("--repair", is_flag=True, help="Keep the last whole state of every object; move the damaged files aside.")
 def command(directory: Path, repair: bool) -> int:
     """Check the data of a cluster for damage.

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import click
 
 from holdfast.cli import connecting, logs
+from holdfast.cli.arguments import PathType
 from holdfast.cli.connecting import Where
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.binding import CannotStart, checked_bind
@@ -65,10 +66,8 @@ PORT: Final = 6480
     show_default=True,
     help="How viewers sign in: with the link that is printed, as the user of the kubeconfig, or with bearer tokens.",
 )
-@click.option(
-    "--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Serve HTTPS with this certificate, in PEM."
-)
-@click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="The key of the certificate, in PEM.")
+@click.option("--tls-cert", type=PathType(dir_okay=False), help="Serve HTTPS with this certificate, in PEM.")
+@click.option("--tls-key", type=PathType(dir_okay=False), help="The key of the certificate, in PEM.")
 @click.option("--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True, help="How to log.")
 def command(
     *,

@@ -22,6 +22,7 @@ import click
 
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs, painting
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.local import examples, hints, running
 from holdfast.cli.local.demo_subjects import Subject, known, subject_of
@@ -61,7 +62,7 @@ class NotKept(InputError):
 
 
 @click.command("demo")
-@click.argument("directory", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("directory", required=False, type=PathType(exists=True, file_okay=False))
 @click.option("--seed", type=int, default=7, show_default=True, help="The seed of the random behaviour of pods.")
 def command(directory: Path | None, seed: int) -> None:
     """Show rollouts that keep their floors, on a cluster of their own.

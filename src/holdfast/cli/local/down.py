@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.local import kubeconfigs, running
 
@@ -24,7 +25,7 @@ class StillRunning(InputError):
 @click.command("down")
 @click.option(
     "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathType(file_okay=False),
     default=DIRECTORY,
     show_default=True,
     help="The data directory that it was started with.",

@@ -14,6 +14,7 @@ import click
 
 import holdfast
 from holdfast.cli import painting
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, InputError
 
 ROOT: Final = Path(holdfast.__file__).parent / "examples"
@@ -27,7 +28,7 @@ DEMO: Final = ROOT / "demo"
 @click.option(
     "--to",
     "target",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathType(file_okay=False),
     help="Copy them to this directory, which must not exist; the documentation calls it examples.",
 )
 def command(target: Path | None) -> None:

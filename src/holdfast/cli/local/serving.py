@@ -31,6 +31,7 @@ from holdfast.apiserver.server import Server
 from holdfast.apiserver.storage.store import CannotOpen, InUse
 from holdfast.apiserver.verbs.subresources import Connectors, LogSource
 from holdfast.cli import logs
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local import kubeconfigs, ports
 from holdfast.cli.local.binding import CannotStart
@@ -82,7 +83,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--kubeconfig",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=PathType(dir_okay=False),
         help="The file to add the kubeconfig of the admin to.  [default: kubeconfig in the data directory]",
     ),
     click.option(

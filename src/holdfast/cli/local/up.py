@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.apiserver.http.gate import access_log
 from holdfast.cli import logs, progress
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local import dashboard, hints, kubeconfigs, running, serving
 from holdfast.cli.local.binding import checked_bind
@@ -53,7 +54,7 @@ def _range(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[t
 @click.command("up")
 @click.option(
     "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathType(file_okay=False),
     help="The directory of the cluster's state.  [default: .holdfast]",
 )
 @click.option("--ephemeral", is_flag=True, help="Keep the state in memory; it is lost when the cluster stops.")

@@ -23,6 +23,7 @@ from typing import Any, Final
 import yaml
 
 from holdfast import kinds
+from holdfast.cli.arguments import EMPTY
 from holdfast.cli.errors import Complaint, InputError, Place
 from holdfast.cli.manifests.scalars import LEGACY_BOOLEANS, NotAScalar, scalar
 from holdfast.meta.fieldpaths import child
@@ -160,6 +161,8 @@ def _flattened(document: Document) -> Iterator[Document]:
 
 def _text(name: str) -> str:
     where = Place("<stdin>" if name == STDIN else name)
+    if not name:
+        raise InputError(Complaint(message=f"the name of a file {EMPTY}", hint=_NAME_A_FILE))
     try:
         if name == STDIN:
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
@@ -201,7 +204,10 @@ def _neighbour(name: str) -> str:
     close = difflib.get_close_matches(path.name, names, n=1)
     if close:
         return f"did you mean {path.with_name(close[0])}?"
-    return "write the path of a YAML or JSON file, or - for standard input"
+    return _NAME_A_FILE
+
+
+_NAME_A_FILE: Final = "write the path of a YAML or JSON file, or - for standard input"
 
 
 # --- YAML --------------------------------------------------------------------

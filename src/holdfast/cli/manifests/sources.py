@@ -92,7 +92,8 @@ def _expanded(names: Iterable[str], *, recursive: bool) -> Iterator[str]:
         if _URL.match(name):
             hint = f"fetch it yourself, and look at it: curl -fsSL {name} | holdfast apply -f -"
             raise InputError(Complaint(message="manifests are not fetched from URLs", hint=hint, place=Place(name)))
-        if name == STDIN or not Path(name).is_dir():
+        # An empty name, as of a variable that is not set, does not stand for all manifests of the directory.
+        if name in ("", STDIN) or not Path(name).is_dir():
             yield name
         else:
             yield from _inside(Path(name), recursive=recursive)

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs
+from holdfast.cli.arguments import Group, PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.binding import CannotStart, checked_bind
 from holdfast.profiler.mocker import discovery, modelled
@@ -35,7 +36,7 @@ _OPTIONS_OF: Final = {"spec.model": "--model", "spec.hardware.gpuSku": "--gpu", 
 """The option of a field that the performance model complains about."""
 
 
-@click.group("mocker")
+@click.group("mocker", cls=Group)
 def command() -> None:
     """Serve a model without a GPU, with the timing of one.
 
@@ -159,7 +160,7 @@ def serve(
 )
 @click.option(
     "--workers-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathType(dir_okay=False),
     envvar="HOLDFAST_WORKERS_FILE",
     help="A JSON file with the workers, which is followed; it comes before --workers.  "
     "[default: $HOLDFAST_WORKERS_FILE]",

@@ -14,6 +14,7 @@ import click
 
 from holdfast import operators
 from holdfast.cli import connecting
+from holdfast.cli.arguments import Group, NameType
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.meta.errors import Conflict
@@ -33,7 +34,7 @@ def __getattr__(name: str) -> click.Group:
     target, help = operators.COMMANDS[name]
     module, _, attribute = target.partition(":")
     group: CommandGroup = getattr(import_module(module), attribute)
-    made = click.Group(name, help=help)
+    made = Group(name, help=help)
     for each in group.commands:
         made.add_command(_command(group, each))
     return made
@@ -44,7 +45,7 @@ def _command(group: CommandGroup, each: ObjectCommand) -> click.Command:
         connecting.run(where, partial(_answered, group=group, each=each, name=name, argument=argument))
 
     decorated = connecting.options(run)
-    decorated = click.argument("name", metavar="NAME")(decorated)
+    decorated = click.argument("name", metavar="NAME", type=NameType())(decorated)
     if each.argument:
         choices = click.Choice(each.choices)
         decorated = click.argument("argument", metavar="|".join(each.choices), type=choices)(decorated)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 
+from holdfast.cli.arguments import EMPTY
 from holdfast.cli.connecting import Session
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.manifests import sources
@@ -163,6 +164,8 @@ def _pairs(asked: Asked) -> list[tuple[str, str]]:
 
 
 def _read(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if not all(word.strip(",") for word in words):
+        raise _wrong(f"a type or a name {EMPTY}", "write such as deployment/web, or pods for all of a type")
     slashed = [word for word in words if "/" in word]
     if not slashed:
         types = words[0].split(",") if words else []

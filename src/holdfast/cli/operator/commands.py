@@ -14,6 +14,7 @@ import click
 import holdfast
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs, painting
+from holdfast.cli.arguments import Group, PathType
 from holdfast.cli.manifests import writing
 from holdfast.cli.operator import deploying, selection, settings, wait_for
 from holdfast.cli.operator.deploying import Installation
@@ -41,7 +42,7 @@ _EXEMPT: Final = click.option(
 )
 
 
-@click.group("operator")
+@click.group("operator", cls=Group)
 def command() -> None:
     """Run the operators on any Kubernetes."""
 
@@ -52,7 +53,7 @@ command.add_command(wait_for.command)
 @command.command("run")
 @click.option(
     "--kubeconfig",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathType(dir_okay=False),
     help="How to reach the server.  [default: $KUBECONFIG, ~/.kube/config, or the cluster around this pod]",
 )
 @click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig.  [default: its current]")
@@ -89,7 +90,7 @@ command.add_command(wait_for.command)
 @_EXEMPT
 @click.option(
     "--webhook-certificate",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathType(file_okay=False),
     metavar="DIRECTORY",
     help="Serve tls.crt and tls.key of it, which are read again when they change.  [default: one of our own]",
 )
@@ -275,7 +276,7 @@ def manifests(
 @click.argument("form", type=click.Choice(("chart", "kustomize")))
 @click.option(
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathType(file_okay=False),
     required=True,
     help="The directory to write; what is in it must be an earlier package.",
 )

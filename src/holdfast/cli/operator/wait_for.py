@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import click
 
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.operator import selection
 from holdfast.client.kubeconfig import connect
@@ -43,7 +44,7 @@ class _WaitFor(click.Command):
 @click.command("wait-for", cls=_WaitFor)
 @click.option(
     "--pod-info",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathType(file_okay=False),
     help="The directory with the pod's namespace and shared label.  [default: as the operator mounts it]",
 )
 def command(pod_info: Path | None, **given: Any) -> None:

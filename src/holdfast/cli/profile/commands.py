@@ -10,6 +10,8 @@ from typing import Final
 
 import click
 
+from holdfast.cli.arguments import Group
+
 COMMANDS: Final = {
     "model": "holdfast.cli.profile.search:command",
     "estimate": "holdfast.cli.profile.estimate:command",
@@ -19,7 +21,7 @@ COMMANDS: Final = {
 """The commands of the group; ``model`` is what is meant where none is named."""
 
 
-class Profile(click.Group):
+class Profile(Group):
     """A group that takes what is not one of its commands as a model."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

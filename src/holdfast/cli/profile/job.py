@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.client.kubeconfig import connect, in_cluster
 from holdfast.client.objects import Object
@@ -56,12 +57,10 @@ class Failed(InputError):
 )
 @click.option(
     "--credentials",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathType(file_okay=False),
     help="The directory with the token of a service account.  [default: as other commands connect]",
 )
-@click.option(
-    "--model-dir", type=click.Path(file_okay=False, path_type=Path), help="A directory that may have the model."
-)
+@click.option("--model-dir", type=PathType(file_okay=False), help="A directory that may have the model.")
 @click.option("--mock", is_flag=True, help="Measure mock workers where the search is thorough: there are no GPUs here.")
 def command(place: str, credentials: Path | None, model_dir: Path | None, mock: bool) -> None:
     """Run as a profiling Job: read what is asked from a ConfigMap, and write progress and result there.

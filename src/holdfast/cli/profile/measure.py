@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.profile import options
 from holdfast.profiler import measuring, models
@@ -16,7 +17,7 @@ _MODELS = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-70
 
 @click.command("measure")
 @click.option("--model", "names", multiple=True, default=_MODELS, help="Models whose shapes are measured; repeatable.")
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; stdout by default.")
+@click.option("--write", type=PathType(dir_okay=False), help="The file to write; stdout by default.")
 def command(names: tuple[str, ...], write: Path | None) -> None:
     """Measure the operators of the GPU of this machine.
 

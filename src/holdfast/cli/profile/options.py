@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.profiler import hardware
 from holdfast.profiler.hardware import Hardware
@@ -36,7 +37,7 @@ precision = click.option(
 )
 table = click.option(
     "--table",
-    type=click.Path(path_type=Path),
+    type=PathType(),
     help="Operators that `holdfast profile measure` measured on such a GPU.",
 )
 

@@ -17,6 +17,7 @@ import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from holdfast.cli import logs
+from holdfast.cli.arguments import Group, PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.signals import until_signalled
 from holdfast.runtime.health import Health
@@ -30,8 +31,8 @@ INVENTORY: Final = "HOLDFAST_PROVIDER_INVENTORY"
 
 _PAGE: Final = "docs/virtualmachines/placementpolicies.md"
 
-FILE: Final = click.Path(dir_okay=False, path_type=Path)
-FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+FILE: Final = PathType(dir_okay=False)
+FOLDER: Final = PathType(file_okay=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,7 @@ def _claims(given: tuple[str, ...]) -> dict[str, Path]:
     return found
 
 
-@click.group("provider")
+@click.group("provider", cls=Group)
 def command() -> None:
     """Serve a hypervisor to operators over gRPC."""
 
@@ -132,7 +133,7 @@ def serve() -> None:
 @click.option("--hosts", type=click.IntRange(1, 10_000), default=3, show_default=True, help="Number of hosts.")
 @click.option(
     "--inventory",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=PathType(exists=True, dir_okay=False),
     help=f"YAML file with hosts, datastores, folders, resource pools.  [default: the text of {INVENTORY}, or --hosts]",
 )
 @click.option(

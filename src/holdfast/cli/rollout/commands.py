@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from holdfast.cli import connecting, painting
+from holdfast.cli.arguments import Group
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.objects import completing, fetching, printers, targets
@@ -30,7 +31,7 @@ from holdfast.operators.steering import Order
 TARGET: Final = "TYPE/NAME"
 
 
-@click.group("rollout")
+@click.group("rollout", cls=Group)
 def command() -> None:
     """Watch, pause, promote, abort, undo or restart rollouts.
 

@@ -1,0 +1,69 @@
+"""Types of options and arguments: names and paths, which are never empty, though a variable of a shell may be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from holdfast.meta import names
+from holdfast.meta.suggestions import nearest
+
+EMPTY: Final = "is empty; is a variable of the shell not set?"
+
+
+class PathType(click.Path):
+    """The path of a file or a directory; click takes an empty one for the current directory."""
+
+    def __init__(self, *, exists: bool = False, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(exists=exists, file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail(f"the name {EMPTY}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class NameType(click.ParamType[str]):
+    """The name of an object; without one, a request would be for all objects of the kind."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail(f"the name {EMPTY}", param, ctx)
+        return value
+
+
+class NamespaceType(click.ParamType[str]):
+    """The name of a namespace; an empty one stands for the default."""
+
+    name = "namespace"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value and names.dns_label(value):
+            what = f"{value!r} is not the name of a namespace"
+            self.fail(f"{what}; such names have lower-case letters, digits and -", param, ctx)
+        return value
+
+
+class Group(click.Group):
+    """A group of commands whose list of commands is not cut, and which says what there is instead of a wrong one."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, each.get_short_help_str(limit=1000)) for name, each in found if each is not None]
+            )
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            close = nearest(args[0], known)
+            hint = f"the commands are {', '.join(known)}" if close is None else f"did you mean {close}?"
+            ctx.fail(f"there is no command {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
