@@ -33,6 +33,8 @@ WEB = Machine(
     cpu_hot_add=True,
     memory_hot_add=True,
     disks=(Disk(name="root", size_gib=1), Disk(name="data", size_gib=2)),
+    # The operator gives every machine its name.
+    meta_data=b"local-hostname: web",
 )
 
 
@@ -107,6 +109,34 @@ def test_clones_share_or_copy_the_volumes_of_their_source() -> None:
     played(story)
 
 
+@pytest.mark.parametrize(
+    "image",
+    [
+        Image(template="web-root"),
+        Image(path="web-root"),
+        Image(path="web-root.qcow2"),
+        Image(path="/default-pool/web-root.qcow2"),
+        Image(template="elsewhere", path="/default-pool/web-root.qcow2"),
+    ],
+)
+def test_an_image_is_a_volume_by_its_name_or_its_path(image: Image) -> None:
+    async def story(provider: Hypervisor) -> None:
+        await provider.create(WEB)
+        assert (await provider.prepare_image(image, "image")).path == "/default-pool/web-root.qcow2"
+
+    played(story)
+
+
+@pytest.mark.parametrize("image", [Image(template="none"), Image(path="none"), Image(path="/default-pool/none")])
+def test_an_image_without_a_volume_is_not_found(image: Image) -> None:
+    async def story(provider: Hypervisor) -> None:
+        with pytest.raises(ProviderError, match=r"there is no volume .*none") as raised:
+            await provider.prepare_image(image, "image")
+        assert raised.value.code is Code.NOT_FOUND
+
+    played(story)
+
+
 def test_what_it_cannot_do_is_said_and_not_offered() -> None:
     async def story(provider: Hypervisor) -> None:
         can = await provider.capabilities()
@@ -116,6 +146,7 @@ def test_what_it_cannot_do_is_said_and_not_offered() -> None:
             provider.import_disk(Transfer(url="pvc://a/b")),
             provider.prepare_image(Image(url="https://example.com/a"), "a"),
             provider.create(Machine(name="a", tpm=True)),
+            provider.create(Machine(name="a", user_data=b"#cloud-config")),
         ):
             with pytest.raises(ProviderError) as raised:
                 await refused

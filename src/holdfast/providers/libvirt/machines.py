@@ -26,8 +26,9 @@ class Machines(Tasks):
             raise ProviderError(Code.INVALID, f"{machine.name!r} is not a name of letters, digits, dots and dashes")
         if machine.imported_disk:
             raise ProviderError(Code.UNSUPPORTED, "this provider does not import disks")
-        if machine.user_data or machine.meta_data:
-            raise ProviderError(Code.UNSUPPORTED, "this provider has no cloud-init; use an image that needs none")
+        if machine.user_data:
+            # Meta data is left out: every machine has some, with its name.
+            raise ProviderError(Code.UNSUPPORTED, "this provider gives no user data to guests")
         if machine.secure_boot or machine.tpm:
             raise ProviderError(Code.UNSUPPORTED, "this provider has no secure boot and no TPM")
 

@@ -39,14 +39,16 @@ def volume_of(pool: Any, name: str, size: int, *, backing: str = "", form: str =
 
 
 def image_of(connection: Any, pool: Any, image: Image) -> Any:
-    """The volume of an image, by its name in the pool or by its path."""
-    for name in (image.template, f"{image.template}.qcow2", f"{image.template}.img") if image.template else ():
-        found = lookup(pool.storageVolLookupByName, name)
+    """The volume of an image, by its name in the pool, for which the suffix may be left out, or by its path."""
+    name = image.template or ("" if "/" in image.path else image.path)
+    for each in (name, f"{name}.qcow2", f"{name}.img") if name else ():
+        found = lookup(pool.storageVolLookupByName, each)
         if found is not None:
             return found
-    found = lookup(connection.storageVolLookupByPath, image.path) if image.path else None
+    found = lookup(connection.storageVolLookupByPath, image.path) if "/" in image.path else None
     if found is None:
-        raise ProviderError(Code.NOT_FOUND, f"there is no volume {image.template or image.path or image.url}")
+        where = f" in storage pool {pool.name()}" if name else ""
+        raise ProviderError(Code.NOT_FOUND, f"there is no volume {name or image.path or image.url}{where}")
     return found
 
 
