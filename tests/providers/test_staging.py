@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.providers import s3_server
 
-from holdfast.providers.contract import Code, Image, Machine, ProviderError, Transfer
+from holdfast.providers.contract import Capabilities, Code, Image, Machine, ProviderError, Transfer
 from holdfast.providers.simulated import INSTANT, Simulated
 from holdfast.providers.staging import HostPolicy, Staging
 
@@ -102,6 +102,14 @@ def test_folders_of_a_claim_that_are_left_empty_are_removed_and_those_of_an_expo
     asyncio.run(staging.put(transfer, tmp_path / "source"))
     asyncio.run(staging.remove(transfer))
     assert list((tmp_path / left).iterdir()) == []
+
+
+def test_a_provider_can_use_nfs_if_it_has_a_folder_for_it(tmp_path: Path) -> None:
+    with_claim = Staging(claims={"claim": tmp_path}).able(Capabilities())
+    assert (with_claim.export_backends, with_claim.transfer_modes) == (("pvc", "s3"), ("relay",))
+    with_folder = Staging(tmp_path).able(Capabilities(export_backends=("pvc",)))
+    assert with_folder.export_backends == with_folder.import_backends == ("pvc", "nfs", "s3")
+    assert with_folder.transfer_modes == ("relay", "direct")
 
 
 def test_without_a_folder_there_is_only_s3() -> None:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from holdfast.providers.contract import Code, ProviderError, Transfer
+from holdfast.providers.contract import Capabilities, Code, ProviderError, Transfer
 from holdfast.providers.s3 import PART, Bucket
 
 Progress = Callable[[int], None]
@@ -79,6 +79,15 @@ class Staging:
         if self._root:
             return ("pvc", "nfs", "s3")
         return ("pvc", "s3") if self._claims else ("s3",)
+
+    def able(self, capabilities: Capabilities) -> Capabilities:
+        """What a provider with this storage can do; it writes to and reads from NFS itself, as that is mounted."""
+        return msgspec.structs.replace(
+            capabilities,
+            export_backends=self.backends,
+            import_backends=self.backends,
+            transfer_modes=("relay", "direct") if "nfs" in self.backends else ("relay",),
+        )
 
     def path(self, transfer: Transfer) -> Path | None:
         """The file of a transfer, if it goes to a folder; None for S3."""

@@ -817,6 +817,25 @@ def test_an_nfs_server_that_is_never_mounted_fails_the_migration() -> None:
     told(story, Pair())
 
 
+def test_a_process_of_the_node_without_a_folder_for_nfs_is_refused_at_once() -> None:
+    settings = Settings(processes=True, command=("holdfast",), local=frozenset({"simulated"}))
+    lacking = {"export_backends": ("pvc", "s3"), "import_backends": ("pvc", "s3")}
+    pair = Pair(abilities={"sim:9443": lacking, "far:9443": lacking})
+
+    async def story(cluster: Cluster) -> None:
+        await furnished(cluster)
+        for name in ("sim", "far"):
+            await cluster.patch(PROVIDERS, name, {"spec": {"endpoint": "https://vcenter.example.com/sdk"}})
+            await process(cluster, name, "virtrigaud-migration-storage")
+        await created(cluster)
+        await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS, storage=NFS))
+        status = await in_phase(cluster, "Failed", within=30)
+        assert "spec.storage.type: provider sim has pvc, s3, and not nfs" in status["message"]
+        assert "mountedExports" not in await status_of(cluster, "sim", PROVIDERS)
+
+    play(story, controllers=controllers(settings, connect=pair, fetch=no_guest), kinds=KINDS)
+
+
 def test_claims_and_nfs_servers_are_mounted_as_long_as_they_are_used() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(PROVIDERS, provider("sim", endpoint="https://vcenter.example.com/sdk"))

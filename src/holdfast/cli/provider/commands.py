@@ -170,14 +170,16 @@ def simulated(
     async def make() -> Hypervisor:
         from holdfast.providers.staging import Staging
 
+        staging = Staging(storage, claims=_claims(claims)) if storage or claims else None
+        # What stands for any hypervisor does not know the names of its hosts.
+        able = msgspec.structs.replace(CAPABILITIES, inventory=not any_place)
         return Simulated(
             msgspec.structs.replace(world, any_place=any_place),
-            # What stands for any hypervisor does not know the names of its hosts.
-            capabilities=msgspec.structs.replace(CAPABILITIES, inventory=not any_place),
+            capabilities=able if staging is None else staging.able(able),
             seed=seed,
             faults=[Fault(rate=failure_rate)] if failure_rate else (),
             journal=data / "journal" if data else None,
-            store=Staging(storage, claims=_claims(claims)) if storage or claims else None,
+            store=staging,
         )
 
     _serve(listening, make)

@@ -135,7 +135,7 @@ class Qemu(Changes, Clones, Exports):
 
     async def capabilities(self) -> Capabilities:
         assert self._acceleration is not None
-        return Capabilities(
+        found = Capabilities(
             version=f"qemu/{self._version} ({self._acceleration.accel})",
             reconfigure_online=True,
             disk_expansion_online=True,
@@ -152,13 +152,10 @@ class Qemu(Changes, Clones, Exports):
             export_formats=FORMATS,
             import_formats=FORMATS,
             export_compression=True,
-            export_backends=self._staging.backends,
-            import_backends=self._staging.backends,
-            # qemu-img itself writes to and reads from what is mounted.
-            transfer_modes=("relay", "direct") if "nfs" in self._staging.backends else ("relay",),
             inventory=True,
             guest_commands=True,
         )
+        return self._staging.able(found)
 
     async def inventory(self) -> Inventory:
         hosts, stores = [], []

@@ -110,14 +110,13 @@ def _unable(world: World) -> Iterator[tuple[Reason, str]]:
         (world.source, exports.supported_export_backends),
         (world.target, imports.supported_import_backends),
     ):
-        name, own = side.key.name, side.provider is not None and storage.mounted(side.provider[1]) is not None
-        # The storage of our own processes is mounted on demand.
-        if backends and backend not in backends and (backend == storage.S3 or not own):
+        name, mounts = side.key.name, storage.is_mounted_on_demand(side.provider and side.provider[1], backend)
+        if backends and backend not in backends and not mounts:
             yield unsupported, f"spec.storage.type: provider {name} has {', '.join(backends)}, and not {backend}"
     export = storage.export_of(world.migration)
     providers = (side.provider[1] for side in (world.source, world.target) if side.provider)
-    mounts = export is not None and any(storage.lacks_export(each, export) for each in providers)
-    if not mounts and storage.mode(world.migration, exports, imports) is None:
+    awaited = export is not None and any(storage.lacks_export(each, export) for each in providers)
+    if not awaited and storage.mode(world.migration, exports, imports) is None:
         yield unsupported, f"spec.storage.transferMode: direct needs both providers, {source} and {target}"
     if world.options.compress and exports.supports_export_compression is False:
         yield unsupported, f"spec.options.compress: provider {source} cannot compress"

@@ -51,6 +51,12 @@ def mounted(provider: Provider | None) -> tuple[str, ...] | None:
     return status.mounted_claims
 
 
+def is_mounted_on_demand(provider: Provider | None, backend: str) -> bool:
+    """Whether the operator mounts such a storage for a provider when a migration needs it."""
+    status = (provider.status if provider else None) or ProviderStatus()
+    return {PVC: status.mounted_claims, NFS: status.mounted_exports}.get(backend) is not None
+
+
 def lacks(provider: Provider, claim: str) -> bool:
     """Whether a provider is known not to have mounted a claim."""
     found = mounted(provider)
@@ -69,11 +75,12 @@ def export_of(migration: VMMigration) -> str | None:
 
 
 def lacks_export(provider: Provider, export: str) -> bool:
-    """Whether a process of ours has not mounted an NFS export yet, or has not said yet that it can use it."""
+    """Whether a process for which exports are mounted lacks one, or has not said yet that it can use it."""
     status = provider.status or ProviderStatus()
     able = status.reported_capabilities or ReportedCapabilities()
-    missing = status.mounted_exports is not None and export not in status.mounted_exports
-    return status.mounted_claims is not None and (missing or NFS not in able.supported_export_backends)
+    if status.mounted_exports is None:
+        return False
+    return export not in status.mounted_exports or NFS not in able.supported_export_backends
 
 
 def claim(migration: VMMigration, *, key: Key, uid: str, size_gib: int) -> dict[str, Any]:
