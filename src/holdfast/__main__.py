@@ -1,7 +1,27 @@
-"""``python -m holdfast`` is ``holdfast``."""
+"""The command ``holdfast``, also as ``python -m holdfast``."""
 
 from __future__ import annotations
 
-from holdfast.cli import main
+import os
+import signal
+from typing import Any, NoReturn
 
-main(prog_name="holdfast")
+
+def run() -> NoReturn:
+    """Run the command line; Ctrl-C ends it quietly from the start, while its modules are still imported."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:  # and not ignored, as in the background of a script
+        signal.signal(signal.SIGINT, _interrupted)
+    from holdfast.cli import main
+
+    signal.signal(signal.SIGINT, handler)
+    main(prog_name="holdfast")
+    raise AssertionError("the command line exits")
+
+
+def _interrupted(*_: Any) -> NoReturn:
+    os._exit(130)
+
+
+if __name__ == "__main__":
+    run()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -171,3 +172,23 @@ def test_a_command_whose_output_was_closed_works_all_the_same() -> None:
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("ignored", "code"), [(False, 130), (True, 0)])
+def test_ctrl_c_while_modules_are_imported_is_clean_and_ignored_in_the_background(
+    tmp_path: Path, ignored: bool, code: int
+) -> None:
+    """The first module that the command line imports sends the signal to its own process."""
+    library = Path(click.__file__).parent
+    (tmp_path / "click").mkdir()
+    (tmp_path / "click" / "__init__.py").write_text(
+        "import os, signal\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        f"__path__ = [{str(library)!r}]\n"
+        f"exec(open({str(library / '__init__.py')!r}).read())\n"
+    )
+    before = "trap '' INT; " if ignored else ""
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    command = f"{before}exec {sys.executable} -m holdfast --version"
+    ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (code, "")

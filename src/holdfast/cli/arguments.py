@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +47,16 @@ class NamespaceType(click.ParamType[str]):
             what = f"{value!r} is not the name of a namespace"
             self.fail(f"{what}; such names have lower-case letters, digits and -", param, ctx)
         return value
+
+
+class FloatRange(click.FloatRange):
+    """A number; what click takes for one, but is none or infinite, is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return found
 
 
 class Group(click.Group):

@@ -118,10 +118,20 @@ def for_terminal(text: str) -> str:
     return folded_messages(text, shutil.get_terminal_size().columns)
 
 
+_PLAIN: Final = {
+    "\n\t": " ",  # before each choice of an argument
+    "is not a valid integer range": "is not an integer",
+    "is not a valid integer": "is not an integer",
+    "is not a valid float range": "is not a number",
+}
+"""What click writes about a wrong value, and how it is shown."""
+
+
 def usage_message(error: click.UsageError) -> str:
     """A wrong command line in the same form as any other bad input."""
-    # click writes the choices of an argument in lines of their own.
-    message = error.format_message().replace("\n\t", " ").rstrip(".")
+    message = error.format_message().rstrip(".")
+    for written, plain in _PLAIN.items():
+        message = message.replace(written, plain)
     lines = [f"error: {message[:1].lower()}{message[1:]}"]
     if error.ctx is not None:
         lines.append(f"hint: '{error.ctx.command_path} --help' shows what can be written")

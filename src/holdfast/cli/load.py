@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from holdfast.cli import connecting, painting
+from holdfast.cli.arguments import FloatRange
 from holdfast.cli.connecting import Session, Verb, Where
 from holdfast.cli.errors import Complaint, ExitCode, InputError
 from holdfast.cli.objects import fetching, targets
@@ -84,7 +85,7 @@ class Options:
 @click.argument("url", required=False, default="")
 @click.option("--request", metavar="KIND/NAME", default="", help="Test what a request deployed: dgdr/NAME.")
 @click.option("--model", default="", metavar="NAME", help="The model.  [default: the first that the server lists]")
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Requests a second, at random times.")
+@click.option("--rate", type=FloatRange(min=0, min_open=True), help="Requests a second, at random times.")
 @click.option("--constant", is_flag=True, help="Send at --rate evenly, not at random times.")
 @click.option("--concurrency", type=click.IntRange(1, 10_000), help="Requests in flight, instead of --rate.")
 @click.option("--isl", type=click.IntRange(8), help="Tokens of a prompt.  [default: the request's, or 256]")
@@ -95,8 +96,8 @@ class Options:
 @click.option("--ramp", type=SECONDS, metavar="DURATION", help="Begin --concurrency over this time.  [default: 0s]")
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random times.")
 @click.option("--timeout", type=SECONDS, default="5m", metavar="DURATION", help="How long one request may take.")
-@click.option("--ttft", type=click.FloatRange(min=0, min_open=True), metavar="MS", help="The target of TTFT.")
-@click.option("--itl", type=click.FloatRange(min=0, min_open=True), metavar="MS", help="The target of ITL.")
+@click.option("--ttft", type=FloatRange(min=0, min_open=True), metavar="MS", help="The target of TTFT.")
+@click.option("--itl", type=FloatRange(min=0, min_open=True), metavar="MS", help="The target of ITL.")
 @click.option("--by", type=click.Choice(STATISTICS), default="mean", show_default=True, help="What targets are for.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @connecting.options

@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from holdfast.cli import painting
-from holdfast.cli.arguments import Group
+from holdfast.cli.arguments import FloatRange, Group
 from holdfast.cli.connecting import Refused, Session, Where, options, run
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.client.objects import Object
@@ -73,7 +73,7 @@ _AIM: Final = (
     click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces."),
     click.option(
         "--share",
-        type=click.FloatRange(0, 1),
+        type=FloatRange(0, 1),
         default=1.0,
         help="Only so many of them, and of those that come later: 0.5.",
     ),
@@ -150,7 +150,7 @@ def hang(where: Where, **aim: Any) -> None:
 @command.command("slow")
 @click.option(
     "--factor",
-    type=click.FloatRange(0, 1_000_000, min_open=True),
+    type=FloatRange(0, 1_000_000, min_open=True),
     default=10.0,
     help="How many times as long it takes.",
 )

@@ -31,7 +31,7 @@ from holdfast.apiserver.server import Server
 from holdfast.apiserver.storage.store import CannotOpen, InUse
 from holdfast.apiserver.verbs.subresources import Connectors, LogSource
 from holdfast.cli import logs
-from holdfast.cli.arguments import PathType
+from holdfast.cli.arguments import FloatRange, PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local import kubeconfigs, ports
 from holdfast.cli.local.binding import CannotStart
@@ -88,7 +88,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--event-seconds",
-        type=click.FloatRange(min=1),
+        type=FloatRange(min=1),
         default=DEFAULT_SECONDS,
         show_default=True,
         help="How long Events are kept after their last write.",

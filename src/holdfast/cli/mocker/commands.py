@@ -16,7 +16,7 @@ from aiohttp import web
 
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs
-from holdfast.cli.arguments import Group, PathType
+from holdfast.cli.arguments import FloatRange, Group, PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.binding import CannotStart, checked_bind
 from holdfast.profiler.mocker import discovery, modelled
@@ -101,7 +101,7 @@ def _address(*, variable: str, port: int) -> Callable[[Callable[..., Any]], Call
 @click.option("--name", default="", metavar="NAME", help="The name of the model in requests.  [default: --model]")
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
     help="How many times as fast as the GPU it is; below 1 for figures that a slow machine keeps up with.",

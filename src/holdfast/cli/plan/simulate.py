@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from holdfast.cli.arguments import FloatRange
 from holdfast.cli.errors import Complaint, ExitCode, InputError, printable
 from holdfast.cli.plan.options import RolloutOptions, described, rollout_options
 from holdfast.kernel.planning import rollout_of
@@ -79,7 +80,7 @@ def _speed(_: click.Context, __: click.Parameter, text: str | None) -> float | N
     return speed
 
 
-CHANCE: Final = click.FloatRange(0, 1)
+CHANCE: Final = FloatRange(0, 1)
 
 
 @click.command("simulate")

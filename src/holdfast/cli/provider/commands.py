@@ -17,7 +17,7 @@ import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from holdfast.cli import logs
-from holdfast.cli.arguments import Group, PathType
+from holdfast.cli.arguments import FloatRange, Group, PathType
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.signals import until_signalled
 from holdfast.runtime.health import Health
@@ -144,9 +144,7 @@ def serve() -> None:
 )
 @claim_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of what varies.")
-@click.option(
-    "--failure-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share of calls that fail."
-)
+@click.option("--failure-rate", type=FloatRange(0, 1), default=0.0, show_default=True, help="Share of calls that fail.")
 @click.option("--any-place", is_flag=True, help="Take hosts, clusters and datastores that do not exist for others.")
 @options
 def simulated(
