@@ -134,7 +134,10 @@ ELSEWHERE: dict[str, dict[str, str]] = {
             for each in ("", ".bytesReceived", ".bytesSent", ".packetsReceived", ".packetsSent")
         },
     },
-    "VMSet": {"floor.lowered": "an update for which minAvailable leaves no way is blocked, and the floor not lowered"},
+    "VMSet": {
+        "floor.lowered": "an update for which minAvailable leaves no way is blocked, and the floor not lowered",
+        "updateStatus.waitingVMs": "a class that needs a restart: test_sets.py",
+    },
     "VMSnapshot": {
         "providerStatus.path": "no provider says where it stores snapshots",
         "failed.generation": "only migrations record it",

@@ -27,13 +27,16 @@ from tests.operators.virtualmachine.stories import (
     vm_class,
 )
 
+from holdfast.client.objects import Object
 from holdfast.client.protocols import Bookmark, Deleted
 from holdfast.client.resources import CONTROLLER_REVISIONS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.operators.virtualmachine.sets.observe import Machine
 from holdfast.operators.virtualmachine.sets.render import RESTARTED_AT, REVISION
+from holdfast.operators.virtualmachine.sets.view import standing
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
+from holdfast.views.rollouts import RolloutState
 
 Wire = dict[str, Any]
 
@@ -181,10 +184,15 @@ def test_a_class_that_needs_a_restart_waits_until_the_template_allows_it_and_kee
         await cluster.create(CLASSES, vm_class("large", cpu=4))
         await cluster.patch(SETS, "web", {"spec": {"template": {"spec": {"classRef": {"name": "large"}}}}})
         status = await settled(cluster)
-        assert "changes of web-0, web-1, web-2 wait for a restart" in status["updateStatus"]["message"]
+        waits = "changes of web-0, web-1, web-2 wait for a restart"
+        assert waits in status["updateStatus"]["message"]
+        assert status["updateStatus"]["waitingVMs"] == ["web-0", "web-1", "web-2"]
+        shown = standing(Object.of(SETS, await cluster.get(SETS, "web")), seen=True)
+        assert (shown.state, *(waits in each for each in shown.warnings)) == (RolloutState.COMPLETED, True)
         async with watched(cluster, floor=2) as seen:
             await cluster.patch(SETS, "web", {"spec": {"template": {"spec": {"reconfigure": {"restart": "Always"}}}}})
             await settled(cluster)
+        assert "waitingVMs" not in (await status_of(cluster))["updateStatus"]
         found = await machines(cluster)
         assert {name: each["metadata"]["uid"] for name, each in found.items()} == uids
         assert {each["status"]["currentResources"]["cpu"] for each in found.values()} == {4}

@@ -212,6 +212,9 @@ class VMSetUpdateStatus(Model):
     pending_vms: Annotated[MachineNames, api("Machines that wait for their turn.")] = msgspec.field(
         name="pendingVMs", default=()
     )
+    waiting_vms: Annotated[MachineNames, api("Updated machines whose changes wait for a restart.")] = msgspec.field(
+        name="waitingVMs", default=()
+    )
     failed_vms: Annotated[
         tuple[VMSetFailedVM, ...], api("Machines that could not be updated.", keys=("name",), max_length=1000)
     ] = msgspec.field(name="failedVMs", default=())

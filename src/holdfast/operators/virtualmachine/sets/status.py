@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -112,6 +112,7 @@ def _update(facts: Facts, now: datetime, failure: Failure | None) -> dict[str, A
             "progressTime": None if done or facts.at is None else times.format(facts.at),
             "updatedVMs": [each.name for each in facts.updated][:_MOST] or None,
             "pendingVMs": [each.name for each in facts.outdated][:_MOST] or None,
+            "waitingVMs": _waiting(facts)[:_MOST] or None,
             "failedVMs": [_failed(each) for each in facts.world.machines if each.failed][:_MOST] or None,
         }
     )
@@ -123,7 +124,8 @@ def _progress(facts: Facts) -> str:
     if facts.settled or facts.step.complete:
         kept = len(facts.live) - len(facts.updated)
         rest = f"; {count(kept, 'machine')} below the partition kept at earlier revisions" if kept else ""
-        waits = f"{_waiting(facts)}{_unplaceable(facts)}"
+        restarts = awaited_restarts(_waiting(facts))
+        waits = f"; {restarts}{_unplaceable(facts)}" if restarts else _unplaceable(facts)
         return f"{len(facts.updated)}/{total} VMs have revision {facts.target.revision}{rest}{waits}"
     blocked = facts.step.blocked
     remedy = f"; {blocked.remedy}" if blocked is not None else ""
@@ -132,15 +134,17 @@ def _progress(facts: Facts) -> str:
     return f"{said}{_unplaceable(facts)}"
 
 
-def _waiting(facts: Facts) -> str:
+def _waiting(facts: Facts) -> list[str]:
     """The machines that were changed in place, and wait for a restart that their template does not allow now."""
-    waiting = [each.name for each in facts.updated if each.status.pending_changes]
-    if not waiting:
+    return [each.name for each in facts.updated if each.status.pending_changes]
+
+
+def awaited_restarts(machines: Sequence[str]) -> str:
+    """What machines whose changes wait for a restart need, in a sentence; empty if there are none."""
+    if not machines:
         return ""
-    return (
-        f"; changes of {some(waiting)} wait for a restart; "
-        "allow it with spec.template.spec.reconfigure.restart Always or InWindow"
-    )
+    allowed = "allow it with spec.template.spec.reconfigure.restart Always or InWindow"
+    return f"changes of {some(machines)} wait for a restart; {allowed}"
 
 
 def _unplaceable(facts: Facts) -> str:

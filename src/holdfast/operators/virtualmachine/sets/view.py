@@ -22,6 +22,7 @@ from holdfast.operators.rollouts import (
 from holdfast.operators.virtualmachine.sets.observe import Machine
 from holdfast.operators.virtualmachine.sets.reasons import SetReason
 from holdfast.operators.virtualmachine.sets.render import REVISION
+from holdfast.operators.virtualmachine.sets.status import awaited_restarts
 from holdfast.runtime.controllers import View
 from holdfast.views.descriptions import Age
 from holdfast.views.rollouts import (
@@ -78,7 +79,7 @@ def standing(obj: Object, *, seen: bool) -> Standing:
         started=moment(update.start_time),
         ended=moment(update.completion_time),
         progressed=moment(update.progress_time),
-        warnings=(*floor_warnings(status), *_failures(status)),
+        warnings=(*floor_warnings(status), *_failures(status), *_restarts(update)),
         more={"failedVMs": [each.name for each in update.failed_vms]},
     )
 
@@ -97,6 +98,11 @@ def _because(status: VMSetStatus) -> Because:
 def _failures(status: VMSetStatus) -> tuple[str, ...]:
     failure = holds(status, "ReplicaFailure")
     return () if failure is None else (failure.message or "",)
+
+
+def _restarts(update: VMSetUpdateStatus) -> tuple[str, ...]:
+    text = awaited_restarts(update.waiting_vms)
+    return (text,) if text else ()
 
 
 def _state(status: VMSetStatus) -> RolloutState:
