@@ -56,10 +56,14 @@ def test_every_reason_is_described_with_its_meaning_and_what_to_do() -> None:
     assert rows == [(reason.value, reason.meaning, NEXT.get(reason, "—")) for reason in TenantReason]
 
 
-def test_the_diagram_is_the_one_that_is_tested() -> None:
-    edges = [f"    [*] --> {state}" for state in TRANSITIONS.start]
-    edges += [f"    {state} --> {next}" for state, following in TRANSITIONS.table.items() for next in sorted(following)]
-    assert "\n".join(("```mermaid", "stateDiagram-v2", *edges, "```")) in PAGE
+def test_the_transitions_are_the_ones_that_are_tested() -> None:
+    first = " or ".join(f"`{state}`" for state in TRANSITIONS.start)
+    assert f"a pool begins as {first}:" in PAGE
+    rows = [
+        f"| `{state}` | {', '.join(f'`{next}`' for next in sorted(following))} |"
+        for state, following in TRANSITIONS.table.items()
+    ]
+    assert "\n".join(("| From | To |", "|---|---|", *rows, "")) in PAGE
 
 
 def test_every_field_of_the_rollout_section_and_of_a_floor_is_described() -> None:
