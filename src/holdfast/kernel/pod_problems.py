@@ -94,6 +94,7 @@ class _Condition(_Wire, frozen=True):
     status: str = "Unknown"
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class _Waiting(_Wire, frozen=True):
@@ -105,6 +106,7 @@ class _Terminated(_Wire, frozen=True):
     reason: str = ""
     message: str = ""
     exit_code: int = 0
+    finished_at: str | None = None
 
 
 class _State(_Wire, frozen=True):
@@ -126,7 +128,7 @@ class _Gate(_Wire, frozen=True):
     name: str = ""
 
 
-class _Spec(_Wire, frozen=True):
+class PodSpec(_Wire, frozen=True):
     node_name: str = ""
     scheduling_gates: tuple[_Gate, ...] = ()
 
@@ -140,7 +142,7 @@ class _Status(_Wire, frozen=True):
     container_statuses: tuple[_Container, ...] = ()
 
 
-class _Meta(_Wire, frozen=True):
+class PodMetadata(_Wire, frozen=True):
     name: str = ""
     deletion_timestamp: str | None = None
 
@@ -148,8 +150,8 @@ class _Meta(_Wire, frozen=True):
 class ReportedPod(_Wire, frozen=True):
     """A pod, as far as its problems are read from it."""
 
-    metadata: _Meta = _Meta()
-    spec: _Spec = _Spec()
+    metadata: PodMetadata = PodMetadata()
+    spec: PodSpec = PodSpec()
     status: _Status = _Status()
 
     def condition(self, type: str) -> _Condition | None:

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from holdfast.kernel import pod_problems
 from holdfast.kernel.fleet import State
-from holdfast.kernel.pod_problems import PodReason, ReportedPod
+from holdfast.kernel.pod_problems import PodMetadata, PodReason, PodSpec, ReportedPod
 from holdfast.meta import durations, times
 from holdfast.views.fleets import ORDER, WORDS, Row
 from holdfast.views.rollouts import Standing
@@ -25,80 +25,24 @@ from holdfast.views.rollouts import Standing
 # --- what is read of a pod
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
+class _Metadata(PodMetadata, frozen=True):
     labels: dict[str, str] = {}
     creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
 
 
 class _Image(msgspec.Struct, frozen=True):
     image: str = ""
 
 
-class _Gate(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    node_name: str = ""
-    scheduling_gates: tuple[_Gate, ...] = ()
+class _Spec(PodSpec, frozen=True):
     containers: tuple[_Image, ...] = ()
 
 
-class _Condition(msgspec.Struct, frozen=True, rename="camel"):
-    type: str
-    status: str = "Unknown"
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
-class _Waiting(msgspec.Struct, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class _Terminated(msgspec.Struct, frozen=True, rename="camel"):
-    reason: str = ""
-    message: str = ""
-    exit_code: int = 0
-    finished_at: str | None = None
-
-
-class _State(msgspec.Struct, frozen=True):
-    waiting: _Waiting | None = None
-    running: dict[str, Any] | None = None
-    terminated: _Terminated | None = None
-
-
-class _Container(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    ready: bool = False
-    started: bool | None = None
-    restart_count: int = 0
-    state: _State = _State()
-    last_state: _State = _State()
-
-
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    phase: str = "Pending"
-    reason: str = ""
-    message: str = ""
-    conditions: tuple[_Condition, ...] = ()
-    init_container_statuses: tuple[_Container, ...] = ()
-    container_statuses: tuple[_Container, ...] = ()
-
-
-class Pod(msgspec.Struct, frozen=True, rename="camel"):
+class Pod(ReportedPod, frozen=True):
     """The fields of a pod that a tree shows."""
 
-    metadata: _Meta = _Meta()
+    metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()
-    status: _Status = _Status()
-
-    def condition(self, type: str) -> _Condition | None:
-        return next((each for each in self.status.conditions if each.type == type), None)
 
     @property
     def ready_since(self) -> datetime | None:
@@ -283,7 +227,7 @@ def _going(pod: Pod, now: datetime) -> str:
 
 def _problem(pod: Pod) -> str:
     """What keeps it from being ready."""
-    found = pod_problems.problem(msgspec.convert(pod, ReportedPod, from_attributes=True))
+    found = pod_problems.problem(pod)
     if found is None:
         return "ended"
     message = found.message
