@@ -10,7 +10,6 @@ objects are meant, and how they are shown, is not known here.
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import re
 from collections.abc import Callable, Coroutine, Mapping
@@ -22,6 +21,7 @@ from typing import Any, Final
 import click
 
 from holdfast.cli.arguments import NamespaceType, PathType
+from holdfast.cli.bundling import bundled
 from holdfast.cli.errors import Complaint, ExitCode, InputError, for_terminal, printable
 from holdfast.client.discovery import Discovery, UnknownResource, discover
 from holdfast.client.kubeconfig import connect
@@ -87,20 +87,9 @@ class Session:
         return response
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that select the server, as one argument `where`."""
-
-    @functools.wraps(command)
-    def bundled(*arguments: Any, kubeconfig: Path | None, context: str, namespace: str, **rest: Any) -> Any:
-        where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-        return command(*arguments, where=where, **rest)
-
-    for option in reversed(_OPTIONS):
-        bundled = option(bundled)
-    return bundled
-
-
-_OPTIONS: Final = (
+options: Final = bundled(
+    "where",
+    Where,
     click.option(
         "-n",
         "--namespace",
@@ -118,6 +107,7 @@ _OPTIONS: Final = (
         "--context", default="", metavar="NAME", help="The context of the kubeconfig.  [default: its current]"
     ),
 )
+"""Give a command the options that select the server, as one argument `where`."""
 
 
 class Verb(click.Command):

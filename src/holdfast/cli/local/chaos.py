@@ -8,16 +8,17 @@ nodes that a kubeconfig leads to.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 import msgspec
 
 from holdfast.cli import painting
 from holdfast.cli.arguments import FloatRange, Group
+from holdfast.cli.bundling import bundled
 from holdfast.cli.connecting import Refused, Session, Where, options, run
 from holdfast.cli.errors import ExitCode, printable
 from holdfast.client.objects import Object
@@ -32,8 +33,6 @@ from holdfast.meta.durations import DurationError
 from holdfast.meta.errors import AlreadyExists, NotFound
 from holdfast.meta.selectors import LabelSelector, SelectorError
 from holdfast.views.columns import aligned
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _NO_NODES: Final = "no node of this cluster is simulated, so the fault has no effect"
 
@@ -68,26 +67,6 @@ _FOR: Final = click.option(
     metavar="TIME",
     help="How long it lasts: 30s, 5m.  [default: a crash comes once, all else lasts until it is stopped]",
 )
-_AIM: Final = (
-    click.option("-l", "--selector", default="", callback=_selector, help="Only pods with such labels: app=web."),
-    click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces."),
-    click.option(
-        "--share",
-        type=FloatRange(0, 1),
-        default=1.0,
-        help="Only so many of them, and of those that come later: 0.5.",
-    ),
-    click.option("--seed", type=int, default=0, help="Draw others."),
-    _FOR,
-    options,
-)
-
-
-def _aimed(command: F) -> F:
-    """Give a command the options that say which pods are meant."""
-    for option in reversed(_AIM):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +92,24 @@ class _Aim:
         )
 
 
+_aimed: Final = bundled(
+    "aim",
+    _Aim,
+    click.option("-l", "--selector", default="", callback=_selector, help="Only pods with such labels: app=web."),
+    click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces."),
+    click.option(
+        "--share",
+        type=FloatRange(0, 1),
+        default=1.0,
+        help="Only so many of them, and of those that come later: 0.5.",
+    ),
+    click.option("--seed", type=int, default=0, help="Draw others."),
+    _FOR,
+    options,
+)
+"""Give a command the options that say which pods are meant, as one argument `aim`, and the server."""
+
+
 # --- the commands
 
 
@@ -135,16 +132,16 @@ def command() -> None:
 
 @command.command("crash")
 @_aimed
-def crash(where: Where, **aim: Any) -> None:
+def crash(where: Where, aim: _Aim) -> None:
     """Make the containers of pods crash: once, or with --for again and again."""
-    _order_pods(where, Crash, _Aim(**aim))
+    _order_pods(where, Crash, aim)
 
 
 @command.command("hang")
 @_aimed
-def hang(where: Where, **aim: Any) -> None:
+def hang(where: Where, aim: _Aim) -> None:
     """Make pods unready although their containers run."""
-    _order_pods(where, Hang, _Aim(**aim))
+    _order_pods(where, Hang, aim)
 
 
 @command.command("slow")
@@ -155,9 +152,9 @@ def hang(where: Where, **aim: Any) -> None:
     help="How many times as long it takes.",
 )
 @_aimed
-def slow(where: Where, factor: float, **aim: Any) -> None:
+def slow(where: Where, factor: float, aim: _Aim) -> None:
     """Make pods slow: to become ready, to run, to stop."""
-    _order_pods(where, Slow, _Aim(**aim), factor=factor)
+    _order_pods(where, Slow, aim, factor=factor)
 
 
 @command.command("node-down")

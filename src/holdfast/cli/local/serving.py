@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import errno
 import gc
+import logging
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
@@ -26,15 +27,17 @@ from holdfast.apiserver.admission.checks import OwnAdmission
 from holdfast.apiserver.admission.service_addresses import NETWORK
 from holdfast.apiserver.auth.identity import Identity, IdentityError, load_serving
 from holdfast.apiserver.expiry import DEFAULT_SECONDS
+from holdfast.apiserver.http.gate import access_log
 from holdfast.apiserver.http.listener import Listener, listen
 from holdfast.apiserver.server import Server
 from holdfast.apiserver.storage.store import CannotOpen, InUse
 from holdfast.apiserver.verbs.subresources import Connectors, LogSource
 from holdfast.cli import logs
 from holdfast.cli.arguments import FloatRange, PathType
+from holdfast.cli.bundling import bundled
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.local import kubeconfigs, ports
-from holdfast.cli.local.binding import CannotStart
+from holdfast.cli.local import kubeconfigs, ports, running
+from holdfast.cli.local.binding import CannotStart, checked_bind
 from holdfast.client.settings import KubeconfigError
 
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -66,14 +69,49 @@ class Serving:
         return self.server.identity.kubeconfig(self.url)
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a server: its address, the lifetime of Events, its log."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a user says of a server; the command itself adds --data-dir and --ephemeral."""
+
+    data_dir: Path | None
+    ephemeral: bool
+    bind: str
+    port: int
+    kubeconfig: Path | None
+    event_seconds: float
+    allow_non_loopback: bool
+    logs_access: bool
+    log_format: logs.Format
+
+    @contextlib.contextmanager
+    def settings(self, directory: Path, *, level: int) -> Iterator[tuple[Settings, Path]]:
+        """The settings, and the directory of the process; the log is configured from `level` on.
+
+        directory  where a server stores its state without --data-dir
+        """
+        if self.ephemeral and self.data_dir is not None:
+            raise click.UsageError("--ephemeral keeps nothing, so it has no --data-dir; leave one of them out")
+        bind = checked_bind(self.bind, allow_others=self.allow_non_loopback)
+        logs.configure(self.log_format, level=level)
+        access_log.setLevel(logging.INFO if self.logs_access else logging.WARNING)
+        with contextlib.ExitStack() as stack:
+            kept = None if self.ephemeral else (self.data_dir or directory).absolute()
+            home = kept or stack.enter_context(running.for_now())
+            yield (
+                Settings(
+                    data_dir=kept,
+                    bind=bind,
+                    port=self.port,
+                    kubeconfig=(self.kubeconfig or home / "kubeconfig").absolute(),
+                    event_seconds=self.event_seconds,
+                ),
+                home,
+            )
 
 
-_OPTIONS: Final = (
+options: Final = bundled(
+    "options",
+    Options,
     click.option("--bind", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address to listen on."),
     click.option(
         "--port",
@@ -99,6 +137,7 @@ _OPTIONS: Final = (
         "--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True, help="How to log."
     ),
 )
+"""Give a command the options of a server, as one argument `options`: its address, the lifetime of Events, its log."""
 
 
 @contextlib.asynccontextmanager

@@ -15,15 +15,12 @@ import click
 from click.core import ParameterSource
 
 from holdfast.apiserver.http.event_loops import new_event_loop
-from holdfast.apiserver.http.gate import access_log
-from holdfast.cli import logs, progress
+from holdfast.cli import progress
 from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.local import dashboard, hints, kubeconfigs, running, serving
-from holdfast.cli.local.binding import checked_bind
+from holdfast.cli.local import dashboard, hints, kubeconfigs, serving
 from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
 from holdfast.cli.local.fleets import parsed_fleets
-from holdfast.cli.local.serving import Settings
 from holdfast.cli.local.signals import until_signalled
 from holdfast.cli.local.summary import watch_summary
 from holdfast.cli.operator import health, selection
@@ -110,8 +107,7 @@ def _range(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[t
 @operator_settings.OPTION
 @serving.options
 def command(
-    data_dir: Path | None,
-    ephemeral: bool,
+    options: serving.Options,
     nodes: int,
     described: tuple[str, ...],
     seed: int,
@@ -122,13 +118,6 @@ def command(
     no_dashboard: bool,
     dashboard_port: int | None,
     given: tuple[str, ...],
-    bind: str,
-    port: int,
-    kubeconfig: Path | None,
-    event_seconds: float,
-    allow_non_loopback: bool,
-    logs_access: bool,
-    log_format: logs.Format,
 ) -> None:
     """Start a cluster in one process: the API, controllers, nodes and operators.
 
@@ -143,27 +132,13 @@ def command(
     At once:       holdfast up --ready-after 0s
     Other operators in it:  holdfast up --operators none
     """
-    if ephemeral and data_dir is not None:
-        raise click.UsageError("--ephemeral keeps nothing, so it has no --data-dir; leave one of them out")
     fleets = parsed_fleets(described)
     if fleets and click.get_current_context().get_parameter_source("nodes") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--node says how many nodes there are (count=4); leave --nodes out")
     operators = selection.operators() if names is None else selection.named(names)
     values = operator_settings.values(given, os.environ)
-    bind = checked_bind(bind, allow_others=allow_non_loopback)
-    logs.configure(log_format, level=logging.WARNING)
-    access_log.setLevel(logging.INFO if logs_access else logging.WARNING)
-    with contextlib.ExitStack() as stack:
-        kept = None if ephemeral else (data_dir or DIRECTORY).absolute()
-        home = kept or stack.enter_context(running.for_now())
-        settings = Settings(
-            data_dir=kept,
-            bind=bind,
-            port=port,
-            kubeconfig=(kubeconfig or home / "kubeconfig").absolute(),
-            event_seconds=event_seconds,
-        )
-        options = ClusterOptions(
+    with options.settings(DIRECTORY, level=logging.WARNING) as (settings, home):
+        cluster = ClusterOptions(
             settings=settings,
             nodes=sum(fleet.count for fleet in fleets) or nodes,
             fleets=fleets,
@@ -175,7 +150,7 @@ def command(
         )
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(
-                until_signalled(_run(options, health_port, merge=merge, shows=not no_dashboard, port=dashboard_port))
+                until_signalled(_run(cluster, health_port, merge=merge, shows=not no_dashboard, port=dashboard_port))
             )
 
 

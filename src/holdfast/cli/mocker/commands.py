@@ -17,6 +17,7 @@ from aiohttp import web
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs
 from holdfast.cli.arguments import FloatRange, Group, PathType
+from holdfast.cli.bundling import Decorator, together
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.binding import CannotStart, checked_bind
 from holdfast.profiler.mocker import discovery, modelled
@@ -50,9 +51,9 @@ def command() -> None:
     """
 
 
-def _address(*, variable: str, port: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _address(*, variable: str, port: int) -> Decorator:
     """The options of an address; in a pod of a graph, variables have the defaults."""
-    options = (
+    return together(
         click.option(
             "--bind",
             metavar="ADDRESS",
@@ -74,13 +75,6 @@ def _address(*, variable: str, port: int) -> Callable[[Callable[..., Any]], Call
             "--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True, help="How to log."
         ),
     )
-
-    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorated
 
 
 @command.command("serve")

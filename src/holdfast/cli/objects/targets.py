@@ -7,14 +7,14 @@ them.  From words and what a server has to values; nothing is asked here.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from holdfast.cli.arguments import EMPTY
+from holdfast.cli.bundling import bundled
 from holdfast.cli.connecting import Session
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.manifests import sources
@@ -42,42 +42,30 @@ class Asked:
         return bool(self.labels or self.fields)
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the arguments and options that select objects, as one argument `asked`."""
-
-    @functools.wraps(command)
-    def bundled(
-        *arguments: Any,
-        words: tuple[str, ...],
-        files: tuple[str, ...],
-        recursive: bool,
-        selector: str,
-        field_selector: str,
-        everywhere: bool,
-        **rest: Any,
-    ) -> Any:
-        asked = Asked(
-            words=words, files=files, recursive=recursive, labels=selector, fields=field_selector, everywhere=everywhere
-        )
-        return command(*arguments, asked=asked, **rest)
-
-    for option in reversed(_OPTIONS):
-        bundled = option(bundled)
-    return bundled
-
-
-_OPTIONS: Final = (
+options: Final = bundled(
+    "asked",
+    Asked,
     click.argument("words", nargs=-1, metavar="TYPE [NAME...] | TYPE/NAME...", shell_complete=completing.objects),
     sources.files,
     sources.recursive,
     click.option(
-        "-l", "--selector", default="", metavar="LABELS", help="Only those with such labels: app=web,tier!=db."
+        "-l",
+        "--selector",
+        "labels",
+        default="",
+        metavar="LABELS",
+        help="Only those with such labels: app=web,tier!=db.",
     ),
     click.option(
-        "--field-selector", default="", metavar="FIELDS", help="Only those with such fields: status.phase=Running."
+        "--field-selector",
+        "fields",
+        default="",
+        metavar="FIELDS",
+        help="Only those with such fields: status.phase=Running.",
     ),
     click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces."),
 )
+"""Give a command the arguments and options that select objects, as one argument `asked`."""
 
 
 @dataclass(frozen=True, slots=True)

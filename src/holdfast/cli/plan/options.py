@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from holdfast import kinds
+from holdfast.cli.bundling import together
 from holdfast.cli.errors import Complaint, InputError, Place
 from holdfast.cli.manifests import documents
 from holdfast.cli.manifests.documents import Document
@@ -42,8 +43,6 @@ _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
 _LONGEST: Final = 100
 """The longest value of an option, in characters."""
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutOptions:
@@ -64,26 +63,22 @@ class RolloutOptions:
     notes: tuple[str, ...] = ()
 
 
-def rollout_options(command: Command) -> Command:
-    """Give ``command`` the options that `described` reads."""
-    options = [
-        click.option("-f", "--file", metavar="FILE", help="The manifest to roll out; - reads standard input."),
-        click.option("--from", "old", metavar="FILE", help="The manifest that runs now, to compare with."),
-        click.option(
-            "--current",
-            metavar="N",
-            type=click.IntRange(0, MOST_REPLICAS),
-            help="How many replicas run now.  [default: as in --from, else as desired]",
-        ),
-        click.option("--name", metavar="NAME", help="Which object, when a file has several."),
-        *(
-            click.option(flag, setting.lower(), metavar=metavar, help=text)
-            for setting, (flag, metavar, text) in FLAGS.items()
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+rollout_options: Final = together(
+    click.option("-f", "--file", metavar="FILE", help="The manifest to roll out; - reads standard input."),
+    click.option("--from", "old", metavar="FILE", help="The manifest that runs now, to compare with."),
+    click.option(
+        "--current",
+        metavar="N",
+        type=click.IntRange(0, MOST_REPLICAS),
+        help="How many replicas run now.  [default: as in --from, else as desired]",
+    ),
+    click.option("--name", metavar="NAME", help="Which object, when a file has several."),
+    *(
+        click.option(flag, setting.lower(), metavar=metavar, help=text)
+        for setting, (flag, metavar, text) in FLAGS.items()
+    ),
+)
+"""The options that `described` reads."""
 
 
 def described(

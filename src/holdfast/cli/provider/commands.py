@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -18,6 +17,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 
 from holdfast.cli import logs
 from holdfast.cli.arguments import FloatRange, Group, PathType
+from holdfast.cli.bundling import bundled
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.signals import until_signalled
 from holdfast.runtime.health import Health
@@ -50,53 +50,22 @@ class Listening:
     log_format: logs.Format
 
 
-def options(function: Callable[..., None]) -> Callable[..., None]:
-    """The options of every provider."""
-    decorators = (
-        click.option("--listen", "address", default="127.0.0.1:9443", show_default=True, help="Address to serve at."),
-        click.option("--tls-dir", type=FOLDER, help="Folder with tls.crt, tls.key and ca.crt, as a Secret is mounted."),
-        click.option("--tls-cert", type=FILE, help="Certificate of the provider."),
-        click.option("--tls-key", type=FILE, help="Key of the certificate."),
-        click.option("--tls-ca", type=FILE, help="Authorities that sign the certificates of clients."),
-        click.option(
-            "--client", "clients", multiple=True, help="A name that client certificates may have.  [default: any]"
-        ),
-        click.option(
-            "--health", metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics.  [default: none]"
-        ),
-        click.option("--plaintext", is_flag=True, help="Serve without TLS everyone who can connect."),
-        click.option("--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True),
-    )
-
-    @functools.wraps(function)
-    def wrapped(
-        *,
-        address: str,
-        tls_dir: Path | None,
-        tls_cert: Path | None,
-        tls_key: Path | None,
-        tls_ca: Path | None,
-        clients: tuple[str, ...],
-        plaintext: bool,
-        health: str | None,
-        log_format: logs.Format,
-        **rest: Any,
-    ) -> None:
-        listening = Listening(
-            address=address,
-            tls_dir=tls_dir,
-            tls_cert=tls_cert,
-            tls_key=tls_key,
-            tls_ca=tls_ca,
-            clients=clients,
-            plaintext=plaintext,
-            health=health,
-            log_format=log_format,
-        )
-        function(listening, **rest)
-
-    return functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), wrapped)
-
+options: Final = bundled(
+    "listening",
+    Listening,
+    click.option("--listen", "address", default="127.0.0.1:9443", show_default=True, help="Address to serve at."),
+    click.option("--tls-dir", type=FOLDER, help="Folder with tls.crt, tls.key and ca.crt, as a Secret is mounted."),
+    click.option("--tls-cert", type=FILE, help="Certificate of the provider."),
+    click.option("--tls-key", type=FILE, help="Key of the certificate."),
+    click.option("--tls-ca", type=FILE, help="Authorities that sign the certificates of clients."),
+    click.option(
+        "--client", "clients", multiple=True, help="A name that client certificates may have.  [default: any]"
+    ),
+    click.option("--health", metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics.  [default: none]"),
+    click.option("--plaintext", is_flag=True, help="Serve without TLS everyone who can connect."),
+    click.option("--log-format", type=click.Choice(logs.FORMATS), default="text", show_default=True),
+)
+"""The options of every provider, as one argument `listening`."""
 
 claim_option: Final = click.option(
     "--claim", "claims", multiple=True, metavar="NAME=FOLDER", help="The folder of a claim with storage of migrations."

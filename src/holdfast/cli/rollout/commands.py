@@ -14,6 +14,7 @@ import click
 
 from holdfast.cli import connecting, painting
 from holdfast.cli.arguments import Group
+from holdfast.cli.bundling import together
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.objects import completing, fetching, printers, targets
@@ -73,17 +74,14 @@ def _verb(name: str, help: str, *options: Callable[[Any], Any]) -> click.Command
         wanted = Wanted(verb=name, output=output, **rest)
         connecting.run(where, lambda session: _change(session, asked, wanted, every=every))
 
-    for option in reversed(
-        (
-            targets.options,
-            *options,
-            click.option("--all", "every", is_flag=True, help="All objects of the type."),
-            click.option("-o", "--output", type=click.Choice(["json"]), help="JSON, for programs."),
-            connecting.options,
-        )
-    ):
-        run = option(run)
-    return click.command(name, cls=Verb, help=help)(run)
+    with_options = together(
+        targets.options,
+        *options,
+        click.option("--all", "every", is_flag=True, help="All objects of the type."),
+        click.option("-o", "--output", type=click.Choice(["json"]), help="JSON, for programs."),
+        connecting.options,
+    )
+    return click.command(name, cls=Verb, help=help)(with_options(run))
 
 
 async def _change(session: Session, asked: Asked, wanted: Wanted, *, every: bool) -> ExitCode | None:
