@@ -63,6 +63,7 @@ class ResourceType:
     schema        OpenAPI v3 schema of the whole object, with Kubernetes' extensions
                   (list types and map keys, patch merge keys, int-or-string, ...)
     prune         unknown fields are dropped (custom kinds); else they are kept as they are
+    settle        brings the fields into the form in which they are stored, each by itself; owns its argument
     default       fills in what the schema cannot say; owns its argument
     validate      problems beyond the schema; `old` is None on create
     on_create / on_update   server-owned changes before validation (clear status, allocate,
@@ -102,6 +103,7 @@ class ResourceType:
     generation: bool = True
     columns: tuple[Column, ...] = ()
     fields: tuple[str, ...] = ()
+    settle: Callable[[Object], None] = nothing
     default: Callable[[Object], None] = nothing
     validate: Callable[[Object, Object | None], list[FieldError]] = no_problems
     on_create: Callable[[Object], None] = nothing

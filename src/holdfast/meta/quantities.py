@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import Final, overload
 
 from holdfast.meta.errors import MalformedError
@@ -58,23 +59,7 @@ class Quantity:
         """Read a quantity, or a bare JSON number, which counts as the text it was written as."""
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise QuantityError(f"{value!r} is not a quantity; {_EXAMPLE}")
-        text = str(value)
-        match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_TEXT else None
-        if match is None:
-            raise QuantityError(f"{_shortened(text)!r} is not a quantity; {_EXAMPLE}{_suggestion(text)}")
-        sign, whole, fraction, binary, decimal, exponent = match.groups()
-        digits = int(whole + fraction)
-        if binary:
-            magnitude = _nanos(digits * 1024 ** _BINARY.index(binary), -len(fraction))
-            # A fraction of one has no binary form, now or in any sum that starts with it.
-            family = Format.DECIMAL_SI if 0 < magnitude < _NANO else Format.BINARY_SI
-        elif exponent:
-            magnitude = _nanos(digits, int(exponent) - len(fraction))
-            family = Format.DECIMAL_EXPONENT
-        else:
-            magnitude = _nanos(digits, _DECIMAL.index(decimal or "") * 3 - 9 - len(fraction))
-            family = Format.DECIMAL_SI
-        return cls(-magnitude if sign == "-" else magnitude, family)
+        return _parsed(str(value))
 
     @classmethod
     def of_bytes(cls, number: int) -> Quantity:
@@ -144,6 +129,26 @@ class Quantity:
         if isinstance(other, int):
             return Quantity(self.nanos // other, self.format)
         return NotImplemented
+
+
+@lru_cache(maxsize=4096)  # the pods of a cluster ask for a few amounts, again and again
+def _parsed(text: str) -> Quantity:
+    match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    if match is None:
+        raise QuantityError(f"{_shortened(text)!r} is not a quantity; {_EXAMPLE}{_suggestion(text)}")
+    sign, whole, fraction, binary, decimal, exponent = match.groups()
+    digits = int(whole + fraction)
+    if binary:
+        magnitude = _nanos(digits * 1024 ** _BINARY.index(binary), -len(fraction))
+        # A fraction of one has no binary form, now or in any sum that starts with it.
+        family = Format.DECIMAL_SI if 0 < magnitude < _NANO else Format.BINARY_SI
+    elif exponent:
+        magnitude = _nanos(digits, int(exponent) - len(fraction))
+        family = Format.DECIMAL_EXPONENT
+    else:
+        magnitude = _nanos(digits, _DECIMAL.index(decimal or "") * 3 - 9 - len(fraction))
+        family = Format.DECIMAL_SI
+    return Quantity(-magnitude if sign == "-" else magnitude, family)
 
 
 def _nanos(digits: int, power: int) -> int:

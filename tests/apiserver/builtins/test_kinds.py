@@ -39,6 +39,7 @@ def _compiled(gvk: GVK) -> walk.Schema:
 
 def defaulted(kind: ResourceType, obj: Object) -> Object:
     schema_of(kind).default(obj)
+    kind.settle(obj)
     kind.default(obj)
     return obj
 

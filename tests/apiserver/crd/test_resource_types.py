@@ -78,6 +78,7 @@ def definition(**changes: Any) -> dict[str, Any]:
             place[key] = value
     # The checks must also work on a definition without required fields or with values of wrong types.
     with contextlib.suppress(Undecodable, KeyError):
+        DEFINITION.settle(crd)
         DEFINITION.default(crd)
     return crd
 
@@ -430,6 +431,7 @@ def test_the_numbers_of_a_scale_must_be_numbers() -> None:
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
 def test_the_definitions_of_our_kinds_are_accepted(kind: Any) -> None:
     crd = json.loads(json.dumps(crd_of(kind)))
+    DEFINITION.settle(crd)
     DEFINITION.default(crd)
     assert [str(problem) for problem in resource_types.problems(crd, None)] == []
     assert resource_types.types_of(with_status(crd))
@@ -469,6 +471,7 @@ def refusal(kind: str, group: str, name: str, problems: list[Any]) -> dict[str, 
 
 def widgets() -> ResourceType:
     crd = copy.deepcopy(stages()["install, discover"][0]["request"]["body"])
+    DEFINITION.settle(crd)
     DEFINITION.default(crd)
     assert resource_types.problems(crd, None) == []
     (kind,) = resource_types.types_of(with_status(crd))
@@ -479,6 +482,7 @@ def widgets() -> ResourceType:
 @pytest.mark.parametrize("step", stages().get("bad definitions", []))
 def test_bad_definitions_are_answered_as_by_a_real_api_server(step: dict[str, Any]) -> None:
     crd = copy.deepcopy(step["request"]["body"])
+    DEFINITION.settle(crd)
     DEFINITION.default(crd)
     answer = refusal(
         "CustomResourceDefinition", "apiextensions.k8s.io", crd["metadata"]["name"], resource_types.problems(crd, None)

@@ -21,7 +21,7 @@ from holdfast.apiserver.http import bodies
 from holdfast.apiserver.http.options import DeleteOptions, WriteOptions
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.apiserver.storage.store import Draft, Entry, Put, Remove, Stale, Store
-from holdfast.apiserver.verbs import deletion, metadata
+from holdfast.apiserver.verbs import changes, deletion, metadata
 from holdfast.apiserver.verbs.versions import kept, prepared, shown, stored, wire
 from holdfast.apiserver.workers import compute
 from holdfast.meta.errors import (
@@ -226,7 +226,7 @@ class Writer:
         kind, now = writing.kind, self.now()
         warnings: tuple[str, ...] = ()
         if operation != "Apply":
-            warnings = self.check_fields(writing, obj)
+            warnings = self.check_fields(writing, obj, old)
         warnings += metadata.drop_repeated_owners(obj)
         metadata.keep_server_owned(obj, old)
         if writing.subresource == "status":
@@ -237,7 +237,7 @@ class Writer:
             obj.pop("status", None)
             if "status" in old:
                 obj["status"] = old["status"]
-        self._default(kind, obj)
+        self._default(kind, obj, old)
         if operation != "Apply":
             self._track(writing, old, obj, now)
         if writing.subresource not in UNCHECKED:
@@ -248,7 +248,7 @@ class Writer:
         """Default an object again if admission changed it, count its generation, and validate it."""
         kind, checked = writing.kind, writing.subresource not in UNCHECKED
         if changed:
-            self._default(kind, obj)
+            self._default(kind, obj, old)
             if checked:
                 kind.on_update(obj, old)
         if kind.generation and _counted(kind, obj) != _counted(kind, old):
@@ -289,10 +289,10 @@ class Writer:
             return Remove(entry.resource, entry.namespace, entry.name, expect=entry.rv, draft=draft)
         return Put(entry.resource, entry.namespace, entry.name, draft, expect=entry.rv)
 
-    def check_fields(self, writing: Writing, obj: Object) -> tuple[str, ...]:
+    def check_fields(self, writing: Writing, obj: Object, old: Object | None = None) -> tuple[str, ...]:
         """Drop unknown fields; warn or refuse, as the field validation of the request says."""
         options = writing.options
-        unknown = self.prune(writing.kind, obj)
+        unknown = self.prune(writing.kind, obj, old)
         if options.field_validation == "Ignore":
             return ()
         duplicates = bodies.duplicate_keys(writing.body) if writing.body else []
@@ -306,9 +306,9 @@ class Writer:
         self.prune(kind, obj)
         self._default(kind, obj)
 
-    def prune(self, kind: ResourceType, obj: Object) -> list[str]:
+    def prune(self, kind: ResourceType, obj: Object, old: Object | None = None) -> list[str]:
         """Drop unknown fields and return their paths."""
-        return self._schema(kind).prune(obj) if kind.prune else []
+        return changes.of_update(kind, obj, old, self._schema(kind).prune) if kind.prune else []
 
     def _schema(self, kind: ResourceType) -> walk.Schema:
         compiled = self._schemas if kind.custom else _BUILT_IN
@@ -317,8 +317,12 @@ class Writer:
             known = compiled[kind.gvk] = (kind.schema, compiling.compiled(kind.schema))
         return known[1]
 
-    def _default(self, kind: ResourceType, obj: Object) -> None:
-        self._schema(kind).default(obj)
+    def _default(self, kind: ResourceType, obj: Object, old: Object | None = None) -> None:
+        def fill_in(part: Object) -> None:
+            self._schema(kind).default(part)
+            kind.settle(part)
+
+        changes.of_update(kind, obj, old, fill_in)
         kind.default(obj)
 
     @staticmethod

@@ -17,14 +17,14 @@ def builtin(
     """A built-in kind.  The decoder brings an object into the form of its type before `default` completes it."""
     type_name = type_name or kind
 
-    def settled(obj: Object) -> None:
+    def settle(obj: Object) -> None:
         try:
             DECODER.settle(type_name, obj)
         except Mistyped as problem:
             raise Undecodable(kind, version, why=str(problem)) from None
-        default(obj)
 
     rest.setdefault("group", "")
     rest.setdefault("singular", kind.lower())
     rest.setdefault("plural", f"{kind.lower()}s")
-    return ResourceType(kind=kind, version=version, schema=TYPES.schema(type_name), default=settled, prune=True, **rest)
+    schema = TYPES.schema(type_name)
+    return ResourceType(kind=kind, version=version, schema=schema, settle=settle, default=default, prune=True, **rest)

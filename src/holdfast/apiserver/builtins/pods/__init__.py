@@ -22,8 +22,10 @@ from holdfast.meta.errors import FieldError
 
 
 def validate_pod(pod: Object, old: Object | None) -> list[FieldError]:
-    problems = list(spec_problems(pod["spec"], "spec"))
-    return problems if old is None else [*problems, *update_problems(pod, old)]
+    if old is None:
+        return list(spec_problems(pod["spec"], "spec"))
+    problems = spec_problems(pod["spec"], "spec") if pod["spec"] != old["spec"] else ()
+    return [*problems, *update_problems(pod, old)]
 
 
 def _validate_template(obj: Object, old: Object | None) -> list[FieldError]:
