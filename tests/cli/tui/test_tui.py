@@ -23,10 +23,14 @@ from holdfast.client.resources import EVENTS, Resource
 from holdfast.kinds.cloudless import KINDS
 from holdfast.meta import times
 from holdfast.meta.objects import Key
+from holdfast.views.spans import text
 
 pytest.importorskip("textual")
 
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from holdfast.cli.tui.app import HoldfastApp
 from holdfast.cli.tui.view import View
@@ -161,6 +165,21 @@ def test_a_filter_narrows_as_it_is_typed_and_escape_clears_it(kubeconfig: Path) 
     play(kubeconfig, story)
 
 
+@pytest.mark.parametrize("typed", ["/stuck", "/quit: s/l?v"])
+def test_what_is_typed_at_once_behind_the_key_of_a_prompt_is_in_the_prompt(kubeconfig: Path, typed: str) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("default/shop")
+        for character in typed:
+            # As a terminal delivers it: all keys are there before the first one is handled.
+            user.app.post_message(events.Key(_character_to_key(character), character))
+        prompt = user.view.query_one("#prompt", Input)
+        await user.until(lambda: prompt.value == typed[1:])
+        await user.press("escape")
+        await user.sees("default/shop")
+
+    play(kubeconfig, story)
+
+
 def test_commands_choose_kinds_and_namespaces_and_suggest_what_was_meant(kubeconfig: Path) -> None:
     async def story(user: Driver) -> None:
         await user.sees("default/shop")
@@ -211,6 +230,19 @@ def test_each_view_of_an_object_opens_by_its_key_and_closes_by_escape(kubeconfig
         await user.sees(text)
         await user.press("j", "k", "ctrl+f", "ctrl+b", "G", "g", "escape")
         await user.sees("filter 'shop'")
+
+    play(kubeconfig, story)
+
+
+def test_the_description_fits_the_screen(kubeconfig: Path) -> None:
+    async def story(user: Driver) -> None:
+        await user.sees("default/stuck")
+        await user.press("d")
+        await user.sees("describe workload/stuck")
+        await user.until(lambda: bool(user.view.text.lines))
+        lines = [text([line]) for line in user.view.text.lines]
+        assert any(line.startswith("       MESSAGE: ") for line in lines)
+        assert [line for line in lines if len(line) > 79] == []
 
     play(kubeconfig, story)
 

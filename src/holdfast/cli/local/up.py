@@ -176,7 +176,7 @@ async def _run(options: ClusterOptions, health_port: int | None, *, merge: bool,
             lines.append(f"dashboard: {link}")
         if on_terminal:
             lines += hints.activation()
-            lines.append("next: 'holdfast examples' or 'holdfast tui' in another terminal; Ctrl-C stops it\n")
+            lines.append(f"next: {hints.next_commands()} in another terminal; Ctrl-C stops it\n")
         click.echo("\n".join(lines))
         sys.stdout.flush()
         summary = asyncio.create_task(watch_summary(cluster.manager.caches, _shown(options)))

@@ -27,8 +27,9 @@ class Overview(View):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", show=False),
-        Binding("slash", "filter", show=False),
-        Binding("colon", "command", show=False),
+        # With priority, so that the prompt is open before the next key is handled: keys may come all at once.
+        Binding("slash", "filter", show=False, priority=True),
+        Binding("colon", "command", show=False, priority=True),
         Binding("t", "trouble", show=False),
         Binding("a", "everything", show=False),
         Binding("q", "quit", show=False),
@@ -171,6 +172,10 @@ class Overview(View):
 
     def action_quit(self) -> None:
         self.app.exit()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """In the prompt, the keys that open it are characters like others."""
+        return action not in ("filter", "command") or not isinstance(self.focused, Input)
 
     def action_filter(self) -> None:
         self._ask("/", self._words)

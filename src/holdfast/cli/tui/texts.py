@@ -61,7 +61,8 @@ class Text:
 async def _description(about: About) -> Lines:
     target = about.target
     obj = await about.session.client.get(target.resource, target.key)
-    lines = await described(about.session, target.served, obj.wire(), about.known)
+    width = max(about.width() - 2, 40)  # beside the blank before each line and the scrollbar
+    lines = await described(about.session, target.served, obj.wire(), about.known, width=width)
     yield [(Span(f" {line}"),) for line in lines]
 
 
