@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from holdfast.kinds.virtrigaud.operations import RetryPolicy
-from holdfast.meta import durations
+from holdfast.kinds.virtrigaud.operations import FailedAttempts, RetryPolicy
+from holdfast.meta import durations, times
 
 _DAY: Final = timedelta(days=1)
 
@@ -14,6 +14,15 @@ _DAY: Final = timedelta(days=1)
 def most(policy: RetryPolicy) -> int:
     """How often an operation is tried again."""
     return 3 if policy.max_retries is None else policy.max_retries
+
+
+def waits(known: FailedAttempts | None, now: datetime, *, is_observed: bool) -> FailedAttempts | None:
+    """The failure after which the next try waits.
+
+    None if nothing failed, if the time has come, or if the status is of an earlier spec: a change is tried at once.
+    """
+    due = times.read(known.next_time) if known is not None else None
+    return known if is_observed and (due is None or now < due) else None
 
 
 def delay(policy: RetryPolicy, count: int, *, longest: timedelta = _DAY) -> timedelta:

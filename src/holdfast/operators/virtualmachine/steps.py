@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
 from holdfast.client.objects import Object
 from holdfast.kernel.conditions import Verdict
-from holdfast.kernel.outcomes import Done, Outcome, Retry
+from holdfast.kernel.outcomes import Done, Failure, Outcome, Retry
 from holdfast.kernel.reasons import Reason
+from holdfast.operators.virtualmachine.reasons import advised
 from holdfast.runtime import status
 from holdfast.runtime.decisions import Decision, Notice, Write
 from holdfast.runtime.status import Announced, Invalid, wire
@@ -72,6 +73,16 @@ def decision(
         step=step,
         now=now,
     )
+
+
+class _Seen(Protocol):
+    @property
+    def object(self) -> Object: ...
+
+
+def explain(world: _Seen, failure: Failure, now: datetime) -> Mapping[str, Any] | None:
+    """A pass that failed says why; it is tried again."""
+    return unanswered(world.object, failure.reason, advised(failure.reason, failure.message), now)
 
 
 def unanswered(

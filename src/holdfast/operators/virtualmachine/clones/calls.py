@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from holdfast.kernel.conditions import Verdict
-from holdfast.kernel.outcomes import Again, Failure, Retry
+from holdfast.kernel.outcomes import Again, Retry
 from holdfast.kernel.reasons import Reason
 from holdfast.kinds.virtrigaud.clones import ClonePhase, CloneType
 from holdfast.meta import durations, times
-from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine import names, steps
 from holdfast.operators.virtualmachine.clones.decide import (
     Call,
     Step,
@@ -31,7 +30,7 @@ from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.machines import render
 from holdfast.operators.virtualmachine.machines.guest_data import MissingKey
 from holdfast.operators.virtualmachine.reasons import OF_CODE, CloneReason, MachineReason, advised
-from holdfast.operators.virtualmachine.steps import StepDecision, decision, unanswered
+from holdfast.operators.virtualmachine.steps import StepDecision, decision
 from holdfast.operators.virtualmachine.tasks import begun
 from holdfast.providers.contract import Code, GuestCommands, Hypervisor, Machine, ProviderError, Task, TaskState
 from holdfast.runtime.decisions import Decision
@@ -51,9 +50,7 @@ def decide(world: World, now: datetime) -> StepDecision[Step]:
     return _decision(world, next_step(world, now), now)
 
 
-def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any] | None:
-    """A pass that failed says why; it is tried again."""
-    return unanswered(world.object, failure.reason, advised(failure.reason, failure.message), now)
+explain = steps.explain
 
 
 def _decision(world: World, step: Step, now: datetime) -> StepDecision[Step]:

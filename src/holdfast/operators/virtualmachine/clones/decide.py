@@ -295,13 +295,9 @@ def _running(world: World, now: datetime) -> Step | None:
 
 def _failing(world: World, now: datetime) -> Step | None:
     """A clone that failed is tried again as its policy says, and at once when the spec was changed."""
-    known = world.before.failed
-    if known is None or world.before.observed_generation != world.object.meta.generation:
-        return None
-    due = times.read(known.next_time)
-    if due is not None and due <= now:
-        return None
-    return _troubled(world, known, now)
+    is_observed = world.before.observed_generation == world.object.meta.generation
+    known = retry_policies.waits(world.before.failed, now, is_observed=is_observed)
+    return None if known is None else _troubled(world, known, now)
 
 
 def _adopt(world: World, now: datetime) -> Step | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from holdfast.kernel.conditions import Verdict
-from holdfast.kernel.outcomes import Failure, Retry
+from holdfast.kernel.outcomes import Retry
 from holdfast.kinds.virtrigaud.snapshots import ProviderSnapshotStatus, SnapshotPhase
+from holdfast.operators.virtualmachine import steps
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.reasons import OF_CODE, MachineReason, SnapshotReason, advised
 from holdfast.operators.virtualmachine.snapshots.decide import (
@@ -24,7 +24,7 @@ from holdfast.operators.virtualmachine.snapshots.decide import (
     taken,
 )
 from holdfast.operators.virtualmachine.snapshots.observe import World, is_kept, measured
-from holdfast.operators.virtualmachine.steps import StepDecision, decision, unanswered
+from holdfast.operators.virtualmachine.steps import StepDecision, decision
 from holdfast.operators.virtualmachine.tasks import begun
 from holdfast.providers.contract import Code, Hypervisor, Made, ProviderError, TaskState
 from holdfast.runtime.decisions import Decision, Notice
@@ -44,9 +44,7 @@ def decide(world: World, now: datetime) -> StepDecision[Step]:
     return _decision(world, next_step(world, now), now)
 
 
-def explain(world: World, failure: Failure, now: datetime) -> Mapping[str, Any] | None:
-    """A pass that failed says why; it is tried again."""
-    return unanswered(world.object, failure.reason, advised(failure.reason, failure.message), now)
+explain = steps.explain
 
 
 def _decision(world: World, step: Step, now: datetime) -> StepDecision[Step]:

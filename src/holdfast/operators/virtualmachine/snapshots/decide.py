@@ -28,7 +28,7 @@ from holdfast.kinds.virtrigaud.snapshots import (
 from holdfast.kinds.virtrigaud.snapshots import VMSnapshotStatus as Status
 from holdfast.meta import times
 from holdfast.meta.quantities import Quantity
-from holdfast.operators.virtualmachine import names, steps
+from holdfast.operators.virtualmachine import names, retry_policies, steps
 from holdfast.operators.virtualmachine.estimates import eta
 from holdfast.operators.virtualmachine.machines.observe import provider_label
 from holdfast.operators.virtualmachine.reasons import (
@@ -259,12 +259,11 @@ def _running(world: World, now: datetime) -> Step | None:
 
 def _failing(world: World, now: datetime) -> Step | None:
     """A snapshot that could not be taken is tried again after a while, or at once when the spec was changed."""
-    known = world.before.failed
-    if known is None or world.before.observed_generation != world.object.meta.generation:
+    is_observed = world.before.observed_generation == world.object.meta.generation
+    known = retry_policies.waits(world.before.failed, now, is_observed=is_observed)
+    if known is None:
         return None
     due = times.read(known.next_time)
-    if due is not None and due <= now:
-        return None
     outcome = Done() if due is None else until(due, now=now, because="the snapshot is tried again")
     reason = reason_named(known.reason)
     return replace(_troubled(world, reason, known), outcome=outcome)
