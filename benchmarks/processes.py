@@ -17,6 +17,7 @@ from benchmarks.sizes import sized
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _LOOK_SECONDS: Final = 0.2
+"""Between two looks at what another process has used or written, which nothing announces."""
 _LOOKS: Final = sized(50, 5)
 _MOST: Final = 1_000_000
 """Bytes of a log that are read; the place where its writer is must not be moved."""

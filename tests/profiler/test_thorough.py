@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.profiler.mocker.servers import served
+from tests.waiting import eventually
 
 from holdfast.profiler import thorough
 from holdfast.profiler.load.figures import Figures, Spread
@@ -143,8 +144,7 @@ class Local:
                         urls.append(await stack.enter_async_context(served(app)))
                 backends.set(urls)
                 url = await stack.enter_async_context(served(Frontend(backends).app()))
-                while backends.unknown:
-                    await asyncio.sleep(0.005)
+                await eventually(lambda: not backends.unknown)
                 yield url
         finally:
             self.deployed_now.discard(number)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from tests.waiting import eventually
 
 from holdfast.apiserver.server import Server
 from holdfast.client.protocols import Added, Client
@@ -134,15 +135,17 @@ def test_a_candidate_is_deleted_when_the_measurement_is_cancelled() -> None:
             async def measure() -> None:
                 async with cluster.deployed(0, TRIAL):
                     measuring.set()
-                    await asyncio.sleep(100)
+                    await asyncio.get_running_loop().create_future()
 
             task = asyncio.create_task(measure())
             await measuring.wait()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            async with asyncio.timeout(5):
-                while await names(client):
-                    await asyncio.sleep(0.01)
+
+            async def nothing() -> bool:
+                return not await names(client)
+
+            await eventually(nothing)
 
     asyncio.run(run())
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
-import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import IO, Any
@@ -15,6 +17,7 @@ from typing import IO, Any
 import pytest
 from click.testing import CliRunner, Result
 from tests.cli.api_runs import Cli
+from tests.waiting import eventually
 
 from holdfast.cli import main
 from holdfast.cli.load import Options, is_predicted
@@ -85,6 +88,12 @@ def test_a_table_says_whether_the_sla_is_met(url: str) -> None:
     assert "more than 0.5 ms" in missed.output
 
 
+def running(worker: str) -> bool:
+    """Whether a worker answers a request now."""
+    with urllib.request.urlopen(f"{worker}/metrics") as answer:
+        return re.search(rb"num_requests_running\S* [1-9]", answer.read()) is not None
+
+
 def test_requests_in_progress_are_finished_when_a_worker_is_stopped() -> None:
     with started("serve", "--model", "Qwen/Qwen3-0.6B", "--speed", "0.5") as (one, process):
         arguments = ["load", one, "--concurrency", "1", "--requests", "1", "--isl", "16", "--osl", "200", "-o", "json"]
@@ -92,7 +101,7 @@ def test_requests_in_progress_are_finished_when_a_worker_is_stopped() -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
             assert load.stderr is not None
             load.stderr.readline()
-            time.sleep(0.3)  # the request is in progress, for 0.6 s
+            asyncio.run(eventually(lambda: running(one)))
             process.send_signal(signal.SIGTERM)
             output, _ = load.communicate(timeout=30)
         assert process.wait(20) == 0

@@ -16,18 +16,21 @@ import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.waiting import eventually
 
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.main import main
 from holdfast.cli.operator import selection
 from holdfast.cli.operator.selection import every_controller
 from holdfast.client.kubeconfig import connect
+from holdfast.client.objects import Object
 from holdfast.client.protocols import Client, Scope
 from holdfast.client.resources import (
     BUDGETS,
@@ -309,13 +312,13 @@ def workload(name: str) -> dict[str, Any]:
 
 async def made(client: Client) -> tuple[int, int]:
     """How many pods and services there are, as soon as the Workload has its two pods and its Service."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            pods = (await client.list(PODS, Scope(namespace="default"))).objects
-            services = (await client.list(SERVICES, Scope(namespace="default", labels="!component"))).objects
-            if len(pods) >= 2 and services:
-                return len(pods), len(services)
-            await asyncio.sleep(0.1)
+
+    async def counts() -> tuple[int, int] | None:
+        pods = (await client.list(PODS, Scope(namespace="default"))).objects
+        services = (await client.list(SERVICES, Scope(namespace="default", labels="!component"))).objects
+        return (len(pods), len(services)) if len(pods) >= 2 and services else None
+
+    return await eventually(counts, within=PATIENCE)
 
 
 def test_it_works_with_the_printed_role_and_stops_when_told(admin: Path) -> None:
@@ -365,10 +368,12 @@ def test_the_printed_role_is_enough_to_give_gangs_and_stores_what_they_need(admi
     async def asked_for(client: Client) -> None:
         await client.create(SETS, gangs)
         await client.create(TENANTS, store)
-        async with asyncio.timeout(PATIENCE):
-            for resource in (TYPES["Role"], TYPES["RoleBinding"], PODS, STATEFUL_SETS):
-                while not (await client.list(resource, Scope(namespace="default"))).objects:
-                    await asyncio.sleep(0.1)
+
+        async def listed(resource: Resource) -> tuple[Object, ...]:
+            return (await client.list(resource, Scope(namespace="default"))).objects
+
+        for resource in (TYPES["Role"], TYPES["RoleBinding"], PODS, STATEFUL_SETS):
+            await eventually(partial(listed, resource), within=PATIENCE)
 
     with operator(account) as running:
         running.wait_for("operator working")

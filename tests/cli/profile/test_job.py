@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.waiting import eventually
 
 from holdfast.apiserver.server import Server
 from holdfast.cli.profile import job
@@ -87,8 +88,12 @@ def test_progress_is_reported_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> 
     async def story(client: Client) -> None:
         await client.create(CONFIG_MAPS, place())
         running = asyncio.create_task(run(client, slow))
-        while (data := await output(client)).get("phase") != "SweepingDecode":
-            await asyncio.sleep(0.01)
+
+        async def swept() -> bool:
+            return (await output(client)).get("phase") == "SweepingDecode"
+
+        await eventually(swept)
+        data = await output(client)
         assert (data["message"], data["progress"]) == ("tp 4", "3 of 7")
         seen.set()
         await running

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.provider.test_serve import serving
 from tests.providers.qemu import guest as tiny
 from tests.providers.qemu.test_machines import processes
+from tests.waiting import ended
 
 from holdfast.providers.contract import Disk, Machine, Task
 from holdfast.providers.wire.client import Remote
@@ -20,21 +21,17 @@ pytestmark = pytest.mark.skipif(tiny.no_qemu() != "", reason=tiny.no_qemu())
 MACHINE = Machine(name="web", memory_mib=64, disks=(Disk(name="root", size_gib=1),))
 
 
-async def ended(remote: Remote, task: Task | None) -> None:
-    while task is not None:
-        state = await remote.task(task)
-        assert not state.error, state.error
-        if state.done:
-            return
-        await asyncio.sleep(state.again_after or 0.1)
+async def succeeded(remote: Remote, task: Task | None) -> None:
+    state = await ended(remote, task)
+    assert not state.error, state.error
 
 
 def test_a_machine_outlives_the_provider_that_is_killed_and_is_found_by_the_next(tmp_path: Path) -> None:
     async def start(address: str) -> str:
         remote = Remote(address, plaintext=True)
         made = await remote.create(MACHINE)
-        await ended(remote, made.task)
-        await ended(remote, await remote.power(made.id, "On"))
+        await succeeded(remote, made.task)
+        await succeeded(remote, await remote.power(made.id, "On"))
         await remote.close()
         return made.id
 
@@ -43,8 +40,8 @@ def test_a_machine_outlives_the_provider_that_is_killed_and_is_found_by_the_next
         there = await remote.describe(id)
         assert (there.power, there.host) == ("On", "b")
         assert (await remote.create(MACHINE)).id == id
-        await ended(remote, await remote.power(id, "ShutdownGraceful", 1))
-        await ended(remote, await remote.delete(id))
+        await succeeded(remote, await remote.power(id, "ShutdownGraceful", 1))
+        await succeeded(remote, await remote.delete(id))
         assert await remote.machines() == ()
         await remote.close()
 

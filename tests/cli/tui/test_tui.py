@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.waiting import eventually
 
 from holdfast.cli import main
 from holdfast.cli.connecting import Session
@@ -36,7 +37,6 @@ from holdfast.cli.tui.app import HoldfastApp
 from holdfast.cli.tui.view import View
 
 WORKLOADS = Resource.of(KINDS[0])
-PATIENCE = 30.0
 Story = Callable[["Driver"], Awaitable[None]]
 
 
@@ -90,19 +90,14 @@ class Driver:
     async def sees(self, text: str) -> str:
         """Wait until a text is on the screen."""
         try:
-            await self.until(lambda: text in self.screen)
+            await eventually(lambda: text in self.screen)
         except TimeoutError:
             raise AssertionError(f"{text!r} is not on the screen:\n{self.screen}") from None
         return self.screen
 
     async def misses(self, text: str) -> None:
         """Wait until a text is gone from the screen."""
-        await self.until(lambda: text not in self.screen)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not condition():
-                await asyncio.sleep(0.02)
+        await eventually(lambda: text not in self.screen)
 
     @property
     def view(self) -> View:
@@ -272,7 +267,7 @@ def test_a_new_event_leaves_a_user_who_scrolled_up_where_they_are(kubeconfig: Pa
         await user.pilot.pause()
         await user.press("g")
         await user.event("Later")
-        await user.until(lambda: any("Later" in span.text for line in body.lines for span in line))
+        await eventually(lambda: any("Later" in span.text for line in body.lines for span in line))
         assert body.scroll_offset.y == 0
         await user.press("G")
         await user.event("Latest")

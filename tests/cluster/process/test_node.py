@@ -31,6 +31,7 @@ from tests.cluster.processes import (
     terminated,
 )
 from tests.places import ROOT
+from tests.waiting import eventually
 
 from holdfast.client.protocols import Scope
 from holdfast.client.resources import (
@@ -69,9 +70,7 @@ def config(name: str, **data: str) -> Wire:
 
 def test_the_machine_is_a_node_that_is_ready_and_heard_from(tmp_path: Path) -> None:
     async def story(cluster: Local) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not cluster.manager.caches.list(NODES) or not conditions(cluster):
-                await asyncio.sleep(0.01)
+        await eventually(lambda: conditions(cluster))
         node = (await cluster.client.get(NODES, Key("", "local"))).wire()
         assert node["metadata"]["labels"]["holdfast.dev/runtime"] == "process"
         assert int(node["status"]["capacity"]["cpu"]) == os.cpu_count()
@@ -86,9 +85,7 @@ def test_the_machine_is_a_node_that_is_ready_and_heard_from(tmp_path: Path) -> N
             {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
             subresource="status",
         )
-        async with asyncio.timeout(PATIENCE):
-            while conditions(cluster).get("Ready") != "True":
-                await asyncio.sleep(0.01)
+        await eventually(lambda: conditions(cluster).get("Ready") == "True")
 
     def conditions(cluster: Local) -> dict[str, str]:
         node = cluster.manager.caches.get(NODES, Key("", "local"))
@@ -156,9 +153,7 @@ def test_a_process_has_a_token_of_its_service_account_that_ends_with_its_pod(tmp
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader", "namespace": "default"}}
         await cluster.create(account, SERVICE_ACCOUNTS)
         await cluster.until("reader", is_running)
-        async with asyncio.timeout(PATIENCE):
-            while not (token := (await cluster.log("reader")).strip()):
-                await asyncio.sleep(0.01)
+        token = (await eventually(lambda: cluster.log("reader"))).strip()
         assert (await reviewed(cluster, token))["user"]["username"] == "system:serviceaccount:default:reader"
         await cluster.client.delete(PODS, Key("default", "reader"), grace_seconds=0)
         assert not (await reviewed(cluster, token)).get("authenticated")
@@ -234,13 +229,12 @@ def test_a_command_that_fails_as_a_probe_takes_readiness_and_one_that_fails_for_
 
 async def events_of(cluster: Local, reason: str) -> list[Wire]:
     """The Events with a reason, as soon as there is one."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            events = [each.wire() for each in (await cluster.client.list(EVENTS, Scope())).objects]
-            found = [each for each in events if each["reason"] == reason]
-            if found:
-                return found
-            await asyncio.sleep(0.01)
+
+    async def found() -> list[Wire]:
+        events = [each.wire() for each in (await cluster.client.list(EVENTS, Scope())).objects]
+        return [each for each in events if each["reason"] == reason]
+
+    return await eventually(found)
 
 
 def test_a_deleted_pod_is_asked_to_end_and_nothing_of_it_stays(tmp_path: Path) -> None:
@@ -256,9 +250,7 @@ def test_a_deleted_pod_is_asked_to_end_and_nothing_of_it_stays(tmp_path: Path) -
         assert (await reading).endswith("bye\n")
         assert not is_alive(pid(running))
         directory = tmp_path / "pods" / made["metadata"]["uid"]
-        async with asyncio.timeout(PATIENCE):
-            while directory.exists():
-                await asyncio.sleep(0.01)
+        await eventually(lambda: not directory.exists())
 
     play(tmp_path, story)
 
@@ -285,9 +277,11 @@ def test_a_pod_that_does_not_listen_is_killed_after_its_grace(tmp_path: Path) ->
 
 async def heard(cluster: Local, name: str, text: str) -> None:
     """Until a pod has said something."""
-    async with asyncio.timeout(PATIENCE):
-        while text not in await cluster.log(name):
-            await asyncio.sleep(0.01)
+
+    async def said() -> bool:
+        return text in await cluster.log(name)
+
+    await eventually(said)
 
 
 def test_a_pod_that_is_removed_by_force_ends_too(tmp_path: Path) -> None:
@@ -296,9 +290,7 @@ def test_a_pod_that_is_removed_by_force_ends_too(tmp_path: Path) -> None:
         running = await cluster.until("gone", is_running)
         await cluster.delete("gone", grace_seconds=0)
         await cluster.gone("gone")
-        async with asyncio.timeout(PATIENCE):
-            while is_alive(pid(running)):
-                await asyncio.sleep(0.01)
+        await eventually(lambda: not is_alive(pid(running)))
 
     play(tmp_path, story)
 
@@ -441,9 +433,7 @@ def test_a_status_is_written_when_it_changes_and_not_at_every_look(tmp_path: Pat
         made = await cluster.create(pod("calm", main, volumes=[{"name": "v", "emptyDir": {}}]))
         ready = await cluster.until("calm", is_ready)
         asked = tmp_path / "pods" / made["metadata"]["uid"] / "volumes" / "v" / "asked"
-        async with asyncio.timeout(PATIENCE):
-            while len(asked.read_text().split()) < 3:
-                await asyncio.sleep(0.05)
+        await eventually(lambda: len(asked.read_text().split()) >= 3)
         now = await cluster.get("calm")
         assert now is not None
         assert now["metadata"]["resourceVersion"] == ready["metadata"]["resourceVersion"]
@@ -470,6 +460,7 @@ import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from tests.cluster.processes import is_running, local, pod, shell
+from tests.waiting import eventually
 
 async def main():
     root = Path(sys.argv[2])
@@ -480,8 +471,7 @@ async def main():
         running = await cluster.until("kept", is_running)
         status = running["status"]["containerStatuses"][0]
         volume = root / "node" / "pods" / made["metadata"]["uid"] / "volumes" / "v"
-        while not (volume / "pid").exists():
-            await asyncio.sleep(0.01)
+        await eventually((volume / "pid").exists)
         child = (volume / "child").read_text().strip()
         print(status["containerID"].removeprefix("process://"), child, flush=True)
         await asyncio.Event().wait()
@@ -499,9 +489,7 @@ def test_a_node_that_is_killed_leaves_no_process_and_its_pods_go_on_with_the_nex
         node.kill()
 
     async def story(cluster: Local) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while any(map(is_alive, pids)):
-                await asyncio.sleep(0.01)
+        await eventually(lambda: not any(map(is_alive, pids)))
         again = await cluster.until("kept", lambda pod: state(pod)["restartCount"] == 1 and is_running(pod))
         assert state(again)["lastState"]["terminated"]["reason"] == "Unknown"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import eventually
 
 from holdfast.apiserver.server import Server
 from holdfast.client.protocols import Client
@@ -108,15 +109,17 @@ def slice_of(*targets: tuple[str, int]) -> dict[str, Any]:
 
 async def ask(ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
     """A connection, and the answer to its first line; tries until the port is open."""
-    async with asyncio.timeout(10):
-        while True:
-            with contextlib.suppress(ConnectionError):
-                reader, writer = await asyncio.open_connection(ip, port)
-                writer.write(b"hello\n")
-                if answer := await reader.readline():
-                    return reader, writer, answer
-                writer.close()
-            await asyncio.sleep(0.01)
+
+    async def answered() -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes] | None:
+        with contextlib.suppress(ConnectionError):
+            reader, writer = await asyncio.open_connection(ip, port)
+            writer.write(b"hello\n")
+            if answer := await reader.readline():
+                return reader, writer, answer
+            writer.close()
+        return None
+
+    return await eventually(answered)
 
 
 @linux
@@ -139,12 +142,16 @@ def test_a_connection_to_the_cluster_ip_reaches_a_pod_and_ends_with_the_service(
             with contextlib.suppress(ConnectionResetError):
                 assert await reader.read() == b""
             writer.close()
-            async with asyncio.timeout(10):
-                with contextlib.suppress(ConnectionRefusedError):
-                    while True:
-                        _, writer = await asyncio.open_connection(ip, 8000)
-                        writer.close()
-                        await asyncio.sleep(0.01)
+
+            async def refused() -> bool:
+                try:
+                    _, writer = await asyncio.open_connection(ip, 8000)
+                except ConnectionRefusedError:
+                    return True
+                writer.close()
+                return False
+
+            await eventually(refused)
 
     asyncio.run(run())
 

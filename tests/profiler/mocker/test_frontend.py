@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.profiler.mocker.servers import MODEL, frontend, worker
+from tests.waiting import eventually
 
 from holdfast.profiler.mocker import discovery
 from holdfast.profiler.mocker.frontend import Backends
@@ -27,9 +28,7 @@ async def routed(*urls: str) -> AsyncIterator[aiohttp.ClientSession]:
     backends = Backends(clock=asyncio.get_running_loop().time)
     backends.set(urls)
     async with frontend(backends) as url, aiohttp.ClientSession(url) as http:
-        async with asyncio.timeout(5):
-            while backends.unknown:
-                await asyncio.sleep(0.005)
+        await eventually(lambda: not backends.unknown)
         yield http
 
 
@@ -127,9 +126,7 @@ def test_a_client_that_hangs_up_frees_its_place_on_the_worker() -> None:
             async with http.post(CHAT, json={**ASKED, "max_tokens": 5000, "stream": True}) as response:
                 await response.content.readline()
                 response.close()
-            async with asyncio.timeout(5):
-                while engine.running:
-                    await asyncio.sleep(0.005)
+            await eventually(lambda: not engine.running)
 
     asyncio.run(run())
 

@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.profiler.mocker.servers import MODEL, worker
+from tests.waiting import eventually
 
 from holdfast.profiler.mocker import text
 from holdfast.profiler.mocker.engine import Engine
@@ -155,9 +156,7 @@ def test_a_client_that_hangs_up_frees_its_place() -> None:
             await response.content.readline()
             assert engine.running == 1
             response.close()
-        async with asyncio.timeout(5):
-            while engine.running:
-                await asyncio.sleep(0.005)
+        await eventually(lambda: not engine.running)
 
     with_worker(work)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.waiting import ended
 
 from holdfast.providers.contract import (
     Change,
@@ -16,8 +17,6 @@ from holdfast.providers.contract import (
     Machine,
     Nic,
     ProviderError,
-    Task,
-    TaskState,
     Transfer,
 )
 
@@ -47,15 +46,6 @@ def played(story: Callable[[Hypervisor], Awaitable[None]]) -> None:
             await provider.close()
 
     asyncio.run(whole())
-
-
-async def ended(provider: Hypervisor, task: Task | None) -> TaskState:
-    while task is not None:
-        state = await provider.task(task)
-        if state.done:
-            return state
-        await asyncio.sleep(0.01)
-    return TaskState(done=True)
 
 
 def test_the_life_of_a_domain() -> None:

@@ -78,6 +78,7 @@ def up(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def until(what: Callable[[], Any], folder: Path) -> Any:
+    """Ask the command line until it has something to say; it is another process, which announces nothing."""
     deadline = time.monotonic() + PATIENCE
     while not (found := what()):
         if time.monotonic() > deadline:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.providers.qemu import guest as tiny
+from tests.waiting import ended, eventually
 
 from holdfast.providers.contract import (
     Change,
@@ -18,7 +19,6 @@ from holdfast.providers.contract import (
     Machine,
     ProviderError,
     Task,
-    TaskState,
     Transfer,
 )
 from holdfast.providers.qemu import Qemu
@@ -45,15 +45,6 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-async def ended(qemu: Qemu, task: Task | None) -> TaskState:
-    while task is not None:
-        state = await qemu.task(task)
-        if state.done:
-            return state
-        await asyncio.sleep(min(0.1, state.again_after or 0.1))
-    return TaskState(done=True)
-
-
 async def succeeded(qemu: Qemu, task: Task | None) -> dict[str, str]:
     state = await ended(qemu, task)
     assert not state.error, state.error
@@ -62,17 +53,20 @@ async def succeeded(qemu: Qemu, task: Task | None) -> dict[str, str]:
 
 async def ready(qemu: Qemu, id: str, seconds: float = 120.0) -> tuple[str, ...]:
     """Wait until the guest has its address."""
-    async with asyncio.timeout(seconds):
-        while not (ips := (await qemu.describe(id)).ips):
-            await asyncio.sleep(0.2)
-        return ips
+
+    async def ips() -> tuple[str, ...]:
+        return (await qemu.describe(id)).ips
+
+    return await eventually(ips, within=seconds)
 
 
 async def becomes(qemu: Qemu, id: str, question: str, answer: object) -> None:
     """Ask the guest until it has seen a change."""
-    async with asyncio.timeout(30):
-        while await inner(qemu, id).agent(question, 5) != answer:
-            await asyncio.sleep(0.2)
+
+    async def answered() -> bool:
+        return bool(await inner(qemu, id).agent(question, 5) == answer)
+
+    await eventually(answered)
 
 
 def inner(qemu: Qemu, id: str) -> Guest:

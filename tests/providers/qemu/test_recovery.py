@@ -12,9 +12,21 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.providers.qemu import guest as tiny
-from tests.providers.qemu.test_machines import abandon, ended, inner, processes, succeeded
+from tests.providers.qemu.test_machines import abandon, inner, processes, succeeded
+from tests.waiting import ended, eventually
 
-from holdfast.providers.contract import Change, Code, Disk, Image, Machine, ProviderError, Stage, Task, Transfer
+from holdfast.providers.contract import (
+    Change,
+    Code,
+    Disk,
+    Image,
+    Machine,
+    ProviderError,
+    Stage,
+    Task,
+    TaskState,
+    Transfer,
+)
 from holdfast.providers.qemu import Qemu, launch, records, tasks
 from holdfast.providers.qemu import guest as guests
 
@@ -77,14 +89,14 @@ async def story(qemu: Qemu, killer: Killer) -> None:
     """Everything that can be done to machines that are off; every step may be repeated."""
 
     async def done(task: Task | None) -> None:
-        while task is not None:
+        async def state() -> TaskState | None:
             if killer.dead:
                 raise Killed
-            state = await qemu.task(task)
-            if state.done:
-                assert not state.error or state.lost, state.error
-                return
-            await asyncio.sleep(0.01)
+            found = await qemu.task(task) if task is not None else TaskState(done=True)
+            return found if found.done else None
+
+        found = await eventually(state)
+        assert not found.error or found.lost, found.error
 
     url = "nfs://server/export/web.raw"
     web = await qemu.create(WEB)
@@ -174,10 +186,12 @@ def test_a_guest_that_does_not_listen_is_ended_after_the_timeout_and_a_killed_on
 
         (number,) = processes(tmp_path)
         os.kill(number, signal.SIGKILL)
-        async with asyncio.timeout(10):
-            while (there := await qemu.describe(made.id)).power == "On":
-                await asyncio.sleep(0.05)
-        assert there.raw["crashed"] == "QEMU ended unexpectedly"
+
+        async def off() -> dict[str, str] | None:
+            there = await qemu.describe(made.id)
+            return None if there.power == "On" else there.raw
+
+        assert (await eventually(off))["crashed"] == "QEMU ended unexpectedly"
 
         await succeeded(qemu, await qemu.power(made.id, "On"))
         assert "crashed" not in (await qemu.describe(made.id)).raw
@@ -204,9 +218,7 @@ def test_a_provider_that_is_killed_while_it_starts_a_machine_does_not_start_a_se
         await succeeded(qemu, made.task)
         task = await qemu.power(made.id, "On")
         assert task is not None
-        async with asyncio.timeout(20):
-            while not inner(qemu, made.id).alive():  # the process is being started
-                await asyncio.sleep(0.001)
+        await eventually(lambda: inner(qemu, made.id).alive())  # the process is being started
         abandon(qemu)
         again = await opened(tmp_path, images)
         await succeeded(again, task)

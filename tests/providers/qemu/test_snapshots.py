@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.providers.qemu import guest as tiny
-from tests.providers.qemu.test_machines import abandon, ended, inner, processes, succeeded
+from tests.providers.qemu.test_machines import abandon, inner, processes, succeeded
+from tests.waiting import ended
 
 from holdfast.providers.contract import Change, Code, Disk, Machine, ProviderError
 from holdfast.providers.qemu import Qemu, launch

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.certificates import client_certificate
+from tests.waiting import eventually
 
 from holdfast.apiserver.auth.certificates import Pair, new_authority, new_serving
 from holdfast.providers.contract import (
@@ -240,13 +241,14 @@ def test_a_provider_that_is_gone_opens_the_breaker_and_one_that_is_back_closes_i
         assert "does not answer; the next call is made in" in raised.value.message
         again = Server(simulated, f"127.0.0.1:{port}", plaintext=True)
         await again.start()
-        deadline = asyncio.get_running_loop().time() + 10
-        while True:
+
+        async def valid() -> bool:
             with contextlib.suppress(ProviderError):
                 await remote.validate()
-                break
-            assert asyncio.get_running_loop().time() < deadline
-            await asyncio.sleep(0.05)
+                return True
+            return False
+
+        await eventually(valid)
         await remote.close()
         await again.stop(0)
 

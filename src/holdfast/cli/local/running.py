@@ -23,6 +23,7 @@ _EPHEMERAL: Final = "ephemeral"
 """The file that marks a directory of `for_now`: only such directories are ever removed."""
 
 _LOOK_AGAIN: Final = 0.05
+"""Seconds between two looks at a process that is no child of this one, so that nothing announces its end."""
 
 
 @contextlib.contextmanager

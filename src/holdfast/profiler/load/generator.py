@@ -28,6 +28,7 @@ _OWN_TOKENS: Final = text.MESSAGE_TOKENS + text.REPLY_TOKENS + 1
 
 _CONNECT_SECONDS: Final = 5.0
 _ASK_AGAIN: Final = 0.2
+"""Seconds until a server that does not answer yet is asked again."""
 _LONGEST_MESSAGE: Final = 120
 
 

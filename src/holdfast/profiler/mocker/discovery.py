@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 FILE_SECONDS: Final = 0.25
-"""Between two looks at whether the file has changed."""
+"""Between two looks at whether the file has changed; Python has no notices of that."""
 NAME_SECONDS: Final = 5.0
 """Between two lookups of the addresses of a host."""
 

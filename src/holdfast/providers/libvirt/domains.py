@@ -55,7 +55,7 @@ def shut_down(domain: Any, seconds: float) -> dict[str, str]:
         domain.shutdown()
     ending = time.monotonic() + seconds
     while domain.isActive() and time.monotonic() < ending:
-        time.sleep(0.2)
+        time.sleep(0.2)  # events of libvirt need a loop of their own, and this runs in a thread
     if domain.isActive():
         domain.destroy()
     return {}

@@ -151,7 +151,7 @@ class Guest:
                 if loop.time() >= deadline:
                     words = f"the QEMU process of {self.record.name} does not answer"
                     raise ProviderError(Code.INTERNAL, words) from None
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # nothing announces that its socket listens
         self.qmp.closed.add_done_callback(lambda _: self._ended())
         with contextlib.suppress(QmpError):
             found = await self.qmp.command("query-vnc")

@@ -69,7 +69,7 @@ class Power(Tasks):
         try:
             async with asyncio.timeout(timeout_seconds):
                 while not (state := await guest.agent("guest-exec-status", 5.0, pid=started["pid"]))["exited"]:
-                    await asyncio.sleep(0.2)
+                    await asyncio.sleep(0.2)  # the agent has no event for the end of a command
         except TimeoutError:
             raise ProviderError(
                 Code.CONFLICT, f"{command[0]} in machine {name} has not ended after {timeout_seconds} s"

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.cluster.processes import PATIENCE, utc_now
+from tests.waiting import eventually
 
 from holdfast.cluster.process.running.containers import ContainerRun, Executed, Exit, Hiding, StartFailed, hiding
 from holdfast.cluster.process.running.logs import Options, last_words, read
@@ -54,17 +55,13 @@ def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 async def written(path: Path) -> str:
     """What stands in a file as soon as something does, up to the end of its line."""
-    async with asyncio.timeout(PATIENCE):
-        while not path.exists() or not path.read_text().endswith("\n"):
-            await asyncio.sleep(0.01)
+    await eventually(lambda: path.exists() and path.read_text().endswith("\n"))
     return path.read_text().strip()
 
 
 async def dead(pid: int) -> None:
     """Returns when no process has that id any more."""
-    async with asyncio.timeout(PATIENCE):
-        while is_alive(pid):
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not is_alive(pid))
 
 
 def is_alive(pid: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.cluster.process.running.test_containers import play, running, written
 from tests.cluster.processes import PATIENCE
+from tests.waiting import eventually
 
 from holdfast.cluster.process.running.containers import ContainerRun, Executed
 from holdfast.cluster.process.streams.sessions import (
@@ -141,9 +142,7 @@ def test_a_client_that_goes_takes_its_command_with_it(tmp_path: Path) -> None:
             number = int(await written(tmp_path / "pid"))
             client.leave()
             await task
-            async with asyncio.timeout(PATIENCE):
-                while Path(f"/proc/{number}").exists():
-                    await asyncio.sleep(0.01)
+            await eventually(lambda: not Path(f"/proc/{number}").exists())
 
     play(story)
 

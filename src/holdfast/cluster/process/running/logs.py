@@ -21,7 +21,7 @@ from holdfast.meta.exchange import Request
 
 _BLOCK: Final = 64 * 1024
 _GLANCE: Final = 0.1
-"""How often a request with ``follow`` reads on, in seconds."""
+"""How often a request with ``follow`` reads on, in seconds; Python has no notices of files that grow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
