@@ -20,7 +20,7 @@ from holdfast.client.resources import PODS, Resource
 from holdfast.kernel.planning import WorkloadSpec
 from holdfast.kernel.rollout import OnFailure
 from holdfast.meta.objects import Key
-from holdfast.runtime.controllers import PAUSED, Controller, View
+from holdfast.runtime.controllers import PAUSED, Controller, View, is_paused
 from holdfast.views.descriptions import StatusTable
 from holdfast.views.plans import PlanSummary, PlanView
 from holdfast.views.rollouts import Because, Record, RolloutState, Standing
@@ -236,7 +236,7 @@ LEFT_ALONE: Final = Because("LeftAlone", f"the annotation {PAUSED} is true, so n
 
 def is_left_alone(obj: Object) -> bool:
     """Whether an annotation keeps all operators from reconciling it."""
-    return obj.meta.annotations.get(PAUSED) == "true"
+    return is_paused(obj)
 
 
 def left_alone(obj: Object, standing: Standing, *, because: Because = LEFT_ALONE) -> Standing:

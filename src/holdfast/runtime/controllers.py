@@ -46,6 +46,11 @@ PAUSED = "holdfast.dev/paused"
 """The annotation that makes controllers leave an object alone while it is ``true``."""
 
 
+def is_paused(obj: Object) -> bool:
+    """Whether an annotation keeps all controllers from reconciling an object."""
+    return obj.meta.annotations.get(PAUSED) == "true"
+
+
 BACKOFF: Final = Backoff(base=timedelta(milliseconds=50), cap=timedelta(minutes=5))
 """The usual wait after failures: most are a conflict, over at once; a server that is away is not asked often."""
 
@@ -135,7 +140,8 @@ class Controller(Generic[W]):
     """One controller.
 
     resource    what it reconciles, one key at a time
-    matters     (old, new) -> whether a change of its own object is worth a pass; without it, every change is
+    matters     (old, new) -> whether a change of its own object is worth a pass; without it, every change is, and to
+                resume one that was paused always is
     owns        resources whose controller reference points at ours: their changes bring the owner's key, and
                 they are what `Decision.children` is compared with and pruned among
     watches     other resources, with whose keys they concern

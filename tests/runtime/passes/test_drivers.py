@@ -270,7 +270,8 @@ def test_a_write_that_was_never_sent_holds_nothing() -> None:
     unheard(one_without_a_name, Refused(), story)
 
 
-def test_a_paused_object_is_left_alone_until_it_is_resumed() -> None:
+@pytest.mark.parametrize("matters", [None, lambda old, new: False])
+def test_a_paused_object_is_left_alone_until_it_is_resumed(matters: Any) -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(
             CONFIG_MAPS, {"metadata": {"name": "a", "annotations": {PAUSED: "true"}}, "data": {"copies": "1"}}
@@ -281,7 +282,7 @@ def test_a_paused_object_is_left_alone_until_it_is_resumed() -> None:
         await cluster.settle()
         assert await names(cluster, SECRETS) == ["a-0"]
 
-    play(story, controllers=[controller()])
+    play(story, controllers=[controller(matters=matters)])
 
 
 def test_a_finalizer_is_there_before_anything_is_done_and_goes_when_the_cleanup_is_done() -> None:

@@ -25,7 +25,7 @@ from holdfast.client.objects import Object, Undecodable
 from holdfast.client.resources import Resource
 from holdfast.kernel.outcomes import Again, Done, Failure, Permanent, Retry
 from holdfast.meta.objects import Key
-from holdfast.runtime.controllers import Controller, Stores, View
+from holdfast.runtime.controllers import Controller, Stores, View, is_paused
 from holdfast.runtime.log_once import LogOnce
 from holdfast.runtime.metrics import Backlog, Metrics
 from holdfast.runtime.passes.catching_up import CatchingUp
@@ -102,7 +102,8 @@ class Driver(Generic[W]):
     def listen(self) -> None:
         """Begin to queue what changes; what there is already counts as changed."""
         controller = self.controller
-        sources: dict[Resource, list[_Source]] = {controller.resource: [_Source(_itself, controller.matters)]}
+        own = None if controller.matters is None else partial(_matters_or_resumes, controller.matters)
+        sources: dict[Resource, list[_Source]] = {controller.resource: [_Source(_itself, own)]}
         for owned in controller.owns:
             sources.setdefault(owned, []).append(_Source(partial(_owner, controller.resource)))
         for watch in controller.watches:
@@ -305,6 +306,11 @@ class Driver(Generic[W]):
             _log.log(logging.WARNING if is_new else logging.DEBUG, "pass failed", extra=said)
         elif is_new:
             _log.error("pass crashed", exc_info=failure.__cause__, extra=said)
+
+
+def _matters_or_resumes(matters: Matters, old: Object, new: Object) -> bool:
+    """Whether a change of an object is worth a pass of its own; what changed while it was paused had none."""
+    return is_paused(old) != is_paused(new) or matters(old, new)
 
 
 def _itself(obj: Object, view: View) -> Iterable[Key]:

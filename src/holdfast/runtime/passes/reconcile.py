@@ -27,7 +27,7 @@ from holdfast.client.objects import Object, Undecodable
 from holdfast.client.protocols import Writer
 from holdfast.kernel.outcomes import Again, Done, Failure, Outcome, Permanent, Retry, soonest
 from holdfast.meta.objects import Key
-from holdfast.runtime.controllers import PAUSED, Controller, View
+from holdfast.runtime.controllers import Controller, View, is_paused
 from holdfast.runtime.decisions import Decision, Notice, without_deletions
 from holdfast.runtime.passes.execution import Executor, Written
 from holdfast.runtime.passes.failures import Away, Stale, combined
@@ -86,7 +86,7 @@ class Pass(Generic[W]):
         """
         controller = self._controller
         primary = self._view.get(controller.resource, key)
-        if primary is not None and primary.meta.annotations.get(PAUSED) == "true":
+        if primary is not None and is_paused(primary):
             return Paused()
         # What is being deleted is cleaned up also where the kind cannot be operated.
         kept = None if primary is not None and primary.deleting else self._kept
