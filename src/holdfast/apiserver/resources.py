@@ -108,7 +108,7 @@ class ResourceType:
     validate: Callable[[Object, Object | None], list[FieldError]] = no_problems
     on_create: Callable[[Object], None] = nothing
     on_update: Callable[[Object, Object], None] = lambda obj, old: None
-    on_delete: Callable[[Object, datetime], None] = lambda obj, now: None
+    on_delete: Callable[[Object, datetime], None] | None = None
     storage_version: str = ""
     stored_key: str = ""
     to_stored: Callable[[Object], Object] | None = None

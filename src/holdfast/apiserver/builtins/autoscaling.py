@@ -5,7 +5,6 @@ Autoscalers are stored as v2; `to_v2` and `to_v1` convert between the two.
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Final
 
 from holdfast.apiserver.builtins.common import checks
@@ -15,6 +14,7 @@ from holdfast.apiserver.builtins.common.kinds import builtin
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta.ages import UNKNOWN
 from holdfast.meta.errors import FieldError
+from holdfast.meta.schemas.walk import copied
 
 DEFAULT_CPU_PERCENT: Final = 80
 SOURCES: Final = {
@@ -64,7 +64,7 @@ def _default_autoscaler_v1(obj: Object) -> None:
 
 def to_v2(v1: Object) -> Object:
     """An autoscaler of v1 as it is stored."""
-    v2 = copy.deepcopy(v1) | {"apiVersion": "autoscaling/v2"}
+    v2: Object = copied(v1) | {"apiVersion": "autoscaling/v2"}
     percent = v2["spec"].pop("targetCPUUtilizationPercentage", None)
     if percent is not None:
         v2["spec"]["metrics"] = [_cpu_metric(percent)]
@@ -78,7 +78,7 @@ def to_v2(v1: Object) -> Object:
 
 def to_v1(v2: Object) -> Object:
     """A stored autoscaler as v1, which has only the CPU metric."""
-    v1 = copy.deepcopy(v2) | {"apiVersion": "autoscaling/v1"}
+    v1: Object = copied(v2) | {"apiVersion": "autoscaling/v1"}
     v1["spec"].pop("behavior", None)
     for metric in v1["spec"].pop("metrics", None) or ():
         percent = get(metric, "resource", "target", "averageUtilization")

@@ -6,7 +6,6 @@ and finalize namespaces.
 
 from __future__ import annotations
 
-import copy
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,6 +13,7 @@ from holdfast.apiserver.http.options import DeleteOptions
 from holdfast.apiserver.resources import Object, ResourceType
 from holdfast.meta import times
 from holdfast.meta.errors import Conflict
+from holdfast.meta.schemas.walk import copied
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
@@ -59,8 +59,8 @@ _LONGEST: Final = 2**31 - 1
 
 def marked(kind: ResourceType, obj: Object, options: DeleteOptions, *, now: datetime) -> Object | None:
     """The object marked for deletion; None if it can be removed now."""
-    if "deletionTimestamp" not in obj["metadata"]:
-        obj = copy.deepcopy(obj)
+    if kind.on_delete is not None and "deletionTimestamp" not in obj["metadata"]:
+        obj = copied(obj)
         kind.on_delete(obj, now)
     meta = dict(obj["metadata"])
     finalizers = _finalizers(kind, list(meta.get("finalizers") or []), options.propagation)

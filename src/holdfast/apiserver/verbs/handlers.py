@@ -42,9 +42,10 @@ Subresource = Callable[["Handlers", Request, RequestInfo, ResourceType], Awaitab
 
 
 class Removed(NamedTuple):
-    """The result of a deletion: the final or marked object, whether it is gone, and warnings."""
+    """The result of a deletion: the bytes of the final or marked object, its uid, whether it is gone, and warnings."""
 
-    obj: Object
+    value: bytes
+    uid: str
     gone: bool
     warnings: tuple[str, ...] = ()
 
@@ -281,15 +282,14 @@ class Handlers:
     async def delete(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         options = delete_options(request, await _delete_body(request))
         self.entry(info, kind)
-        obj, gone, warnings = await self.remove(kind, info.namespace, info.name, options, user=request.user)
-        if gone and not (kind.plural in deletion.RETURNED and not kind.group):
-            meta = obj["metadata"]
-            details: dict[str, Any] = {"name": meta["name"], "kind": kind.plural, "uid": meta["uid"]}
+        removed = await self.remove(kind, info.namespace, info.name, options, user=request.user)
+        if removed.gone and not (kind.plural in deletion.RETURNED and not kind.group):
+            details: dict[str, Any] = {"name": info.name, "kind": kind.plural, "uid": removed.uid}
             if kind.group:
                 details["group"] = kind.group
             status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-            return Response.of(status, warnings=warnings)
-        return Response.of(obj, warnings=warnings)
+            return Response.of(status, warnings=removed.warnings)
+        return Response(200, removed.value, warnings=removed.warnings)
 
     async def delete_collection(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         options = delete_options(request, await _delete_body(request))
@@ -321,8 +321,9 @@ class Handlers:
             deletion.check_preconditions(kind, obj, options)
             warnings = deletion.advice(kind, options) + await self.writer.judge(writing, None, obj, "DELETE")
             kept = deletion.marked(kind, obj, options, now=self.now())
+            uid = obj["metadata"]["uid"]
             if options.dry_run or kept == obj:
-                return Removed(kept or obj, kept is None, warnings)
+                return Removed(encode(kept or obj), uid, kept is None, warnings)
             change: Put | Remove
             draft = Draft.of(versions.kept(await versions.stored(obj if kept is None else kept, kind), kind))
             if kept is None:
@@ -334,7 +335,7 @@ class Handlers:
             except Stale:
                 continue
             await versions.prepared((written,), kind)
-            return Removed(shown(written, kind), kept is None, warnings)
+            return Removed(wire(written, kind), uid, kept is None, warnings)
         raise Conflict.of(kind.plural, name, group=kind.group)
 
     # Answers.

@@ -5,7 +5,6 @@ Each is a function of the handlers and the request; the table at the end maps ve
 
 from __future__ import annotations
 
-import copy
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -25,6 +24,7 @@ from holdfast.apiserver.verbs.writes import Change
 from holdfast.apiserver.workers import compute
 from holdfast.meta.errors import BadRequest, Cause, Conflict, Details, FieldError, Invalid, NotFound, TooManyRequests
 from holdfast.meta.exchange import Request, Response, Upgrade
+from holdfast.meta.schemas.walk import copied
 from holdfast.meta.selectors import LabelSelector
 
 SCALE: Final = ResourceType(
@@ -99,7 +99,7 @@ def scaled(obj: Object, kind: ResourceType, scale: Object) -> Object:
     if replicas < 0 and not kind.custom:
         problem = FieldError.invalid("spec.replicas", replicas, detail="must be greater than or equal to 0")
         raise Invalid.of("Scale", obj["metadata"]["name"], group="autoscaling", problems=[problem])
-    out = copy.deepcopy(obj)
+    out: Object = copied(obj)
     _put(out, _scale(kind).spec, replicas)
     return out
 

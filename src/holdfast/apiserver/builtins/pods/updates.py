@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any, Final
 
 from holdfast.apiserver.builtins.common.checks import Problems
 from holdfast.apiserver.resources import Object
 from holdfast.meta.errors import FieldError
+from holdfast.meta.schemas.walk import copied
 
 FORBIDDEN: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -36,7 +36,7 @@ def update_problems(pod: Object, old: Object) -> Problems:
 
 def _fixed(spec: Object, old: Object) -> Object:
     """The new spec with its mutable fields as in the old one."""
-    fixed = copy.deepcopy(spec)
+    fixed: Object = copied(spec)
     for listed in ("containers", "initContainers"):
         for container, before in zip(fixed.get(listed) or (), old.get(listed) or (), strict=True):
             if before.get("image"):
