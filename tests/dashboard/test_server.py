@@ -12,12 +12,12 @@ import socket
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from tests.dashboard.stub import MIGRATIONS, TOKEN, WORKLOADS, Cluster, Running, workload
+from tests.waiting import eventually
 
 from holdfast.client.protocols import Unreachable
 from holdfast.dashboard import access, following, planner, streams, verbs
@@ -232,17 +232,23 @@ def test_the_page_asks_for_all_scripts_at_once() -> None:
 
 
 def test_many_rows_come_in_messages_of_which_all_but_the_last_say_that_more_follow(
-    running: Running, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams, "CHUNK", 2)
+    cluster = Cluster()
     for number in range(5):
-        running.do(partial(running.cluster.put, WORKLOADS, workload(f"more-{number}")))
-    count = running.do(lambda: len(running.cluster.objects))
-    messages = viewer.stream("/api/stream", -(-count // 2))
-    assert sum(len(data["rows"]) for _, _, data in messages) == count
-    assert [data["more"] for _, _, data in messages] == [True] * (len(messages) - 1) + [False]
-    assert [data["reset"] for _, _, data in messages] == [True] + [False] * (len(messages) - 1)
-    assert [bool(id) for _, id, _ in messages] == [False] * (len(messages) - 1) + [True]
+        cluster.put(WORKLOADS, workload(f"w{number}"))
+    running = Running(cluster)
+    try:
+        viewer = Viewer(running)
+        viewer.sign_in()
+        messages = viewer.stream("/api/stream", 3)
+    finally:
+        running.close()
+    assert [len(data["rows"]) for _, _, data in messages] == [2, 2, 1]
+    assert [data["more"] for _, _, data in messages] == [True, True, False]
+    assert [data["reset"] for _, _, data in messages] == [True, False, False]
+    assert [bool(id) for _, id, _ in messages] == [False, False, True]
 
 
 # --- bad requests
@@ -429,6 +435,25 @@ def test_a_link_for_another_browser_expires() -> None:
     assert not sessions.redeem(copied)
     assert sessions.redeem(printed)
     assert not sessions.redeem(printed)
+
+
+@pytest.mark.parametrize("proof", [{}, {"token": TOKEN}])
+def test_objects_are_loaded_while_a_viewer_signs_in(proof: dict[str, str]) -> None:
+    running = Running(Cluster())
+    try:
+        assert Viewer(running).sign_in(**proof)[0] == 200
+        asyncio.run(eventually(lambda: running.do(lambda: len(running.cluster.watchers))))
+    finally:
+        running.close()
+
+
+def test_nothing_is_loaded_for_a_token_that_is_not_accepted() -> None:
+    running = Running(Cluster())
+    try:
+        assert Viewer(running).sign_in(token="unknown")[0] == 401
+        assert running.do(lambda: (running.worlds._worlds, running.cluster.watchers)) == ({}, [])
+    finally:
+        running.close()
 
 
 def test_a_stream_ends_with_its_session(running: Running) -> None:

@@ -55,7 +55,11 @@ class Access:
         namespace = given.namespace.strip()
         if namespace:
             checked("namespace", namespace)
+        if given.link:
+            self._worlds.prepare(token, namespace)
         user = await self._user(token)
+        if not given.link:
+            self._worlds.prepare(token, namespace)  # not before the API server has accepted the token
         # Only now, so that a link stays valid where the API server did not answer.
         if given.link and not self._sessions.redeem(given.link):
             raise _used_before()

@@ -16,11 +16,11 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client.discovery import discover
-from holdfast.client.protocols import Client
+from holdfast.client.protocols import Client, Unreachable
 from holdfast.client.resources import PODS
 from holdfast.dashboard.boards import Board
 from holdfast.dashboard.following import POD, Following, follow
-from holdfast.meta.errors import NotFound
+from holdfast.meta.errors import NotFound, StatusError
 from holdfast.meta.exchange import JSON, Request
 from holdfast.meta.objects import Key
 from holdfast.operators.rollouts import RolloutKind
@@ -162,7 +162,7 @@ class Worlds:
         self._kinds = tuple(kinds)
         self._namespaces = tuple(namespaces)
         self._worlds: dict[tuple[str, str], World] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def kinds(self) -> tuple[ShownKind, ...]:
@@ -190,6 +190,21 @@ class Worlds:
             if not world.viewers:
                 asyncio.get_running_loop().call_later(IDLE_SECONDS, self._release, place, world)
 
+    def prepare(self, token: str, namespace: str = "") -> None:
+        """Begin to look on for a viewer who signs in, and whose page asks for rows next."""
+
+        async def visit() -> None:
+            with contextlib.suppress(StatusError, Unreachable):  # the viewer is answered so
+                async with self.of(token, namespace):
+                    pass
+
+        self._spawn(visit())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     async def watch(self) -> None:
         """Keep the world of the user of the kubeconfig, until cancelled."""
         async with self.of(""):
@@ -212,15 +227,13 @@ class Worlds:
     def _release(self, place: tuple[str, str], world: World) -> None:
         if not world.viewers and self._worlds.get(place) is world:
             del self._worlds[place]
-            task = asyncio.ensure_future(world.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._spawn(world.close())
 
     async def close(self) -> None:
         worlds, self._worlds = self._worlds, {}
         for world in worlds.values():
             await world.close()
-        await asyncio.gather(*self._closing, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 class _User(msgspec.Struct, frozen=True):
