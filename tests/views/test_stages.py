@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from holdfast.kernel.fleet import State
@@ -87,3 +89,26 @@ def test_room_that_is_left_goes_to_what_is_under_way() -> None:
 
 def test_without_a_height_each_rollout_is_as_short_as_it_can_be() -> None:
     assert len(blocks([("Workload", rollout("shop", 6))], width=80)) == 3
+
+
+REASON = (
+    "shop waits for its pods, of which the first one cannot be scheduled on any node: insufficient memory on 4 nodes"
+)
+
+
+@pytest.mark.parametrize(
+    ("height", "lines"),
+    [
+        (24, ["pods, of which the first one cannot", "be scheduled on any node: insufficient memory on 4", "nodes"]),
+        (9, ["pods, of which the first one cannot", "be scheduled on any node: insufficient memory on 4 nod…"]),
+        (8, ["pods, of which the first one cannot…"]),
+        (7, []),
+    ],
+)
+def test_a_long_reason_has_as_many_lines_as_there_are_for_it(height: int, lines: list[str]) -> None:
+    tree = rollout("shop", 3)
+    standing = msgspec.structs.replace(tree.standing, because=Because("Waits", REASON))
+    found = shown(replace(tree, standing=standing), width=60, height=height)
+    above = next(number for number, line in enumerate(found) if "… shop" in line) + 1
+    below = next(number for number, line in enumerate(found) if "3 of 3 ready" in line)
+    assert [line.strip().removeprefix("shop waits for its ") for line in found[above:below]] == lines

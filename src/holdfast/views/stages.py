@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.views.fleets import Piece, gauge
+from holdfast.views.folding import wrap
 from holdfast.views.rollout_screens import MARKS, SIGNS
 from holdfast.views.rollouts import Floor, RolloutState
 from holdfast.views.spans import Line, Span, Tone, cropped, cut, length
@@ -24,6 +25,9 @@ LEGEND: Final[Line] = (
     Span("  · stopping", Tone.FAINT),
     Span("  ┃ the floor: never fewer ready", Tone.STRONG),
 )
+
+_REASON: Final = 3
+"""The most lines of a reason."""
 
 _BAR: Final = 24
 """The most cells of a bar."""
@@ -90,18 +94,18 @@ class _Block:
 
     @property
     def most(self) -> int:
-        return 2 + len(self.tree.standing.floors) + sum(map(height_of, self.tree.branches))
+        return 1 + len(self._reason) + len(self.tree.standing.floors) + sum(map(height_of, self.tree.branches))
 
     def lines(self, share: int) -> Iterator[Line]:
         """The headline and the branches; then, as far as there are lines, the reason, all floors and the pods."""
         floors, spare = self.tree.standing.floors, share - self.least
+        why = tuple(self._why(spare))
         tightest = sorted(floors, key=lambda each: each.ready - each.floor)[:1]
-        shown = floors if spare >= len(floors) else tightest
+        shown = floors if spare - len(why) + 1 >= len(floors) else tightest
         yield self._title()
-        if spare:
-            yield self._why()
+        yield from why
         yield from self._gauges(shown, len(floors))
-        yield from _indented(branches(self.tree, self.width - 2, share - 1 - bool(spare) - len(shown)))
+        yield from _indented(branches(self.tree, self.width - 2, share - 1 - len(why) - len(shown)))
 
     def _title(self) -> Line:
         standing = self.tree.standing
@@ -111,9 +115,14 @@ class _Block:
         gap = self.width - sum(map(length, (*left, *right)))
         return (*left, Span(" " * max(gap, 1)), *right)
 
-    def _why(self) -> Line:
-        standing = self.tree.standing
-        return (Span(cut(f"  {standing.because.message}", self.width), Tone.FAINT if self.at_rest else Tone.PLAIN),)
+    @property
+    def _reason(self) -> list[str]:
+        return _joined(wrap(self.tree.standing.because.message, self.width - 2), _REASON)
+
+    def _why(self, room: int) -> Iterator[Line]:
+        """The reason, in as many lines as there are for it."""
+        for line in _joined(self._reason, room):
+            yield (Span(cut(f"  {line}", self.width), Tone.FAINT if self.at_rest else Tone.PLAIN),)
 
     def _gauges(self, shown: Sequence[Floor], of: int) -> Iterator[Line]:
         label = max((len(each.name) for each in shown), default=0)
@@ -129,6 +138,11 @@ class _Block:
                 Span(f", lowest {each.lowest:,}" if each.lowest is not None else "", Tone.FAINT),
                 Span(more, Tone.FAINT),
             )
+
+
+def _joined(lines: list[str], most: int) -> list[str]:
+    """So many of the lines; the last one has the rest of the text, to be cut where it does not fit."""
+    return lines if len(lines) <= most else [*lines[: most - 1], " ".join(lines[most - 1 :])] if most else []
 
 
 def _spans(pieces: Sequence[Piece]) -> tuple[Span, ...]:
