@@ -23,6 +23,7 @@ from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset.controller import CONTROLLERS
+from holdfast.operators.podcliqueset.resources import CLIQUES
 from holdfast.testing.contract import (
     FAULTS,
     Bounds,
@@ -33,6 +34,7 @@ from holdfast.testing.contract import (
     check_deletion,
     check_second_look,
 )
+from holdfast.testing.wakeups import check_wakeups
 
 SMALL = pcs("wl", clique("a"), clique("b"), group("g", "b"))
 
@@ -141,3 +143,17 @@ def test_nothing_is_left_of_a_set_that_is_deleted() -> None:
 
 def test_no_bound_is_broken_when_replies_are_lost_changes_are_late_and_the_template_changes_midway() -> None:
     check_bounds(MIDWAY, "replies lost and changes late")
+
+
+WITH_THEIR_SET = "the parts of a set come after it, and go with it"
+
+NOT_AWAITED = {
+    ("podcliquescalinggroup", SETS): WITH_THEIR_SET,
+    ("podclique", SETS): WITH_THEIR_SET,
+    ("podgang", SETS): WITH_THEIR_SET,
+    ("podcliqueset", CLIQUES): "a scaling group reports for its own PodCliques",
+}
+
+
+def test_what_the_parts_of_a_set_read_wakes_them() -> None:
+    check_wakeups(scenario("rolled out", rolled), but=NOT_AWAITED)

@@ -26,6 +26,7 @@ from holdfast.operators.tenant.controller import CONTROLLERS
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Bounds, Scenario, check, check_bounds, check_deletion, check_second_look
+from holdfast.testing.wakeups import check_wakeups
 
 
 async def reported(cluster: Cluster) -> list[dict[str, Any]]:
@@ -116,3 +117,7 @@ def test_nothing_is_left_of_a_tenant_that_is_deleted_but_its_volumes() -> None:
 
 def test_no_bound_is_broken_when_replies_are_lost_changes_are_late_and_the_image_changes_midway() -> None:
     check_bounds(MIDWAY, "replies lost and changes late")
+
+
+def test_what_a_tenant_reads_wakes_it() -> None:
+    check_wakeups(SCENARIO)

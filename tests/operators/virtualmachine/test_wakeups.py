@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from holdfast.client.resources import (
     SERVICES,
     Resource,
 )
-from holdfast.meta.objects import Key
 from holdfast.meta.patches import merge
 from holdfast.operators.virtualmachine import names
 from holdfast.operators.virtualmachine.controller import CONTROLLERS
@@ -39,7 +37,7 @@ from holdfast.operators.virtualmachine.resources import (
     SNAPSHOTS,
 )
 from holdfast.runtime.controllers import Controller
-from holdfast.testing.snapshots import Snapshot
+from holdfast.testing.wakeups import Dependency, brought, dependencies, view_of
 
 Wire = dict[str, Any]
 NAMED: dict[str, Controller[Any]] = {each.name: each for each in CONTROLLERS}
@@ -58,13 +56,6 @@ NOT_AWAITED: dict[tuple[str, Resource], str] = {
 
 CERTIFICATES = "certificates"
 """The Secret that a Provider names: a change of it wakes the Provider, whose condition Ready wakes the others."""
-
-
-def view_of(objects: Iterable[Object]) -> Snapshot:
-    view = Snapshot(indexes=[index for each in CONTROLLERS for index in each.indexes])
-    for each in objects:
-        view.insert(each)
-    return view
 
 
 def stored(resource: Resource, wire: Wire, **metadata: Any) -> Object:
@@ -199,42 +190,11 @@ def _clone(name: str, source: Wire, *, status: Wire | None = None, boot: Wire | 
 SCENE = scene()
 
 
-def brought(controller: Controller[Any], changed: Object, view: Snapshot) -> set[Key]:
-    """The keys that a change of an object brings."""
-    concerned = (each for each in controller.watches if each.resource == changed.resource)
-    found = {key for each in concerned for key in each.keys(changed, view)}
-    if changed.resource in controller.owns and changed.controller is not None:
-        found.add(Key(changed.key.namespace, changed.controller.name))
-    return found
-
-
-def pairs() -> Iterator[tuple[str, Object, Object]]:
-    """Controllers, their objects, and the objects without which they see another world."""
-    whole = view_of(SCENE)
-    for other in SCENE:
-        less = without(other)
-        for controller in CONTROLLERS:
-            waits = (controller.name, other.resource) not in NOT_AWAITED
-            if not waits or (other.key.name == CERTIFICATES and controller.name != "provider"):
-                continue
-            for own in (each for each in SCENE if each.resource == controller.resource and each is not other):
-                if plain(controller.observe(whole, own.key)) != plain(controller.observe(less, own.key)):
-                    yield controller.name, own, other
-
-
-def plain(value: Any) -> Any:
-    """A world with the objects in it, as a value that can be compared."""
-    if isinstance(value, Object):
-        return value.wire()
-    if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, tuple) else value
-
-
-def without(other: Object) -> Snapshot:
-    return view_of(each for each in SCENE if each is not other)
+def awaited() -> Iterator[Dependency]:
+    for each in dependencies(CONTROLLERS, SCENE):
+        name, other = each.controller.name, each.other
+        if (name, other.resource) not in NOT_AWAITED and (other.key.name != CERTIFICATES or name == "provider"):
+            yield each
 
 
 def shown(value: Any) -> str:
@@ -243,12 +203,9 @@ def shown(value: Any) -> str:
     return f"{value.resource.plural}/{value.key.name}" if isinstance(value, Object) else str(value)
 
 
-@pytest.mark.parametrize(("reader", "own", "other"), list(pairs()), ids=shown)
-def test_an_object_that_comes_or_goes_wakes_those_that_read_it(reader: str, own: Object, other: Object) -> None:
-    controller = NAMED[reader]
-    for view in (view_of(SCENE), without(other)):
-        # Without a world there is nothing to do.
-        assert controller.observe(view, own.key) is None or own.key in brought(controller, other, view)
+@pytest.mark.parametrize("dependency", list(awaited()), ids=str)
+def test_an_object_that_comes_or_goes_wakes_those_that_read_it(dependency: Dependency) -> None:
+    assert dependency.wakes
 
 
 NEWER: Wire = {"metadata": {"generation": 2}}
@@ -333,7 +290,7 @@ def woken(other: tuple[Resource, str], change: Wire) -> set[str]:
     """The names of the objects that a change of another one wakes; `placement` is that of the Provider sim."""
     old = next(each for each in SCENE if (each.resource, each.key.name) == other)
     new = Object.of(old.resource, merge.apply(old.wire(), change))
-    view = view_of([*(each for each in SCENE if each is not old), new])
+    view = view_of(CONTROLLERS, [*(each for each in SCENE if each is not old), new])
     found = set()
     for controller in CONTROLLERS:
         keys = {
@@ -352,11 +309,11 @@ def woken(other: tuple[Resource, str], change: Wire) -> set[str]:
 def test_the_first_machine_wakes_a_provider_that_starts_on_demand(annotation: Wire) -> None:
     idle = stored(PROVIDERS, provider("idle", annotations=annotation))
     first = stored(MACHINES, machine("first", providerRef={"name": "idle"}))
-    view = view_of([*SCENE, idle, first])
+    view = view_of(CONTROLLERS, [*SCENE, idle, first])
     assert brought(NAMED["provider"], first, view) == ({idle.key} if annotation else set())
 
 
 def test_the_last_machine_wakes_a_provider_that_is_being_deleted() -> None:
     going = stored(PROVIDERS, provider("going"), deletionTimestamp="2030-01-01T00:00:00Z")
     last = stored(MACHINES, machine("last", providerRef={"name": "going"}))
-    assert brought(NAMED["provider"], last, view_of([*SCENE, going])) == {going.key}
+    assert brought(NAMED["provider"], last, view_of(CONTROLLERS, [*SCENE, going])) == {going.key}

@@ -13,6 +13,7 @@ from holdfast.operators.workload.controller import CONTROLLERS
 from holdfast.operators.workload.observe import WORKLOADS
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Bounds, Scenario, check, check_bounds, check_deletion, check_second_look
+from holdfast.testing.wakeups import check_wakeups
 
 
 async def reported(cluster: Cluster) -> None:
@@ -122,3 +123,8 @@ def test_deletion_leaves_nothing_behind(name: str) -> None:
 
 def test_no_bound_is_broken_when_replies_are_lost_changes_are_late_and_the_template_changes_midway() -> None:
     check_bounds(MIDWAY, "replies lost and changes late")
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_a_workload_reads_wakes_it(name: str) -> None:
+    check_wakeups(SCENARIOS[name])

@@ -19,11 +19,13 @@ from tests.operators.deploymentrequest.graphs.stories import (
     update,
     with_image,
 )
+from tests.operators.podcliqueset.test_contract import NOT_AWAITED
 
 from holdfast.client.resources import PODS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.meta.objects import Key
 from holdfast.testing.contract import FAULTS, Bounds, Scenario, Story, check, check_second_look
+from holdfast.testing.wakeups import check_wakeups
 
 FIRST = graph(component("decode", "decode", 1))
 SECOND = with_image(FIRST, "engine:2")
@@ -124,3 +126,7 @@ def test_the_contract_holds_while_a_graph_is_given_other_components(faults: str)
 
 def test_a_second_look_writes_nothing() -> None:
     check_second_look(UPDATED)
+
+
+def test_what_a_graph_reads_wakes_it() -> None:
+    check_wakeups(UPDATED, but=NOT_AWAITED)

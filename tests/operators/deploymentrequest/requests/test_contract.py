@@ -17,7 +17,9 @@ from holdfast.meta import times
 from holdfast.operators.deploymentrequest.requests import names
 from holdfast.operators.deploymentrequest.requests.controller import CONTROLLERS
 from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, REQUESTS
+from holdfast.testing.clusters import play
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
+from holdfast.testing.wakeups import check_wakeups
 
 
 async def phase(cluster: Cluster) -> str:
@@ -98,3 +100,17 @@ def test_a_second_look_writes_nothing() -> None:
 def test_a_request_that_is_deleted_leaves_its_deployment_and_nothing_else() -> None:
     without_planner = dataclasses.replace(SCENARIO, story=story, deleted=(REQUESTS, NAME))
     check_deletion(without_planner, components=lambda: (GarbageCollector(),))
+
+
+def test_what_a_request_reads_wakes_it() -> None:
+    check_wakeups(SCENARIO)
+
+
+def test_a_config_map_of_the_deployment_that_is_deleted_is_created_again() -> None:
+    async def restored(cluster: Cluster) -> None:
+        await planned(cluster)
+        await cluster.delete(CONFIG_MAPS, "planner")
+        await cluster.settle()
+        assert await cluster.find(CONFIG_MAPS, "planner") is not None
+
+    play(restored, controllers=CONTROLLERS, kinds=KINDS)

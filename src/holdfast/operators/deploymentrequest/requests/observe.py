@@ -323,6 +323,12 @@ def _waiting(obj: Object, view: View) -> Iterable[Key]:
     return [each.key for each in view.indexed(REQUESTS, WAITING.name, "pending")]
 
 
+def _of_config_map(map: Object, view: View) -> Iterable[Key]:
+    """The request for whose deployment a ConfigMap was created; it is created again when it is gone."""
+    name = map.meta.labels.get(names.NAME)
+    return () if name is None else (Key(map.meta.namespace, name),)
+
+
 def _job_of_pod(pod: Object, view: View) -> Iterable[Key]:
     """The request of a pod of its Job; the pods of its deployment have the label too, and are its operator's."""
     name, owner = pod.meta.labels.get(names.NAME), pod.controller
@@ -334,4 +340,5 @@ WATCHES: Final = (
     Watch(resource=NODES, keys=_waiting),
     Watch(resource=RUNTIME_CLASSES, keys=_waiting),
     Watch(resource=PODS, keys=_job_of_pod),
+    Watch(resource=CONFIG_MAPS, keys=_of_config_map, matters=lambda old, new: False),
 )
