@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -192,3 +192,23 @@ def test_ctrl_c_while_modules_are_imported_is_clean_and_ignored_in_the_backgroun
     command = f"{before}exec {sys.executable} -m holdfast --version"
     ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (code, "")
+
+
+def helps(command: click.Command, context: click.Context) -> Iterator[str]:
+    """The help of a command, and of all commands in it."""
+    yield command.get_help(context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from helps(inner, click.Context(inner, parent=context, info_name=name))
+
+
+def test_no_line_of_any_help_is_wider_than_80_columns() -> None:
+    settings = main.context_settings | {"max_content_width": 80}
+    lines = [
+        line
+        for text in helps(main, click.Context(main, info_name="holdfast", terminal_width=80, **settings))
+        for line in text.splitlines()
+    ]
+    assert [line for line in lines if len(line) > 80] == []

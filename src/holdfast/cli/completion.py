@@ -34,7 +34,8 @@ def command(shell: Literal["bash", "zsh", "fish"]) -> None:
     """Print what completes commands in bash, zsh or fish.
 
     \b
-    bash:   holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast
+    bash:   holdfast completion bash \\
+              > ~/.local/share/bash-completion/completions/holdfast
     zsh:    holdfast completion zsh > "${fpath[1]}/_holdfast"
     fish:   holdfast completion fish > ~/.config/fish/completions/holdfast.fish
 

@@ -128,8 +128,8 @@ def command(
     say otherwise.  The exit code is 1 where the SLA is not met.
 
     \b
-    At a rate:       holdfast load http://127.0.0.1:8000 --rate 5 --isl 256 --osl 64 --duration 20s
-    In flight:       holdfast load http://127.0.0.1:8000 --concurrency 8 --requests 100 --ttft 200 --itl 20
+    At a rate:       holdfast load http://127.0.0.1:8000 --rate 5 --duration 20s
+    In flight:       holdfast load http://127.0.0.1:8000 --concurrency 8 --itl 20
     Of a request:    holdfast load --request dgdr/chat --duration 30s
     """
     if bool(url) == bool(request):

@@ -318,7 +318,7 @@ TRANSLATIONS: Final[Mapping[type[Exception], type[Unreachable]]] = {
 
 def translated(error: Exception, server: str) -> Unreachable:
     """A failure on the way, in our words."""
-    kind, why = fate(type(error)), _why(error)
+    kind, why = fate(type(error)), cause(error)
     if kind is Untrusted:
         return kind(
             f"the certificate of {server} is not trusted: {why}; "
@@ -329,7 +329,7 @@ def translated(error: Exception, server: str) -> Unreachable:
     return kind(f"no answer came from {server}: {why}")
 
 
-def _why(error: Exception) -> str:
+def cause(error: Exception) -> str:
     """What went wrong, without what aiohttp adds for those who know its insides."""
     match error:
         case failures.ClientResponseError():
@@ -341,7 +341,7 @@ def _why(error: Exception) -> str:
             return str(error.os_error)
         case failures.ClientConnectorDNSError():
             return f"the name {error.host} is not known"
-        case failures.ClientConnectorError() if error.errno:
+        case OSError() if error.errno and error.errno > 0:
             return os.strerror(error.errno)
         case failures.ClientPayloadError():
             return "the connection broke off in the middle of it"

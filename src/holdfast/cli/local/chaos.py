@@ -120,13 +120,13 @@ def command() -> None:
     Only simulated nodes obey, as those of 'holdfast up' are.
 
     \b
-    Half of the pods of an app crash:    holdfast chaos crash -l app=web --share 0.5
-    They crash again and again:          holdfast chaos crash -l app=web --for 5m
-    None gets ready for a while:         holdfast chaos hang -l app=web --for 30s
-    A node is lost, and comes back:      holdfast chaos node-down node-2
-                                         holdfast chaos node-up node-2
-    What is going on, and an end to it:  holdfast chaos list
-                                         holdfast chaos stop --all
+    Half of the pods of an app crash:  holdfast chaos crash -l app=web --share 0.5
+    They crash again and again:        holdfast chaos crash -l app=web --for 5m
+    None gets ready for a while:       holdfast chaos hang -l app=web --for 30s
+    A node is lost, and comes back:    holdfast chaos node-down node-2
+                                       holdfast chaos node-up node-2
+    What is active, and an end to it:  holdfast chaos list
+                                       holdfast chaos stop --all
     """
 
 

@@ -89,7 +89,7 @@ def command(
 
     \b
     This directory's cluster:  holdfast dashboard
-    Any cluster:               holdfast dashboard --kubeconfig ~/.kube/config --context prod
+    Any cluster:               holdfast dashboard --context prod
     One namespace:             holdfast dashboard -n shop --read-only
     """
     bind = checked_bind(bind, allow_others=allow_non_loopback)

@@ -45,9 +45,9 @@ def command() -> None:
 
     \b
     One worker:   holdfast mocker serve --model Qwen/Qwen3-8B --gpu h200_sxm
-    A router:     holdfast mocker frontend --workers http://127.0.0.1:9001,http://127.0.0.1:9002
+    A router:     holdfast mocker frontend --workers http://10.0.0.1:8000
     Ask it:       curl http://127.0.0.1:8000/v1/models
-    Load it:      holdfast load http://127.0.0.1:8000 --rate 5 --isl 256 --osl 64 --duration 20s
+    Load it:      holdfast load http://127.0.0.1:8000 --rate 5 --duration 20s
     """
 
 
@@ -120,7 +120,7 @@ def serve(
     """Run one worker: an OpenAI-compatible server whose tokens come when those of the GPU would.
 
     \b
-    Try it:           holdfast mocker serve --model Qwen/Qwen3-8B --gpu h200_sxm --tp 1
+    Try it:           holdfast mocker serve --model Qwen/Qwen3-8B --tp 1
     Ten times slower: holdfast mocker serve --model Qwen/Qwen3-0.6B --speed 0.1
     """
     bind = checked_bind(bind, allow_others=allow_non_loopback)
@@ -171,7 +171,7 @@ def frontend(
     """Run a router: requests go to the worker with the fewest in flight, or to a prefill and a decode worker.
 
     \b
-    Before two workers:  holdfast mocker frontend --workers http://127.0.0.1:9001,http://127.0.0.1:9002
+    Before workers:  holdfast mocker frontend --workers http://a:80,http://b:80
     """
     bind = checked_bind(bind, allow_others=allow_non_loopback)
     try:

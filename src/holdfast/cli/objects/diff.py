@@ -48,7 +48,7 @@ def command(
     \b
     A file:           holdfast diff -f web.yaml
     A directory:      holdfast diff -R -f manifests/
-    In a script:      holdfast diff -f web.yaml || echo "it would change, or it cannot be applied"
+    In a script:      holdfast diff -f web.yaml || echo "it would change"
 
     Exits with 0 when nothing would change, with 1 when something would, and with 2 when that cannot be determined.
     """

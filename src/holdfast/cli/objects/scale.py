@@ -71,7 +71,7 @@ def command(*, where: Where, words: tuple[str, ...], **wanted: Any) -> None:
     \b
     More replicas:      holdfast scale workload/shop --replicas 12
     Only to see:        holdfast scale workload/shop --replicas 2 --dry-run
-    Only from three:    holdfast scale deployment/web --replicas 5 --current-replicas 3
+    Only from three:    holdfast scale deploy/a --replicas 5 --current-replicas 3
     """
     connecting.run(where, lambda session: _scale(session, words, Wanted(**wanted)))
 

@@ -125,8 +125,8 @@ def command(
 
     \b
     To be ready:      holdfast wait --for=condition=Ready pod/web-0
-    To be rolled out: holdfast wait --for=condition=Available deployment -l app=web --timeout=5m
-    To say so:        holdfast wait --for=jsonpath='{.status.phase}'=Running pod/web-0
+    To be rolled out: holdfast wait --for=condition=Available deploy -l app=web
+    To say so:        holdfast wait --for=jsonpath={.status.phase}=Running pod/a
     To be gone:       holdfast wait --for=delete pod/web-0
 
     Exits with 1 when it did not come to hold in time.

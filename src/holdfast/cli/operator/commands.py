@@ -284,10 +284,10 @@ def package(form: Literal["chart", "kustomize"], output: Path) -> None:
     """Write what installs the operators: a Helm chart, or a kustomize base.
 
     \b
-    Helm:        holdfast operator package chart --output chart
-                 helm install holdfast ./chart --namespace holdfast-system --create-namespace
-    kustomize:   holdfast operator package kustomize --output kustomize
-                 kubectl apply --server-side -k kustomize/base
+    Helm:       holdfast operator package chart --output chart
+                helm install holdfast chart -n holdfast-system --create-namespace
+    kustomize:  holdfast operator package kustomize --output kustomize
+                kubectl apply --server-side -k kustomize/base
     """
     from holdfast.cli.operator import packaging
 

@@ -48,7 +48,7 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:
     \b
     A manifest:           holdfast plan -f web.yaml
     A change:             holdfast plan -f new.yaml --from old.yaml
-    Numbers alone:        holdfast plan --replicas 10 --min-available 9 --max-surge 2
+    Numbers alone:        holdfast plan --replicas 10 --min-available 9
     In CI:                holdfast plan -f web.yaml --replicas 50 -o json
 
     Exits with 0 when there is a plan, with 1 when the rollout would be blocked, and with 2 when

@@ -147,9 +147,9 @@ def command(
     the promises are checked: the floor is never left, and the ceiling never passed, by our hand.
 
     \b
-    A change:             holdfast simulate -f new.yaml --from old.yaml --crash 0.05 --slow 0.1
-    Numbers alone:        holdfast simulate --replicas 10 --min-available 9 --max-surge 2
-    With user actions:    holdfast simulate -f web.yaml --script 'at 20s pause' --script 'at 1m abort'
+    A change:             holdfast simulate -f new.yaml --from old.yaml
+    Numbers alone:        holdfast simulate --replicas 10 --min-available 9
+    With user actions:    holdfast simulate -f web.yaml --script 'at 1m abort'
     For programs:         holdfast simulate -f web.yaml -o json
 
     Exits with 0 when the rollout completes, is rolled back or waits for a user, with 1 when it is

@@ -49,6 +49,6 @@ def command() -> None:
     \b
     A model:          holdfast profile Qwen/Qwen3-32B --gpu h200_sxm --gpus 8
     Its options:      holdfast profile model --help
-    One prediction:   holdfast profile estimate --model Qwen/Qwen3-32B --gpu h200_sxm --tp 4 --isl 4000
+    One prediction:   holdfast profile estimate --model Qwen/Qwen3-32B --isl 4000
     Another GPU:      holdfast profile measure --write my-gpu.json
     """

@@ -43,8 +43,8 @@ def command(
     """Predict one prefill (--isl) or one decode step (--batch and --context).
 
     \b
-    holdfast profile estimate --model Qwen/Qwen3-32B --gpu h200_sxm --tp 4 --isl 4000
-    holdfast profile estimate --model Qwen/Qwen3-32B --gpu h200_sxm --tp 4 --batch 32 --context 4000 -o json
+    holdfast profile estimate --model Qwen/Qwen3-32B --tp 4 --isl 4000
+    holdfast profile estimate --model Qwen/Qwen3-32B --batch 32 --context 4000
     """
     if (isl is None) == (batch is None and context is None) or (batch is None) != (context is None):
         raise click.UsageError("give --isl for a prefill, or --batch and --context for a decode step")

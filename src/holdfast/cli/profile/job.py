@@ -66,7 +66,7 @@ def command(place: str, credentials: Path | None, model_dir: Path | None, mock: 
     """Run as a profiling Job: read what is asked from a ConfigMap, and write progress and result there.
 
     \b
-    In a pod:  holdfast profile job --output team/output --credentials /var/run/secrets/kubernetes.io/serviceaccount
+    In a pod:  holdfast profile job --output team/output
     """
     namespace, _, name = place.partition("/")
     if not namespace or not name:

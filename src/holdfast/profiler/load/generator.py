@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
+from holdfast.client.http import cause
 from holdfast.profiler.load import arrivals
 from holdfast.profiler.load.arrivals import Process
 from holdfast.profiler.load.figures import Sample
@@ -98,13 +98,6 @@ async def run(plan: Plan, *, report: Callable[[Progress], None] | None = None, e
     return test.samples
 
 
-def _cause(error: Exception) -> str:
-    """Why a connection failed, in the words of the system."""
-    number = getattr(error, "errno", None)
-    found = os.strerror(number) if number and number > 0 else getattr(error, "strerror", None) or str(error)
-    return found or type(error).__name__
-
-
 async def first_model(http: aiohttp.ClientSession, url: str) -> str:
     """The first model that a server lists; raises `Unusable`."""
     try:
@@ -114,7 +107,7 @@ async def first_model(http: aiohttp.ClientSession, url: str) -> str:
                 raise Unusable(f"{url}/v1/models answered {response.status}; name an OpenAI-compatible server")
         names = [str(each["id"]) for each in msgspec.json.decode(body)["data"]]
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Unusable(f"{url} cannot be reached: {_cause(error)}; is it running, and its address right?") from None
+        raise Unusable(f"{url} cannot be reached: {cause(error)}; is it running, and its address right?") from None
     except (msgspec.MsgspecError, KeyError, TypeError):
         raise Unusable(f"{url}/v1/models is not a list of models; name an OpenAI-compatible server") from None
     if not names:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from holdfast.client.http import cause
 from holdfast.cluster.process.lifecycle.pods import (
     Container,
     Exec,
@@ -54,7 +55,7 @@ class Asker:
         except TimeoutError:
             return Answer(good=False, message=f"no answer within {timeout:g} s")
         except (OSError, aiohttp.ClientError) as error:
-            return Answer(good=False, message=str(error))
+            return Answer(good=False, message=cause(error))
         return Answer(good=False, message="it says nothing to do; use exec, httpGet or tcpSocket")
 
     async def _execute(self, exec: Exec, timeout: float) -> Answer:
