@@ -13,7 +13,7 @@ from typing import Final
 from holdfast.views.fleets import Mark, Piece, gauge
 from holdfast.views.folding import wrap
 from holdfast.views.rollouts import Floor, RolloutState
-from holdfast.views.spans import REVISIONS, Line, Span, Tone, cropped, cut, joined_images, length
+from holdfast.views.spans import REVISIONS, Line, Span, Tone, cropped, cut, fitting_images, length
 from holdfast.views.tree_screens import BESIDE, branches
 from holdfast.views.trees import NEW, Tree, brief
 
@@ -64,9 +64,7 @@ def _title(tree: Tree, width: int) -> Line:
     left = (Span(f"{sign} ", tone), Span(standing.name, Tone.STRONG), Span(f"  {standing.strategy}", Tone.FAINT))
     right = (Span(standing.phase, tone), Span(_elapsed(tree), Tone.FAINT))
     used = sum(map(length, (*left, *right)))
-    room = max(width - used - 2, 0)
-    whole = f"  {joined_images(tree.images, width)}"
-    middle = whole if len(whole) <= room else cut(f"  {joined_images(tree.images, 0)}", room)
+    middle = fitting_images(tree.images, width, max(width - used - 2, 0))
     return (*left, Span(middle), Span(" " * max(width - used - len(middle), 1)), *right)
 
 

@@ -64,6 +64,13 @@ def joined_images(images: Iterable[str], width: int) -> str:
     return " → ".join(names)
 
 
+def fitting_images(images: Iterable[str], width: int, room: int) -> str:
+    """Images behind two blanks, in as many columns as there are for them: in short where the whole does not fit."""
+    given = tuple(images)
+    whole = f"  {joined_images(given, width)}"
+    return whole if len(whole) <= room else cut(f"  {joined_images(given, 0)}", room)
+
+
 def cropped(line: Line, width: int) -> Line:
     """What a terminal of so many columns has room for."""
     shown: list[Span] = []

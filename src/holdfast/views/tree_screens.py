@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast.kernel.fleet import State
 from holdfast.views.fleets import WORDS, Row
-from holdfast.views.spans import NARROW, REVISIONS, Line, Span, Tone, cropped, cut, joined_images, length
+from holdfast.views.spans import NARROW, REVISIONS, Line, Span, Tone, cropped, cut, fitting_images, length
 from holdfast.views.trees import Branch, Leaf, Tree, brief
 
 BESIDE: Final = 60
@@ -117,7 +117,7 @@ def _header(item: _Item, branch: Branch, width: int, scale: int) -> Line:
     words, rows = f"  {branch.words}", branch.rows(scale=scale)
     used = sum(map(length, left)) + len(words) + 2
     cells = cut("".join(row.text for row in rows), max(width - used, 0))
-    image = cut(f"  {joined_images(branch.images, width)}", max(width - used - len(cells), 0))
+    image = fitting_images(branch.images, width, max(width - used - len(cells), 0))
     left = (*left, Span(image))
     used = sum(map(length, left))
     return (
