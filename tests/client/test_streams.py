@@ -67,3 +67,27 @@ def test_an_error_event_raises_what_it_carries() -> None:
 def test_what_is_no_whole_event_is_unreachable(wire: bytes) -> None:
     with pytest.raises(Unreachable):
         read(wire, [])
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b'{"type":"ADDED","object":{"metadata":{"name":"p"}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"p"}}} \n',
+        b'{ "type": "ADDED", "object": {"metadata":{"name":"p"}} }\n',
+        b'{"object":{"metadata":{"name":"p"}},"type":"ADDED"}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"p"}},"later":{"than":"ours"}}\n',
+    ],
+)
+def test_an_event_is_read_however_its_line_is_written(wire: bytes) -> None:
+    (event,) = read(wire, [])
+    assert isinstance(event, Added)
+    assert event.object.wire()["metadata"] == {"name": "p"}
+
+
+@pytest.mark.parametrize(
+    "wire", [b'{"type":"ADDED","object":\n', b'{"type":"ADDED","object":}\n', b'{"type":"ADDED"}\n']
+)
+def test_a_line_that_is_no_event_ends_the_watch(wire: bytes) -> None:
+    with pytest.raises(Unreachable, match="no event"):
+        read(wire, [])

@@ -19,6 +19,7 @@ from holdfast.runtime.disruption import (
     cordoned,
     foreign_budgets,
     in_namespace_of_budget,
+    is_reported,
     on_changed_node,
     own_budget,
     stop,
@@ -234,3 +235,13 @@ def test_a_pod_is_stopped_by_eviction_or_deletion_and_always_by_its_uid() -> Non
     key = Key("default", "a")
     assert stop(meta, "drained", evict=True, wave=1) == Evict(because="drained", key=key, uid="uid-a", wave=1)
     assert stop(meta, "outdated", evict=False) == Delete(because="outdated", resource=PODS, key=key, uid="uid-a")
+
+
+def test_a_budget_that_only_reports_differs_from_one_that_asks_for_something_else() -> None:
+    before = Object.of(BUDGETS, budget(generation=1, resourceVersion="1"))
+    counted = Object.of(BUDGETS, budget(generation=1, resourceVersion="2") | {"status": {"currentHealthy": 3}})
+    assert is_reported(before, counted)
+    for other in (budget(generation=2), budget(generation=1, labels=LABELS), budget(generation=1, owner="o")):
+        assert not is_reported(before, Object.of(BUDGETS, other))
+    assert not is_reported(None, before)
+    assert not is_reported(before, None)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, Protocol, TypeAlias
 
+import msgspec
+
 from holdfast.client.objects import Object
 from holdfast.client.resources import Resource
 from holdfast.meta.exchange import Request, Response
@@ -67,27 +69,23 @@ class Listing:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(msgspec.Struct, frozen=True):
     """The object exists, and did not before; or the watch begins with it."""
 
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Modified:
+class Modified(msgspec.Struct, frozen=True):
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(msgspec.Struct, frozen=True):
     """The object is gone, or no longer in scope; it is shown as it was last, with the version at which it went."""
 
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(msgspec.Struct, frozen=True):
     """Everything up to this version has been sent; `initial` ends what a streaming list began with."""
 
     version: str

@@ -7,9 +7,10 @@ declaration (`Resource.of`), and any other from the server's discovery.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Protocol
 from urllib.parse import quote
+
+import msgspec
 
 from holdfast.meta.objects import GVK
 
@@ -29,8 +30,7 @@ class Declared(Protocol):
     def namespaced(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True, order=True, cache_hash=True, gc=False):
     """A kind in one version, as the API serves it."""
 
     group: str

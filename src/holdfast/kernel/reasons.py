@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -21,6 +22,7 @@ NAMES_SHOWN: Final = 5
 _CODE: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
 
 
+@lru_cache(maxsize=1024)
 def is_code(text: str) -> bool:
     """Whether the API accepts the text as the reason of a condition."""
     return _CODE.fullmatch(text) is not None

@@ -7,8 +7,9 @@ any kind, nor whether a kind is namespaced: a key without a namespace simply has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from holdfast.meta.errors import MalformedError
 
@@ -17,8 +18,7 @@ class ObjectError(MalformedError):
     """A text or mapping that does not name an object."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class GVK:
+class GVK(msgspec.Struct, frozen=True, order=True, cache_hash=True, gc=False):
     """Group, version and kind; the group of the core API is empty."""
 
     group: str
@@ -52,8 +52,7 @@ class GVK:
         return f"{self.api_version} {self.kind}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
+class Key(msgspec.Struct, frozen=True, order=True, cache_hash=True, gc=False):
     """Namespace and name: one object among those of its kind."""
 
     namespace: str
@@ -76,8 +75,7 @@ class Key:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ref:
+class Ref(msgspec.Struct, frozen=True, order=True, cache_hash=True, gc=False):
     """One object among all: its kind and its key."""
 
     gvk: GVK

@@ -55,6 +55,7 @@ def parse_micro(text: str) -> datetime:
         raise TimeError(f"{text!r} is not a time: {error}; {_EXAMPLE}") from error
 
 
+@lru_cache(maxsize=4096)
 def format(instant: datetime) -> str:
     """Write ``2025-01-15T10:00:00Z``, dropping fractions of a second."""
     return _written(instant, "seconds")
@@ -67,7 +68,7 @@ def format_micro(instant: datetime) -> str:
 
 def truncate(instant: datetime) -> datetime:
     """The instant in UTC and whole seconds: what remains of it after a trip through the API."""
-    return _utc(instant).replace(microsecond=0)
+    return _utc(instant).replace(microsecond=0) if instant.microsecond or instant.tzinfo is not UTC else instant
 
 
 def _written(instant: datetime, timespec: str) -> str:
@@ -77,6 +78,8 @@ def _written(instant: datetime, timespec: str) -> str:
 
 
 def _utc(instant: datetime) -> datetime:
+    if instant.tzinfo is UTC:
+        return instant
     if instant.utcoffset() is None:
         raise TimeError(f"{instant!r} has no time zone; make it with tzinfo=UTC")
     return instant.astimezone(UTC)

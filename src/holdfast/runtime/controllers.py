@@ -78,19 +78,28 @@ class View(Protocol):
         ...
 
 
+Urgent = Callable[[Object | None, Object | None, View], bool]
+"""Whether a change from one object to another (None: there is none) must be looked at at once, beside the others."""
+
+SOON: Final = timedelta(seconds=1)
+"""How long a pass may wait for a change that nothing is decided by, but that the status shows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
     """Another resource whose changes bring keys of ours.
 
     `keys` says whose: it is asked for the object as it was and for the object as it is, so a changed
     reference reaches both.  `matters` says whether a change from one object to another is worth a pass: many objects
-    refer to one whose status changes often.  `within` is how long the pass may wait, so that many changes cost one.
+    refer to one whose status changes often.  `within` is how long the pass may wait, so that many changes cost one;
+    a change that is `urgent` brings a pass at once all the same.
     """
 
     resource: Resource
     keys: Callable[[Object, View], Iterable[Key]]
     matters: Callable[[Object, Object], bool] | None = None
     within: timedelta = timedelta()
+    urgent: Urgent | None = None
 
 
 class Signals:
@@ -144,6 +153,8 @@ class Controller(Generic[W]):
                 resume one that was paused always is
     owns        resources whose controller reference points at ours: their changes bring the owner's key, and
                 they are what `Decision.children` is compared with and pruned among
+    urgent      of the changes of owned objects, those that bring a pass at once; the others do `SOON`, in one pass with
+                what comes meanwhile.  Without it, all are urgent
     watches     other resources, with whose keys they concern
     reads       resources that `observe` looks into, whose changes need no pass of their own
     writes      resources that decisions write besides its own and those it owns; permissions are derived from it
@@ -171,6 +182,7 @@ class Controller(Generic[W]):
     matters: Callable[[Object, Object], bool] | None = None
     sight: Callable[[W, Sight], W] | None = None
     owns: tuple[Resource, ...] = ()
+    urgent: Urgent | None = None
     watches: tuple[Watch, ...] = ()
     reads: tuple[Resource, ...] = ()
     writes: tuple[Resource, ...] = ()

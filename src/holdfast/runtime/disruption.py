@@ -85,6 +85,16 @@ def foreign_budgets(
     return tuple(found)
 
 
+def is_reported(old: Object | None, new: Object | None) -> bool:
+    """Whether only the status of a budget changed, which is rewritten with each pod, and which no operator reads."""
+    return old is not None and new is not None and _asked(old) == _asked(new)
+
+
+def _asked(budget: Object) -> tuple[object, ...]:
+    meta = budget.meta
+    return meta.uid, meta.generation, meta.labels, meta.owner_references, meta.deletion_timestamp
+
+
 def own_budget(view: View, owner: Object, name: str) -> Object | None:
     """The budget of this name, whether it is the owner's or not."""
     return view.get(BUDGETS, Key(owner.key.namespace, name))

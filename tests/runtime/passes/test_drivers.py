@@ -639,3 +639,61 @@ def test_a_watch_may_let_many_changes_cost_one_pass() -> None:
         assert len(passes) == before + 2
 
     play(story, controllers=[controller(decide=decide, watches=(watch,))])
+
+
+def test_changes_of_owned_objects_that_are_not_urgent_cost_one_pass_soon() -> None:
+    passes: list[str] = []
+
+    def decide(world: World, now: datetime) -> Decision:
+        passes.append(world.owner.version)
+        return copies(world, now)
+
+    def urgent(old: Object | None, new: Object | None, view: View) -> bool:
+        return old is None or new is None or old.meta.labels != new.meta.labels
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="2"))
+        await cluster.settle()
+        await cluster.advance(2)
+        before = len(passes)
+        for number in range(5):
+            await cluster.patch(SECRETS, "a-0", {"metadata": {"annotations": {"number": str(number)}}})
+            await cluster.settle()
+        assert len(passes) == before
+        await cluster.advance(1)
+        assert len(passes) == before + 1
+        await cluster.patch(SECRETS, "a-0", {"metadata": {"annotations": {"number": "6"}}})
+        await cluster.patch(SECRETS, "a-0", {"metadata": {"labels": {"urgent": "yes"}}})
+        await cluster.settle()
+        assert len(passes) == before + 2
+        await cluster.advance(5)
+        assert len(passes) == before + 2
+        await cluster.delete(SECRETS, "a-1")
+        await cluster.settle()
+        assert await names(cluster, SECRETS) == ["a-0", "a-1"]
+
+    play(story, controllers=[controller(decide=decide, urgent=urgent)])
+
+
+def test_objects_whose_owner_is_gone_bring_no_pass() -> None:
+    looked: list[Key] = []
+
+    def seen(view: View, key: Key) -> World | None:
+        looked.append(key)
+        return observe(view, key)
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="0"))
+        await cluster.settle()
+        owner = await cluster.get(CONFIG_MAPS, "a")
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "controller": True, "uid": owner["metadata"]["uid"]}
+        await cluster.delete(CONFIG_MAPS, "a")
+        await cluster.settle()
+        looked.clear()
+        child = secret("left")
+        child["metadata"]["ownerReferences"] = [{**reference, "name": "a"}]
+        await cluster.create(SECRETS, child)
+        await cluster.settle()
+        assert looked == []
+
+    play(story, controllers=[controller(observe=seen)])

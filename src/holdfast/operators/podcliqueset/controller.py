@@ -27,23 +27,26 @@ from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset import render
 from holdfast.operators.podcliqueset.cliques.decide import decide as decide_clique
 from holdfast.operators.podcliqueset.cliques.observe import ORPHANS, OTHERS_BUDGETS, WITHOUT_CONTROLLER
+from holdfast.operators.podcliqueset.cliques.observe import is_urgent as is_pod_urgent
 from holdfast.operators.podcliqueset.cliques.observe import observe as observe_clique
 from holdfast.operators.podcliqueset.cliques.observe import sight as sight_clique
 from holdfast.operators.podcliqueset.cliques.status import explain as explain_clique
 from holdfast.operators.podcliqueset.gangs.decide import decide as decide_gang
 from holdfast.operators.podcliqueset.gangs.observe import CLIQUES_OF_GANG, PODS_OF_GANG
+from holdfast.operators.podcliqueset.gangs.observe import matters as matters_of_gang
 from holdfast.operators.podcliqueset.gangs.observe import observe as observe_gang
 from holdfast.operators.podcliqueset.groups.decide import decide as decide_group
 from holdfast.operators.podcliqueset.groups.observe import observe as observe_group
 from holdfast.operators.podcliqueset.groups.observe import sight as sight_group
 from holdfast.operators.podcliqueset.groups.status import explain as explain_group
+from holdfast.operators.podcliqueset.part_status import is_urgent
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
 from holdfast.operators.podcliqueset.sets.decide import decide as decide_set
 from holdfast.operators.podcliqueset.sets.observe import observe as observe_set
 from holdfast.operators.podcliqueset.sets.status import explain as explain_set
 from holdfast.operators.podcliqueset.turns import on_changed_set
 from holdfast.runtime import disruption
-from holdfast.runtime.controllers import Controller, View, Watch
+from holdfast.runtime.controllers import SOON, Controller, View, Watch
 from holdfast.runtime.status import Invalid
 
 IMAGE: Final = f"holdfast:{version('holdfast')}"
@@ -64,7 +67,9 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
             resource=SETS,
             # PodCliques and scaling groups are not children: users and autoscalers set their replicas.
             owns=(SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, SECRETS, SERVICES, AUTOSCALERS),
-            watches=(Watch(resource=CLIQUES, keys=_owning_set), Watch(resource=GROUPS, keys=_owning_set)),
+            watches=tuple(
+                Watch(resource=part, keys=_owning_set, within=SOON, urgent=is_urgent) for part in (CLIQUES, GROUPS)
+            ),
             writes=(CLIQUES, GROUPS),
             grants=render.GRANTS,
             observe=observe_set,
@@ -76,6 +81,7 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
             name="podcliquescalinggroup",
             resource=GROUPS,
             owns=(CLIQUES,),
+            urgent=is_urgent,
             watches=(on_changed_set(GROUPS),),
             observe=observe_group,
             sight=sight_group,
@@ -86,6 +92,7 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
             name="podclique",
             resource=CLIQUES,
             owns=(PODS, BUDGETS),
+            urgent=is_pod_urgent,
             watches=(
                 WITHOUT_CONTROLLER,
                 on_changed_set(CLIQUES),
@@ -101,6 +108,7 @@ def controllers(*, image: str = IMAGE) -> tuple[Controller[Any], ...]:
         Controller(
             name="podgang",
             resource=GANGS,
+            matters=matters_of_gang,
             watches=(PODS_OF_GANG, CLIQUES_OF_GANG),
             reads=(SETS, GROUPS),
             writes=(PODS, GANGS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from holdfast.meta.selectors import LabelSelector
@@ -75,6 +76,11 @@ def index(labels: Mapping[str, str], label: str) -> int | None:
 
 
 def selector(labels: Mapping[str, str]) -> LabelSelector:
+    return _selector(tuple(labels.items()))
+
+
+@lru_cache(maxsize=1024)  # passes select by the same labels again and again
+def _selector(labels: tuple[tuple[str, str], ...]) -> LabelSelector:
     return LabelSelector.from_object({"matchLabels": dict(labels)})
 
 

@@ -16,6 +16,7 @@ import msgspec
 from holdfast.client.objects import Meta, Object
 from holdfast.kernel import pod_problems
 from holdfast.kernel.conditions import Verdict
+from holdfast.kernel.floors import FLOOR_HELD
 from holdfast.kernel.pod_problems import PodReason
 from holdfast.kinds.grove.cliques import PodCliqueStatus
 from holdfast.kinds.grove.groups import PodCliqueScalingGroupStatus
@@ -23,7 +24,9 @@ from holdfast.kinds.model import Condition
 from holdfast.meta import times
 from holdfast.operators.podcliqueset import labels
 from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
+from holdfast.operators.podcliqueset.resources import CLIQUES
 from holdfast.operators.podcliqueset.status import BREACHED, PODS_READY, READY, UPDATE
+from holdfast.runtime.controllers import View
 
 
 class _Sized(msgspec.Struct, frozen=True, rename="camel"):
@@ -122,6 +125,10 @@ class _Component(msgspec.Struct, frozen=True, rename="camel"):
         return 0 if self.status.floor is None else self.floor - (self.status.floor.available or 0)
 
     @property
+    def available(self) -> bool:
+        raise NotImplementedError
+
+    @property
     def fresh(self) -> bool:
         """Its status is about its current spec."""
         return self.status.observed_generation == self.metadata.generation
@@ -154,6 +161,17 @@ class _Component(msgspec.Struct, frozen=True, rename="camel"):
         return Trouble(self.name, found.reason, found.message or "")
 
     @property
+    def decisive(self) -> tuple[object, ...]:
+        """What its owner decides by; the rest of its status, the owner only reports."""
+        meta, status = self.metadata, self.status
+        return (
+            (meta.generation, meta.labels, meta.owner_references, self.deleting),
+            (self.fresh, status.current_pod_clique_set_generation_hash),
+            (self.available, self.breached, self.breached_since, bool(status.scheduled_replicas)),
+            (self.floor, self.missing > 0, self.is_false(FLOOR_HELD), self.obstacle),
+        )
+
+    @property
     def obstacle(self) -> Trouble | None:
         """The trouble that keeps it from minAvailable, or from its update; an error always does."""
         found = self.trouble
@@ -167,6 +185,10 @@ class Clique(_Component, frozen=True, rename="camel"):
     """A PodClique."""
 
     status: PodCliqueStatus = PodCliqueStatus()
+
+    @property
+    def decisive(self) -> tuple[object, ...]:
+        return *super().decisive, self.ready_since, self.outdated, self.status.current_pod_template_hash
 
     @property
     def template_hash(self) -> str:
@@ -230,6 +252,16 @@ class Group(_Component, frozen=True, rename="camel"):
 
 
 Part = Clique | Group
+
+
+def part_of(obj: Object) -> Part:
+    """An object of either kind, typed."""
+    return Clique.of(obj) if obj.resource.kind == CLIQUES.kind else Group.of(obj)
+
+
+def is_urgent(old: Object | None, new: Object | None, view: View) -> bool:
+    """Whether a change of a part may change what its owner does, and not only what the owner reports."""
+    return old is None or new is None or part_of(old).decisive != part_of(new).decisive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,13 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         """It runs or will: neither finished nor terminating."""
         return not self.finished and not self.replica.terminating
 
+    @property
+    def decisive(self) -> tuple[object, ...]:
+        """What is decided by: not where it runs, nor what of its start passes by itself."""
+        problem = None if self.problem is None or self.problem.passes else self.problem
+        replica = msgspec.structs.replace(self.replica, node="")
+        return self.meta.labels, self.controller, replica, self.finished, self.ready, problem
+
 
 def member(obj: Object) -> Member:
     """What a pod says; to be asked for with `Object.derive`."""

@@ -26,7 +26,7 @@ from holdfast.operators.workload.render import SWITCHED_FOR, WORKLOAD, Template,
 from holdfast.runtime.adoption import Claimed, claim
 from holdfast.runtime.controllers import Index, View, Watch
 from holdfast.runtime.decisions import Write
-from holdfast.runtime.disruption import PODS_BY_NODE, Budget, cordoned, foreign_budgets, own_budget
+from holdfast.runtime.disruption import PODS_BY_NODE, Budget, cordoned, foreign_budgets, is_reported, own_budget
 from holdfast.runtime.passes.sightings import Sight
 from holdfast.runtime.references import References
 
@@ -197,6 +197,30 @@ def _fingerprints(view: View, owner: Object, workload: Workload) -> Iterator[tup
 def _content(obj: Object) -> Mapping[str, Any]:
     wire = obj.wire()
     return {field: wire[field] for field in ("data", "binaryData") if wire.get(field)}
+
+
+# --- changes of pods
+
+
+def is_urgent(old: Object | None, new: Object | None, view: View) -> bool:
+    """Whether a change of an owned object may change what the controller does.
+
+    Where a new pod runs, and what of its start passes by itself, does not; nor does the end of a pod that was
+    terminating, unless the rollout waits for that.
+    """
+    if old is None or old.resource != PODS:
+        return not is_reported(old, new)
+    before = old.derive(member)
+    if new is not None:
+        return before.decisive != new.derive(member).decisive
+    owner = old.controller
+    found = None if owner is None else view.get(WORKLOADS, Key(old.meta.namespace, owner.name))
+    return not before.replica.terminating or found is None or _awaits_terminations(found.decode(Workload))
+
+
+def _awaits_terminations(workload: Workload) -> bool:
+    rollout = workload.spec.rollout or RolloutSpec()
+    return rollout.strategy is Strategy.RECREATE or rollout.replacement == "onTermination"
 
 
 # --- indexes

@@ -46,6 +46,15 @@ class InvertedIndex:
             if not held:
                 del self._entries[value]
 
+    def swap(self, value: str, old: Object, new: Object) -> None:
+        """Put an object in the place of an earlier version of it."""
+        held = self._entries.get(value)
+        if isinstance(held, set):
+            held.discard(old)
+            held.add(new)
+        else:
+            self._entries[value] = new
+
     def find(self, value: str) -> Iterable[Object]:
         held = self._entries.get(value)
         if held is None:
@@ -84,6 +93,11 @@ class OrderedIndex:
             del held[place]
             if not held:
                 del self._entries[value]
+
+    def swap(self, value: str, old: Object, new: Object) -> None:
+        """Put an object in the place of an earlier version of it, which has its key."""
+        held = self._entries[value]
+        held[bisect_left(held, ORDER(old), key=ORDER)] = new
 
     def find(self, value: str) -> tuple[Object, ...]:
         return tuple(self._entries.get(value, ()))

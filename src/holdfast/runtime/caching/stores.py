@@ -272,12 +272,33 @@ class Writer:
 
     def _exchange(self, held: Object | None, obj: Object) -> list[Difference]:
         """Put an object in the place of one that is held; returns what listeners are notified of."""
-        if held is not None:
+        if held is None:
+            self._keep(obj)
+        elif held.meta.labels == obj.meta.labels and held.meta.owner_references == obj.meta.owner_references:
+            self._swap(held, obj)
+        else:
             self._drop(held)
-        self._keep(obj)
+            self._keep(obj)
         if held is not None and held.uid != obj.uid:
             return [(held, None), (None, obj)]
         return [(held, obj)]
+
+    def _swap(self, held: Object, obj: Object) -> None:
+        """Put an object in the place of one that has its labels and owners, as most changes leave them."""
+        store, meta = self._store, obj.meta
+        store._namespaces[meta.namespace][meta.name] = obj
+        for label, value in meta.labels.items():
+            store._labels[label].swap(value, held, obj)
+        for uid in {owner.uid for owner in meta.owner_references}:
+            store._owners.swap(uid, held, obj)
+        for index, entries in store._indexes.values():
+            before, after = _values(index, held), _values(index, obj)
+            for value in before & after:
+                entries.swap(value, held, obj)
+            for value in before - after:
+                entries.remove(value, held)
+            for value in after - before:
+                entries.add(value, obj)
 
     def _keep(self, obj: Object) -> None:
         store, meta = self._store, obj.meta

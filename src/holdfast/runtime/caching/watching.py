@@ -22,10 +22,12 @@ Nothing here does I/O, reads a clock or draws random numbers; `reflectors` does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
+
+import msgspec
+from msgspec.structs import replace
 
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Added, Bookmark, Deleted, Event, Modified, Unreachable
@@ -82,8 +84,7 @@ class Reason(Enum):
     """Reading or keeping what came failed; this is a defect, and the log has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setbacks:
+class Setbacks(msgspec.Struct, frozen=True):
     """Failures in a row, and what is wrong now; nothing is, once the server answers again."""
 
     count: int = 0
@@ -101,22 +102,19 @@ NONE: Final = Setbacks()
 # --- states
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """A list has been asked for."""
 
     setbacks: Setbacks = NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Collecting:
+class Collecting(msgspec.Struct, frozen=True):
     """A streaming list is coming in."""
 
     setbacks: Setbacks = NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Watching:
+class Watching(msgspec.Struct, frozen=True):
     """Changes after a version are coming in; `collects` says how to begin again when it is forgotten."""
 
     version: str
@@ -127,8 +125,7 @@ class Watching:
 Active: TypeAlias = Listing | Collecting | Watching
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """Nothing is done until the time has come for `then`."""
 
     then: Active
@@ -144,29 +141,25 @@ State: TypeAlias = Active | Waiting
 # --- what happens: `Listed`, an `Event`, or one of these
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     """The server took up the stream that was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """The stream ended; after silence, it was ended by us."""
 
     lived: timedelta = timedelta(0)
     silent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """What was asked for failed, or the stream broke after it had lived for a while."""
 
     error: Exception
     lived: timedelta = timedelta(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(msgspec.Struct, frozen=True):
     """The time of waiting is over."""
 
 
@@ -176,25 +169,21 @@ Input: TypeAlias = Listed | Event | Opened | Ended | Failed | Due
 # --- what is asked for
 
 
-@dataclass(frozen=True, slots=True)
-class List:
+class List(msgspec.Struct, frozen=True):
     """Ask for a list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collect:
+class Collect(msgspec.Struct, frozen=True):
     """Ask for a streaming list; whatever was staged is forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(msgspec.Struct, frozen=True):
     """Ask for the changes after a version."""
 
     since: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """Ask for nothing, for so long."""
 
     delay: timedelta
@@ -206,46 +195,39 @@ Ask: TypeAlias = List | Collect | Watch | Wait
 # --- what the store does
 
 
-@dataclass(frozen=True, slots=True)
-class Replace:
+class Replace(msgspec.Struct, frozen=True):
     """The server has exactly these objects."""
 
     listed: Listed
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """An object that belongs to the list that is coming in."""
 
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Unstage:
+class Unstage(msgspec.Struct, frozen=True):
     """An object went while the list was coming in."""
 
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     """The server has exactly what was staged."""
 
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(msgspec.Struct, frozen=True):
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(msgspec.Struct, frozen=True):
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(msgspec.Struct, frozen=True):
     """Nothing else happened up to this version."""
 
     version: str
@@ -254,8 +236,7 @@ class Advance:
 Change: TypeAlias = Replace | Stage | Unstage | Commit | Put | Remove | Advance
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """Where one input leads.  Without a new question, what was asked for goes on."""
 
     state: State
@@ -273,6 +254,8 @@ def begin(*, collects: bool = True) -> Step:
 def step(state: State, input: Input, *, spread: float = 0.0) -> Step:
     """What follows from an input; `spread` in [0, 1) shortens waits, so that many watches do not return at once."""
     match state, input:
+        case Watching(), Added() | Modified() | Deleted() | Bookmark():
+            return _follow(state, input)
         case Listing(setbacks), Listed(version=version):
             return _enter(Watching(version, collects=False, setbacks=setbacks), change=Replace(input))
         case Collecting(), Opened():
@@ -287,8 +270,6 @@ def step(state: State, input: Input, *, spread: float = 0.0) -> Step:
             return Step(state)
         case Watching(), Opened():
             return Step(replace(state, setbacks=state.setbacks.eased))
-        case Watching(), Added() | Modified() | Deleted() | Bookmark():
-            return _follow(state, input)
         case ((Listing() | Collecting() | Watching()), (Ended() | Failed())):
             return _again(state, input, spread)
         case Waiting(then), Due():

@@ -25,7 +25,7 @@ from holdfast.client.objects import Object, Undecodable
 from holdfast.client.resources import Resource
 from holdfast.kernel.outcomes import Again, Done, Failure, Permanent, Retry
 from holdfast.meta.objects import Key
-from holdfast.runtime.controllers import Controller, Stores, View, is_paused
+from holdfast.runtime.controllers import SOON, Controller, Stores, Urgent, View, is_paused
 from holdfast.runtime.log_once import LogOnce
 from holdfast.runtime.metrics import Backlog, Metrics
 from holdfast.runtime.passes.catching_up import CatchingUp
@@ -41,11 +41,12 @@ Matters = Callable[[Object, Object], bool]
 
 
 class _Source(NamedTuple):
-    """The keys that a change brings, which changes are worth a pass, and how many seconds the pass may wait."""
+    """The keys that a change brings, which changes are worth a pass, how many seconds it may wait, and when not."""
 
     keys: Keys
     matters: Matters | None = None
     within: float = 0.0
+    urgent: Urgent | None = None
 
 
 _log: Final = logging.getLogger("holdfast.runtime")
@@ -105,9 +106,11 @@ class Driver(Generic[W]):
         own = None if controller.matters is None else partial(_matters_or_resumes, controller.matters)
         sources: dict[Resource, list[_Source]] = {controller.resource: [_Source(_itself, own)]}
         for owned in controller.owns:
-            sources.setdefault(owned, []).append(_Source(partial(_owner, controller.resource)))
+            within = 0.0 if controller.urgent is None else SOON.total_seconds()
+            source = _Source(partial(_owner, controller.resource), None, within, controller.urgent)
+            sources.setdefault(owned, []).append(source)
         for watch in controller.watches:
-            source = _Source(watch.keys, watch.matters, watch.within.total_seconds())
+            source = _Source(watch.keys, watch.matters, watch.within.total_seconds(), watch.urgent)
             sources.setdefault(watch.resource, []).append(source)
         for resource in controller.resources:
             change = partial(self._changed, resource, tuple(sources.get(resource, ())))
@@ -125,8 +128,10 @@ class Driver(Generic[W]):
         keys: dict[Key, float] = {}
         for source in sources:
             if source.matters is None or self._matters(source.matters, old, new):
-                for key in (key for each in (old, new) for key in self._keys(source.keys, each)):
-                    keys[key] = min(keys.get(key, source.within), source.within)
+                within = 0.0 if source.within and self._is_urgent(source.urgent, old, new) else source.within
+                for each in (old, new):
+                    for key in self._keys(source.keys, each):
+                        keys[key] = min(keys.get(key, within), within)
         if not keys:
             return
         now = asyncio.get_running_loop().time()
@@ -149,6 +154,13 @@ class Driver(Generic[W]):
         """Whether a change is worth a pass: that of an object that comes, goes or cannot be decoded always is."""
         try:
             return old is None or new is None or matters(old, new)
+        except Undecodable:
+            return True
+
+    def _is_urgent(self, urgent: Urgent | None, old: Object | None, new: Object | None) -> bool:
+        """Whether a change cannot wait: that of an object that cannot be decoded cannot."""
+        try:
+            return urgent is not None and urgent(old, new, self._stores)
         except Undecodable:
             return True
 
@@ -318,8 +330,12 @@ def _itself(obj: Object, view: View) -> Iterable[Key]:
 
 
 def _owner(resource: Resource, obj: Object, view: View) -> Iterable[Key]:
-    """The key of the owner that manages an object, if it is of this resource."""
+    """The key of the owner that manages an object, if it is of this resource and known.
+
+    One that is not known yet comes with a change of its own; one that is gone needs no pass for each object it leaves.
+    """
     owner = obj.controller
     if owner is None or owner.kind != resource.kind or owner.group != resource.group:
         return ()
-    return (Key(obj.meta.namespace if resource.namespaced else "", owner.name),)
+    key = Key(obj.meta.namespace if resource.namespaced else "", owner.name)
+    return () if view.get(resource, key) is None else (key,)

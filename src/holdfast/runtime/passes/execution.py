@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.client.objects import Object
 from holdfast.client.protocols import PatchType, Unreachable, Writer
@@ -28,6 +29,11 @@ from holdfast.runtime.decisions import Create, Delete, Evict, Patch, Write
 from holdfast.runtime.passes.failures import Away, combined, failure_of, outcome_unknown
 from holdfast.runtime.passes.pruning import Kept
 from holdfast.runtime.status import stored_status
+
+Versions: TypeAlias = Mapping[Ref, tuple[str, str]]
+"""Of objects, which there are and in which version."""
+
+_REMEMBERED: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +55,23 @@ class Written:
         return cls(verb=verb, resource=obj.resource, key=obj.key, uid=obj.uid, version=obj.version)
 
 
+class Settled:
+    """Owners whose children were found as they should be, so that they are not compared again before one changes."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[tuple[Desired, ...], Versions]] = OrderedDict()
+
+    def knows(self, uid: str, wanted: tuple[Desired, ...], present: Versions) -> bool:
+        """Whether an owner was found with these children, in these versions, as they should be."""
+        return self._known.get(uid) == (wanted, present)
+
+    def add(self, uid: str, wanted: tuple[Desired, ...], present: Versions) -> None:
+        self._known[uid] = wanted, present
+        self._known.move_to_end(uid)
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+
 class Executor:
     """Writes for one pass, and adds each write to `written` as soon as the server has answered it.
 
@@ -63,8 +86,10 @@ class Executor:
         *,
         side_by_side: int = 16,
         kept: Kept | None = None,
+        settled: Settled | None = None,
     ) -> None:
         self._writer = writer
+        self._settled = Settled() if settled is None else settled
         self._kept = kept
         self._written = [] if written is None else written
         self._free = asyncio.Semaphore(side_by_side)
@@ -102,7 +127,13 @@ class Executor:
             found = view.get(resource, child.ref.key)
             if found is not None:
                 present[found.ref] = found
-        steps = children.diff(wanted, (Observed.of(child.wire()) for child in present.values()), owner=owner.wire())
+        versions = {ref: (child.uid, child.version) for ref, child in present.items()}
+        if self._settled.knows(owner.uid, wanted, versions):
+            return
+        steps = children.diff(wanted, (Observed.of(child.wire()) for child in present.values()), owner=owner.head())
+        if all(isinstance(step, children.Keep) for step in steps):
+            self._settled.add(owner.uid, wanted, versions)
+            return
         refused: list[Failure] = []
         for step in steps:
             if step.ref in held or (isinstance(step, children.Delete) and (refused or not deletes)):

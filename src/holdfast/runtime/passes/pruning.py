@@ -69,7 +69,7 @@ class Kept:
 
 def _paths(value: Any, path: str) -> Iterator[str]:
     """The paths of members, without the positions of items; empty values may be left out by a server."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for name, member in value.items():
             if not _is_empty(member):
                 yield f"{path}.{name}"
@@ -81,6 +81,6 @@ def _paths(value: Any, path: str) -> Iterator[str]:
 
 def _is_empty(value: Any) -> bool:
     """Whether nothing is in a value; a member that is None is one that a patch removes."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return all(map(_is_empty, value.values()))
     return value in (None, "", (), [])

@@ -29,7 +29,7 @@ from holdfast.kernel.outcomes import Again, Done, Failure, Outcome, Permanent, R
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller, View, is_paused
 from holdfast.runtime.decisions import Decision, Notice, without_deletions
-from holdfast.runtime.passes.execution import Executor, Written
+from holdfast.runtime.passes.execution import Executor, Settled, Written
 from holdfast.runtime.passes.failures import Away, Stale, combined
 from holdfast.runtime.passes.pruning import Kept, Pruned, Refusals
 from holdfast.runtime.passes.rehearsals import Rehearsals
@@ -71,6 +71,7 @@ class Pass(Generic[W]):
         self._controller = controller
         self._refusals = Refusals() if refusals is None else refusals
         self._kept = Kept()
+        self._settled = Settled()
         self._view = view
         self._writer = writer
         self._now = now
@@ -90,7 +91,7 @@ class Pass(Generic[W]):
             return Paused()
         # What is being deleted is cleaned up also where the kind cannot be operated.
         kept = None if primary is not None and primary.deleting else self._kept
-        executor = Executor(self._writer, written, side_by_side=self._side_by_side, kept=kept)
+        executor = Executor(self._writer, written, side_by_side=self._side_by_side, kept=kept, settled=self._settled)
         if kept is not None and (refusal := self._refusals.of(controller)) is not None:
             return await self._refused(primary, refusal, Executor(self._writer, written))
         try:

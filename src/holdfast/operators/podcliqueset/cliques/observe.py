@@ -122,7 +122,8 @@ class World:
 def sight(world: World, seen: Sight) -> World:
     """The world with the times at which pods became ready by the clock of the operator."""
     ready = ((pod.metadata.uid, pod.ready_since()) for pod in world.pods)
-    return replace(world, sighted=seen.corrected(ready))
+    sighted = seen.corrected(ready)
+    return replace(world, sighted=sighted) if sighted else world
 
 
 def observe(view: View, key: Key) -> World | None:
@@ -171,6 +172,16 @@ def _claimed(owner: Object, candidates: Iterable[Object]) -> Claimed:
     wanted = labels.of_pods(owner.key.name, owner.meta.labels).items()
     pods = (pod.meta for pod in candidates if not pod.deleting)
     return claim(owner.head(), pods, resource=PODS, fits=lambda meta: wanted <= meta.labels.items())
+
+
+def is_urgent(old: Object | None, new: Object | None, view: View) -> bool:
+    """Whether a change of an owned object concerns the PodClique, and not an earlier one of its name that left it."""
+    changed = new or old
+    owner = None if changed is None or changed.resource != PODS else changed.controller
+    if changed is None or owner is None:
+        return not disruption.is_reported(old, new)
+    found = view.get(CLIQUES, Key(changed.meta.namespace, owner.name))
+    return found is None or found.uid == owner.uid
 
 
 # --- pods without a controller

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -21,14 +21,12 @@ from holdfast.kernel.conditions import Condition, Verdict
 from holdfast.kinds.grove_scheduler import PodGangPhase, PodGangSpec
 from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset.cliques.render import GATE
-from holdfast.operators.podcliqueset.gangs.observe import World
+from holdfast.operators.podcliqueset.gangs.observe import INITIALIZED, World
 from holdfast.operators.podcliqueset.patching import patched
 from holdfast.operators.podcliqueset.reasons import PodCliqueSetReason
 from holdfast.operators.podcliqueset.resources import GANGS
 from holdfast.runtime.decisions import Create, Decision, Delete, Patch, Write
 from holdfast.runtime.status import prior_conditions, stored_status
-
-INITIALIZED: Final = "Initialized"
 
 
 def decide(world: World, now: datetime) -> Decision:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
+from holdfast.kernel import conditions
 from holdfast.kinds.grove.templates import ScalingGroupTemplate
 from holdfast.meta.objects import Key, owner_reference
 from holdfast.operators.podcliqueset import labels, names, render
@@ -20,7 +21,10 @@ from holdfast.operators.podcliqueset.part_status import Group as ScalingGroup
 from holdfast.operators.podcliqueset.resources import CLIQUES, GANGS, GROUPS, SETS
 from holdfast.operators.podcliqueset.templates import Layout, replicas
 from holdfast.operators.podcliqueset.turns import layout_of
-from holdfast.runtime.controllers import View, Watch
+from holdfast.runtime.controllers import SOON, View, Watch
+from holdfast.runtime.status import prior_conditions, stored_status
+
+INITIALIZED: Final = "Initialized"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +159,34 @@ def _is_lacking(clique: Clique) -> bool:
 
 
 def _of_pod(pod: Object, view: View) -> Iterable[Key]:
+    """The PodGang of a pod; of one that has ended or is being deleted, or whose PodClique is, nothing is read."""
     gang = pod.meta.labels.get(labels.GANG)
-    return (Key(pod.meta.namespace, gang),) if gang else ()
+    read = gang and Pod.of(pod).active and _clique_of(pod, view) is not None
+    return (Key(pod.meta.namespace, gang),) if gang and read else ()
+
+
+def _clique_of(pod: Object, view: View) -> Object | None:
+    """The PodClique that controls a pod, if it is there to stay."""
+    owner = pod.controller
+    found = None if owner is None else view.get(CLIQUES, Key(pod.meta.namespace, owner.name))
+    return None if found is None or owner is None or found.deleting or found.uid != owner.uid else found
+
+
+def _completes(old: Object | None, new: Object | None, view: View) -> bool:
+    """Whether a new pod may be listed at once: not while a PodClique without a scheduled pod is being created.
+
+    All other changes of pods change only what the PodGang reports.
+    """
+    clique = None if new is None else _clique_of(new, view)
+    if clique is None or (old is not None and _marks(old) == _marks(new)):
+        return False
+    pods = [pod for pod in map(Pod.of, view.owned(PODS, clique.uid)) if pod.active]
+    size = Clique.of(clique).spec
+    return len(pods) >= min(size.min_available, size.replicas) or any(pod.scheduled for pod in pods)
+
+
+def _marks(pod: Object | None) -> tuple[object, ...]:
+    return () if pod is None else (pod.meta.labels, pod.meta.owner_references)
 
 
 def _of_clique(clique: Object, view: View) -> Iterable[Key]:
@@ -175,6 +205,17 @@ def _read_of_pod(obj: Object) -> tuple[object, ...]:
     return obj.meta.labels, obj.meta.owner_references, pod.active, pod.gated, pod.scheduled
 
 
+def matters(old: Object, new: Object) -> bool:
+    """Whether a change of a PodGang itself is worth a pass: not what the scheduler, or the last pass, reports."""
+    return _read(old) != _read(new)
+
+
+def _read(gang: Object) -> tuple[object, ...]:
+    meta = gang.meta
+    spec = meta.generation, meta.labels, meta.annotations, meta.owner_references, gang.deleting
+    return *spec, bool(stored_status(gang).get("phase")), conditions.find(prior_conditions(gang), INITIALIZED) is None
+
+
 def _read_of_clique(obj: Object) -> tuple[object, ...]:
     """What PodGangs read of a PodClique: of its status, only whether enough of its pods are scheduled."""
     clique = Clique.of(obj)
@@ -182,7 +223,11 @@ def _read_of_clique(obj: Object) -> tuple[object, ...]:
 
 
 PODS_OF_GANG: Final = Watch(
-    resource=PODS, keys=_of_pod, matters=lambda old, new: _read_of_pod(old) != _read_of_pod(new)
+    resource=PODS,
+    keys=_of_pod,
+    matters=lambda old, new: _read_of_pod(old) != _read_of_pod(new),
+    within=SOON,
+    urgent=_completes,
 )
 CLIQUES_OF_GANG: Final = Watch(
     resource=CLIQUES, keys=_of_clique, matters=lambda old, new: _read_of_clique(old) != _read_of_clique(new)

@@ -94,7 +94,8 @@ class World:
 def sight(world: World, seen: Sight) -> World:
     """The world with the times at which replicas became ready by the clock of the operator, which may be set back."""
     ready = ((world.identity(replica), replica.ready_since) for replica in world.existing)
-    return replace(world, sighted=seen.corrected(ready))
+    sighted = seen.corrected(ready)
+    return replace(world, sighted=sighted) if sighted else world
 
 
 def observe(view: View, key: Key) -> World | None:
