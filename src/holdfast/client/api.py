@@ -14,7 +14,6 @@ import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from random import Random
 from typing import Any, Final
-from urllib.parse import unquote
 
 import msgspec
 
@@ -270,11 +269,11 @@ async def refusal(response: Response) -> StatusError:
 
 
 def _path(resource: Resource, key: Key, subresource: str = "") -> str:
-    return unquote(resource.path(key.namespace, key.name, subresource))
+    return resource.plain_path(key.namespace, key.name, subresource)
 
 
 def _collection(resource: Resource, namespace: str) -> str:
-    return unquote(resource.path(namespace))
+    return resource.plain_path(namespace)
 
 
 def _accept(types: str) -> dict[str, str]:

@@ -74,6 +74,16 @@ class _Head(msgspec.Struct, gc=False):
 
 _head = msgspec.json.Decoder(_Head)
 
+_eager: dict[Resource, msgspec.json.Decoder[Any]] = {}
+
+
+def decode_at_once(resource: Resource, type: type[msgspec.Struct]) -> None:
+    """Have objects of a resource decoded as a frozen type when they come, because every watcher of it reads them so.
+
+    The type has the metadata of all objects (`Meta`), so that an object is read once and not twice.
+    """
+    _eager[resource] = decoder(type)
+
 
 class Object:
     """One object of a resource at one version; immutable."""
@@ -83,9 +93,22 @@ class Object:
     def __init__(self, resource: Resource, raw: bytes, meta: Meta | None = None) -> None:
         self.resource = resource
         self.raw = raw
-        self.meta = _head.decode(raw).metadata if meta is None else meta
         self._read: tuple[Any, ...] = ()
+        self.meta = self._decoded_meta() if meta is None else meta
         self._derived: dict[Callable[[Object], Any], Any] | None = None
+
+    def _decoded_meta(self) -> Meta:
+        eager = _eager.get(self.resource)
+        if eager is not None:
+            try:
+                decoded = eager.decode(self.raw)
+            except msgspec.ValidationError:
+                pass  # its metadata may be readable all the same
+            else:
+                self._read = (decoded,)
+                meta: Meta = decoded.metadata
+                return meta
+        return _head.decode(self.raw).metadata
 
     @classmethod
     def of(cls, resource: Resource, wire: dict[str, Any]) -> Object:

@@ -13,7 +13,8 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from holdfast.client.objects import Meta, Object
+from holdfast.client.objects import Meta, Object, decode_at_once
+from holdfast.client.resources import PODS
 from holdfast.meta import times
 from holdfast.meta.objects import owner_reference
 
@@ -117,6 +118,9 @@ class Pod(msgspec.Struct, frozen=True, rename="camel", dict=True):
             return self.ready
         at = self.available_at(min_ready)
         return at is not None and at <= now
+
+
+decode_at_once(PODS, Pod)
 
 
 def from_template(

@@ -58,9 +58,13 @@ class Resource(msgspec.Struct, frozen=True, order=True, cache_hash=True, gc=Fals
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of the collection, of one object, or of a part of one; in all namespaces, if none is given."""
+        return self.plain_path(*(quote(part, safe="") for part in (namespace, name, subresource)))
+
+    def plain_path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The same, not percent-encoded, as a `Request` has it."""
         base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        place = f"/namespaces/{quote(namespace, safe='')}" if self.namespaced and namespace else ""
-        leaf = "".join(f"/{quote(part, safe='')}" for part in (name, subresource) if part)
+        place = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        leaf = "".join(f"/{part}" for part in (name, subresource) if part)
         return f"{base}{place}/{self.plural}{leaf}"
 
     def __str__(self) -> str:

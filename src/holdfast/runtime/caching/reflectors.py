@@ -111,16 +111,16 @@ class Reflector:
             return watching.Failed(error, self._since(began))
 
     def _take(self, input: Input) -> None:
-        before = self.trouble
-        match self._step.state, input:
+        before = self._step.state
+        match before, input:
             case watching.Collecting(), watching.Failed(error) if watching.refuses_streaming(error):
                 self._connectivity.refused_streaming(str(error))
-        self._step = watching.step(self._step.state, input, spread=self._random())
-        if self._step.change is not None:
-            self._apply(self._step.change)
-        if self._step.reason is not None:
-            self._restarted(self.resource.group_resource, self._step.reason.value)
-        if self.trouble != before:
+        self._step = step = watching.step(before, input, spread=self._random())
+        if step.change is not None:
+            self._apply(step.change)
+        if step.reason is not None:
+            self._restarted(self.resource.group_resource, step.reason.value)
+        if step.state.setbacks is not before.setbacks and step.state.setbacks.trouble != before.setbacks.trouble:
             self._log_trouble(input.error if isinstance(input, watching.Failed) else None)
 
     def _log_trouble(self, error: Exception | None) -> None:
