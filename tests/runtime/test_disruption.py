@@ -243,5 +243,7 @@ def test_a_budget_that_only_reports_differs_from_one_that_asks_for_something_els
     assert is_reported(before, counted)
     for other in (budget(generation=2), budget(generation=1, labels=LABELS), budget(generation=1, owner="o")):
         assert not is_reported(before, Object.of(BUDGETS, other))
+    service = Object.of(SERVICES, budget(generation=1))
+    assert not is_reported(service, service)
     assert not is_reported(None, before)
     assert not is_reported(before, None)

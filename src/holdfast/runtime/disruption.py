@@ -86,8 +86,8 @@ def foreign_budgets(
 
 
 def is_reported(old: Object | None, new: Object | None) -> bool:
-    """Whether only the status of a budget changed, which is rewritten with each pod, and which no operator reads."""
-    return old is not None and new is not None and _asked(old) == _asked(new)
+    """Whether an object is a budget of which only the status changed: with each pod, and no operator reads it."""
+    return old is not None and new is not None and old.resource == BUDGETS and _asked(old) == _asked(new)
 
 
 def _asked(budget: Object) -> tuple[object, ...]:
