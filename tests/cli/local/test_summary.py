@@ -96,3 +96,4 @@ def test_a_summary_is_folded_and_cut_where_the_terminal_has_too_few_lines() -> N
         "    room for a replica",
     )
     assert on_screen(lines, width=40, height=3) == ("nodes 1/1 ready", "! workload/default/shop  Blocked: no r…")
+    assert len(on_screen(lines, width=1, height=1)) == 1

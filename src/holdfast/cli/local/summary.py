@@ -117,7 +117,7 @@ def _is_well(obj: Object) -> bool | None:
 
 def on_screen(lines: Iterable[str], *, width: int, height: int) -> tuple[str, ...]:
     """The lines of a summary on a terminal: folded, or cut where there is no room for that."""
-    folded = tuple(part for line in lines for part in wrap(line, width - 1, "    ") or [""])
+    folded = tuple(part for line in lines for part in wrap(line, max(width - 1, 20), "    ") or [""])
     return folded if len(folded) < height else tuple(cut(line, width - 1) for line in lines)[: max(height - 1, 1)]
 
 
