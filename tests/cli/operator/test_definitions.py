@@ -71,6 +71,14 @@ def test_another_version_or_a_missing_subresource_is_named() -> None:
     assert definitions.foreign(SET, plain, created=False).dropped == ("the subresource status",)
 
 
+def test_versions_that_a_definition_without_conversion_takes_away_are_named() -> None:
+    graph = kind("DynamoGraphDeployment")
+    converted = definitions.marked(graph, conversion={"strategy": "Webhook", "webhook": {}})
+    assert definitions.no_longer_served(converted, definitions.marked(graph)) == ["v1alpha1"]
+    assert definitions.no_longer_served(definitions.marked(graph), converted) == []
+    assert definitions.no_longer_served({}, converted) == []
+
+
 @pytest.mark.parametrize("each", kinds.ALL, ids=lambda each: each.name)
 def test_our_own_definitions_drop_nothing(each: Kind) -> None:
     assert definitions.foreign(each, crds.crd_of(each), created=True).dropped == ()

@@ -71,6 +71,16 @@ def is_current(installed: Mapping[str, Any], definition: Mapping[str, Any]) -> b
     return _has(_annotations(installed), _annotations(definition)) and _has(there, wanted)
 
 
+def no_longer_served(installed: Mapping[str, Any], definition: Mapping[str, Any]) -> list[str]:
+    """The versions that a definition on the server serves, and the one that replaces it does not."""
+    kept = _served(definition)
+    return [version for version in _served(installed) if version not in kept]
+
+
+def _served(definition: Mapping[str, Any]) -> list[str]:
+    return [each["name"] for each in (definition.get("spec") or {}).get("versions") or () if each.get("served")]
+
+
 def _has(there: Any, wanted: Any) -> bool:
     """Whether a value has at least the fields of another one."""
     if isinstance(wanted, Mapping):

@@ -73,11 +73,19 @@ async def install(
             if foreign.dropped:
                 unfit.append(foreign)
         elif writes and (found is None or not definitions.is_current(found.wire(), definition)):
+            _warn_of_lost_versions(definition, {} if found is None else found.wire())
             await client.apply(DEFINITIONS, definition)
             written.append(kind)
     served = (kind for kind in kinds if kind in written or kind.crd_name in there)
     await asyncio.gather(*(_established(client, kind, there.get(kind.crd_name)) for kind in served))
     return Installed(len(written), tuple(unfit))
+
+
+def _warn_of_lost_versions(definition: Mapping[str, Any], installed: Mapping[str, Any]) -> None:
+    lost = definitions.no_longer_served(installed, definition)
+    if lost:
+        fields = {"definition": definition["metadata"]["name"], "versions": lost}
+        _log.warning("versions no longer served", extra={"fields": {**fields, "hint": "--webhook-port converts them"}})
 
 
 def refuse(unfit: Iterable[Foreign], controllers: Iterable[Controller[Any]], refusals: Refusals) -> None:
