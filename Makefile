@@ -39,7 +39,7 @@ $(STAMP): $(READY)
 	@$(call install,'.[dev]')
 	@touch $@
 
-demo: $(READY) ## Show rollouts of several systems that never fall below their floors
+demo: $(READY) ## Show rollouts of several systems that keep their floors
 	@$(BIN)/holdfast demo
 
 up: $(READY) ## Start a cluster in one process; it prints its kubeconfig
@@ -63,16 +63,18 @@ test: $(STAMP) ## Run every test
 
 KUBERNETES := build/kubernetes
 
-kubernetes: $(STAMP) ## Start a Kubernetes control plane, built from Go modules; prints its kubeconfig
+# It prints its kubeconfig.
+kubernetes: $(STAMP) ## Start a Kubernetes control plane, built from Go modules
 	@$(BIN)/python -m tests.kubernetes.control_plane start $(KUBERNETES)
 
 kubernetes-stop: $(STAMP) ## Stop it
 	@$(BIN)/python -m tests.kubernetes.control_plane stop $(KUBERNETES)
 
-test-kubernetes: $(STAMP) ## Test runtime and operators on a real cluster: make test-kubernetes KUBECONFIG=...
+test-kubernetes: $(STAMP) ## Test on a real cluster: that one, or KUBECONFIG=...
 	@HOLDFAST_KUBECONFIG=$(or $(KUBECONFIG),$(wildcard $(KUBERNETES)/kubeconfig)) $(BIN)/python -m pytest -q tests/kubernetes
 
-test-go: $(STAMP) ## Use the cluster from Go, with client-go and controller-runtime; gets and compiles their modules
+# Gets and compiles the modules of client-go and controller-runtime.
+test-go: $(STAMP) ## Use the cluster from Go, with controller-runtime
 	@HOLDFAST_GO_TESTS=1 $(BIN)/python -m pytest -q tests/golang
 
 check: $(STAMP) ## Check style, types and layers
@@ -81,18 +83,21 @@ check: $(STAMP) ## Check style, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q tests/architecture
 
-bench: $(STAMP) ## Measure what docs/benchmarks.md promises; beside make kubernetes, or KUBECONFIG=...
+# Beside the cluster of make kubernetes, or KUBECONFIG=..., where there is one.
+bench: $(STAMP) ## Measure what docs/benchmarks.md promises
 	@HOLDFAST_BENCH_KUBECONFIG=$(or $(KUBECONFIG),$(wildcard $(KUBERNETES)/kubeconfig)) $(BIN)/python -m benchmarks
 
-torture: $(STAMP) ## Kill, flood, fuzz and mislead for half an hour; prints figures: make torture TORTURE='--scale 0.1'
+# Prints figures; for less: make torture TORTURE='--scale 0.1'
+torture: $(STAMP) ## Kill, flood, fuzz and mislead for half an hour
 	@$(BIN)/python -m tests.torture $(TORTURE)
 
-golden: $(STAMP) ## Write the golden simulation logs anew, to be read before they are committed
+# They are to be read before they are committed.
+golden: $(STAMP) ## Write the golden simulation logs anew
 	@HOLDFAST_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests/simulator/test_golden.py
 
 PROTO := holdfast/providers/wire/generated/provider.proto
 
-proto: $(STAMP) ## Generate the code of the providers' contract from its .proto
+proto: $(STAMP) ## Generate the code of the providers' contract
 	@$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src src/$(PROTO)
 
 clean: ## Remove what the other targets made

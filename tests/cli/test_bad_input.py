@@ -275,6 +275,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "scale workload/web --replicas x": ("'x' is not an integer", "--help"),
     "load http://a:b": ("'http://a:b' is not a URL", "write such as http://127.0.0.1:8000"),
     "up --bind http://": ("--bind: 'http://' is not an address", "write such as 127.0.0.1"),
+    "backup . none/at/all": ("none/at/all: No such file or directory", "choose a place that you can write to"),
     "restore web.yaml data": ("web.yaml: this is not a backup", "nothing was restored"),
 }
 """Command lines, what is said about them, and what to do; the server that they name does not run."""

@@ -187,7 +187,8 @@ async def _opened(
             admission=admission,
         )
     except InUse as error:
-        raise CannotStart(Complaint(message=str(error), path="--data-dir")) from error
+        hint = f"'holdfast down --data-dir {settings.data_dir}' stops the cluster that 'holdfast up' started there"
+        raise CannotStart(Complaint(message=str(error), hint=hint, path="--data-dir")) from error
     except (CannotOpen, IdentityError) as error:
         raise InputError(Complaint(message=str(error), path="--data-dir")) from error
     except OSError as error:
