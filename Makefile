@@ -8,7 +8,7 @@ SITE   := $(VENV)/.site
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up docs test test-go kubernetes kubernetes-stop test-kubernetes check bench torture golden proto clean
+.PHONY: help demo up docs test test-go kubernetes kubernetes-stop cert-manager test-kubernetes check bench torture golden proto clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ kubernetes: $(STAMP) ## Start a Kubernetes control plane, built from Go modules
 
 kubernetes-stop: $(STAMP) ## Stop it
 	@$(BIN)/python -m tests.kubernetes.control_plane stop $(KUBERNETES)
+
+cert-manager: $(STAMP) ## Build cert-manager for test-kubernetes; prints where it is
+	@$(BIN)/python -m tests.kubernetes.cert_manager.programs
 
 test-kubernetes: $(STAMP) ## Test on a real cluster: that one, or KUBECONFIG=...
 	@HOLDFAST_KUBECONFIG=$(or $(KUBECONFIG),$(wildcard $(KUBERNETES)/kubeconfig)) $(BIN)/python -m pytest -q tests/kubernetes

@@ -91,21 +91,23 @@ def build(directory: Path, *, dry_run: bool = False) -> None:
 
 
 def _build_etcd(go: str, source: Path, directory: Path, *, dry_run: bool) -> None:
-    _say(f"building etcd {ETCD}")
+    say(f"building etcd {ETCD}")
     module = f"go.etcd.io/etcd/server/v3 v{ETCD}"
     _write_module(source, f"module etcd\n\ngo 1.24\n\nrequire {module}\n")
     _write_main(source, "go.etcd.io/etcd/server/v3/etcdmain", "etcdmain.Main(os.Args)")
-    _compile(go, source, ["-o", str(directory / "etcd"), "."], dry_run=dry_run)
+    compile_programs(go, source, ["-o", str(directory / "etcd"), "."], dry_run=dry_run)
 
 
 def _build_kubernetes(go: str, source: Path, directory: Path, commands: Sequence[str], *, dry_run: bool) -> None:
-    _say(f"building {', '.join(commands)} {KUBERNETES}")
+    say(f"building {', '.join(commands)} {KUBERNETES}")
     _write_module(source, module_of_kubernetes(_published_module(go, f"k8s.io/kubernetes@v{KUBERNETES}")))
     for name in commands:
         main = f"os.Exit(cli.Run(app.New{COMMANDS[name]}Command()))"
         _write_main(source / name, f"k8s.io/kubernetes/cmd/{name}/app", main, "k8s.io/component-base/cli")
     version = f"-X k8s.io/component-base/version.gitVersion=v{KUBERNETES}"
-    _compile(go, source, ["-ldflags", version, "-o", f"{directory}/", *(f"./{n}" for n in commands)], dry_run=dry_run)
+    compile_programs(
+        go, source, ["-ldflags", version, "-o", f"{directory}/", *(f"./{n}" for n in commands)], dry_run=dry_run
+    )
 
 
 def module_of_kubernetes(published: Mapping[str, Any]) -> str:
@@ -123,8 +125,8 @@ def module_of_kubernetes(published: Mapping[str, Any]) -> str:
 
 
 def _published_module(go: str, module: str) -> Mapping[str, Any]:
-    found = json.loads(_run([go, "mod", "download", "-json", module], cwd=None))
-    edited: Mapping[str, object] = json.loads(_run([go, "mod", "edit", "-json", found["GoMod"]], cwd=None))
+    found = json.loads(run([go, "mod", "download", "-json", module], cwd=None))
+    edited: Mapping[str, object] = json.loads(run([go, "mod", "edit", "-json", found["GoMod"]], cwd=None))
     return edited
 
 
@@ -139,15 +141,16 @@ def _write_main(source: Path, package: str, main: str, *others: str) -> None:
     (source / "main.go").write_text(f"package main\n\nimport (\n{imports}\n)\n\nfunc main() {{ {main} }}\n")
 
 
-def _compile(go: str, source: Path, arguments: Sequence[str], *, dry_run: bool) -> None:
+def compile_programs(go: str, source: Path, arguments: Sequence[str], *, dry_run: bool = False) -> None:
+    """Compile what the arguments of ``go build`` name; a dry run resolves the modules only."""
     if dry_run:
         packages = [each for each in arguments if each.startswith(".")]
-        _run([go, "list", "-mod=mod", "-deps", *packages], cwd=source)
+        run([go, "list", "-mod=mod", "-deps", *packages], cwd=source)
         return
-    _run([go, "build", "-mod=mod", "-buildvcs=false", *arguments], cwd=source)
+    run([go, "build", "-mod=mod", "-buildvcs=false", *arguments], cwd=source)
 
 
-def _run(command: Sequence[str], *, cwd: Path | None) -> str:
+def run(command: Sequence[str], *, cwd: Path | None) -> str:
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
     if done.returncode:
         raise Problem(f"{' '.join(command)} failed:\n{done.stderr.strip()[-4000:]}")
@@ -161,7 +164,7 @@ def start(directory: Path, found: Path) -> Path:
     """Start a control plane with its state in a directory; its kubeconfig."""
     kubeconfig = directory / "kubeconfig"
     if running := _running(directory):
-        _say(f"{', '.join(running)} run in {directory} already; stop them first for a new start")
+        say(f"{', '.join(running)} run in {directory} already; stop them first for a new start")
         return kubeconfig
     identity = Identity.kept(directory / "identity", "127.0.0.1", now=datetime.now(UTC))
     write_private(directory / "tokens.csv", f'{identity.admin_token},admin,admin,"system:masters"\n'.encode())
@@ -219,6 +222,8 @@ def _server_options(directory: Path, clients: int, port: int) -> list[str]:
         "--authorization-mode=Node,RBAC",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--allow-privileged=true",
+        # Nothing routes addresses of Services here: their webhooks are called at their endpoints.
+        "--enable-aggregator-routing=true",
     ]
 
 
@@ -295,7 +300,7 @@ def _free_ports(number: int) -> list[int]:
             each.close()
 
 
-def _say(message: str) -> None:
+def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
@@ -321,9 +326,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "stop":
                 stop(options.directory.absolute())
     except Unavailable as problem:
-        _say(f"skipped: {problem}")
+        say(f"skipped: {problem}")
     except Problem as problem:
-        _say(f"error: {problem}")
+        say(f"error: {problem}")
         return 1
     return 0
 

@@ -53,6 +53,18 @@ OTHERS = {
 """The examples of operators that need more than a cluster to complete a rollout: their objects get a status."""
 
 
+async def signed_in(site: Site, directory: Path) -> Path:
+    """The kubeconfig of the account of the operator in the namespace of a story."""
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    key = Key(site.namespace, "holdfast-operator")
+    answer = json.loads(await site.client.post(SERVICE_ACCOUNTS, key, "token", request))
+    config = yaml.safe_load(site.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": answer["status"]["token"]}
+    config["contexts"][0]["context"]["namespace"] = site.namespace
+    (directory / "account").write_text(json.dumps(config))
+    return directory / "account"
+
+
 @asynccontextmanager
 async def account(site: Site, directory: Path, *options: str) -> AsyncIterator[Path]:
     """The kubeconfig of the account that manifests make, with their roles and nothing else."""
@@ -61,14 +73,7 @@ async def account(site: Site, directory: Path, *options: str) -> AsyncIterator[P
     try:
         for manifest in made:
             await site.client.apply(TYPES[manifest["kind"]], manifest)
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        key = Key(site.namespace, "holdfast-operator")
-        answer = json.loads(await site.client.post(SERVICE_ACCOUNTS, key, "token", request))
-        config = yaml.safe_load(site.kubeconfig.read_text())
-        config["users"][0]["user"] = {"token": answer["status"]["token"]}
-        config["contexts"][0]["context"]["namespace"] = site.namespace
-        (directory / "account").write_text(json.dumps(config))
-        yield directory / "account"
+        yield await signed_in(site, directory)
     finally:
         for manifest in made:
             if manifest["kind"] in CLUSTERED:

@@ -115,6 +115,13 @@ class Volumes:
         }
 
 
+async def kubectl(site: Site, *arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
+    command = [str(KUBECTL), "--kubeconfig", str(site.kubeconfig), *arguments]
+    return await asyncio.to_thread(
+        subprocess.run, command, input=input, capture_output=True, text=True, timeout=PATIENCE
+    )
+
+
 class Yard:
     """What a story plays with."""
 
@@ -184,10 +191,7 @@ class Yard:
         return {container["image"] for pod in pods for container in pod["spec"]["containers"]}
 
     async def kubectl(self, *arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
-        command = [str(KUBECTL), "--kubeconfig", str(self.site.kubeconfig), *arguments]
-        return await asyncio.to_thread(
-            subprocess.run, command, input=input, capture_output=True, text=True, timeout=PATIENCE
-        )
+        return await kubectl(self.site, *arguments, input=input)
 
     def close(self) -> None:
         for each in self._operators:

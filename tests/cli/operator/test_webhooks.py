@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -149,6 +150,30 @@ def test_manifests_with_webhooks_have_a_service_and_the_right_to_keep_the_certif
     ]
     (container,) = kinds["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert "--webhook-service=system/holdfast-operator" in container["args"]
+
+
+def test_what_cert_manager_issues_is_kept_apart_and_is_trusted_through_renewals() -> None:
+    options = deploying.webhook_options("system", cert_manager=True)
+    own = deploying.Installation(
+        namespace="system", image="holdfast:1", controllers={}, webhooks=deploying.webhook_options("system")
+    )
+    made = deploying.manifests(replace(own, webhooks=options))
+    certificates = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "Certificate"}
+    authority, serving = (
+        certificates["holdfast-operator-webhooks-authority"],
+        certificates["holdfast-operator-webhooks"],
+    )
+    # A renewed authority trusts what was signed before, because it has the same key.
+    assert authority["privateKey"]["rotationPolicy"] == "Never"
+    assert serving["privateKey"]["rotationPolicy"] == "Always"
+    assert serving["dnsNames"] == list(options.hosts)
+    # cert-manager does not delete its Secrets: neither may be one that an installation without it creates.
+    secrets = {each["metadata"]["name"] for each in deploying.manifests(own) if each["kind"] == "Secret"}
+    assert secrets.isdisjoint({authority["secretName"], serving["secretName"]})
+    (deployment,) = (each for each in made if each["kind"] == "Deployment")
+    volumes = {each["name"]: each for each in deployment["spec"]["template"]["spec"]["volumes"]}
+    assert volumes["webhooks"]["secret"]["secretName"] == serving["secretName"]
+    assert not [each for each in made if each["kind"] == "Secret" or each["metadata"]["name"].endswith("-certificate")]
 
 
 SETS = next(Resource.of(kind) for kind in grove.KINDS if kind.name == "PodCliqueSet")

@@ -204,10 +204,11 @@ def _configurations(webhooks: WebhookOptions, namespace: str) -> Iterator[Manife
 def _certificate(webhooks: WebhookOptions, namespace: str) -> Iterator[Manifest]:
     """What cert-manager issues the certificate of the webhooks from.
 
-    The authority outlives the certificates that it signs, so a server that has not read a new one trusts it already.
+    The authority keeps its key when it is renewed.  A certificate that it signed before is then trusted by the renewed
+    authority too, until every process has read the certificate after it from its files.
     """
     authority = f"{CERTIFICATE}-authority"
-    ecdsa = {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
+    ecdsa = {"algorithm": "ECDSA", "size": 256}
     yield _issued("Issuer", f"{authority}-self-signed", namespace, {"selfSigned": {}})
     yield _issued(
         "Certificate",
@@ -218,7 +219,7 @@ def _certificate(webhooks: WebhookOptions, namespace: str) -> Iterator[Manifest]
             "commonName": authority,
             "secretName": authority,
             "duration": "87600h",
-            "privateKey": ecdsa,
+            "privateKey": {**ecdsa, "rotationPolicy": "Never"},
             "issuerRef": {"kind": "Issuer", "name": f"{authority}-self-signed"},
         },
     )
@@ -228,11 +229,11 @@ def _certificate(webhooks: WebhookOptions, namespace: str) -> Iterator[Manifest]
         CERTIFICATE,
         namespace,
         {
-            "secretName": registration.SECRET,
+            "secretName": registration.ISSUED,
             "dnsNames": list(webhooks.hosts),
             "duration": "2160h",
             "renewBefore": "720h",
-            "privateKey": ecdsa,
+            "privateKey": {**ecdsa, "rotationPolicy": "Always"},
             "usages": ["server auth", "digital signature"],
             "issuerRef": {"kind": "Issuer", "name": authority},
         },
@@ -346,7 +347,7 @@ def webhook_arguments(options: WebhookOptions) -> tuple[str, ...]:
 def certificate_mount(directory: Path) -> tuple[Manifest, Manifest]:
     """How a container has the files of the certificate, and the volume that they are in."""
     mount = {"name": "webhooks", "mountPath": str(directory), "readOnly": True}
-    return mount, {"name": "webhooks", "secret": {"secretName": registration.SECRET}}
+    return mount, {"name": "webhooks", "secret": {"secretName": registration.ISSUED}}
 
 
 def _webhook_service(namespace: str) -> Manifest:

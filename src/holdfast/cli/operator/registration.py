@@ -29,7 +29,11 @@ CONFIGURATION: Final = "holdfast-operator"
 """The name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration."""
 
 SECRET: Final = "holdfast-operator-webhooks"
-"""The Secret with the certificate, in the namespace of the operator."""
+"""The Secret with the operator's own certificate, in its namespace."""
+
+ISSUED: Final = f"{SECRET}-cert-manager"
+"""The Secret of cert-manager's certificate.  cert-manager keeps it when an installation has its own certificate again,
+or is removed, so it is not the one that the operator's manifests have."""
 
 INJECTED: Final = "cert-manager.io/inject-ca-from"
 """The annotation by which cert-manager writes the authority of a Certificate into an object."""
