@@ -195,6 +195,9 @@ def test_a_cluster_runs_what_it_is_given_and_goes_on_after_a_stop_and_after_a_ki
     with up("--data-dir", state, "--nodes", "2") as (process, kubeconfig):
         before = asked(kubeconfig, roll_out)
         assert len(before) == 3
+        second = subprocess.run([*HOLDFAST, "up", "--data-dir", state], capture_output=True, text=True)
+        assert second.returncode == ExitCode.BLOCKED
+        assert f"hint: 'holdfast down --data-dir {state}' stops the cluster that runs there\n" in second.stderr
         down = subprocess.run([*HOLDFAST, "down", "--data-dir", state], capture_output=True, text=True)
         assert (down.returncode, down.stderr) == (ExitCode.OK, "")
         assert process.wait(10) == ExitCode.OK

@@ -187,7 +187,7 @@ async def _opened(
             admission=admission,
         )
     except InUse as error:
-        hint = f"'holdfast down --data-dir {settings.data_dir}' stops the cluster that 'holdfast up' started there"
+        hint = _how_to_stop(settings.data_dir) if settings.data_dir is not None else None
         raise CannotStart(Complaint(message=str(error), hint=hint, path="--data-dir")) from error
     except (CannotOpen, IdentityError) as error:
         raise InputError(Complaint(message=str(error), path="--data-dir")) from error
@@ -198,6 +198,13 @@ async def _opened(
         yield server
     finally:
         await server.close()
+
+
+def _how_to_stop(directory: Path) -> str | None:
+    """How to stop the cluster that `holdfast up` started in a directory, if it is that which runs there."""
+    if running.process_in(directory) is None:
+        return None
+    return f"'holdfast down --data-dir {directory}' stops the cluster that runs there"
 
 
 async def _listening(server: Server, settings: Settings, tls: ssl.SSLContext) -> Listener:
