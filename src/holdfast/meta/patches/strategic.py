@@ -164,15 +164,16 @@ def _interleave(items: list[Any], wanted: Sequence[Any], live: Iterable[Any], sc
     """
     rank = {key: place for place, key in reversed(list(enumerate(wanted)))}
     was = {_key_of(item, schema): place for place, item in reversed(list(enumerate(live)))}
-    named = sorted((item for item in items if _key_of(item, schema) in rank), key=lambda i: rank[_key_of(i, schema)])
-    others = deque(item for item in items if _key_of(item, schema) not in rank)
+    keyed = [(_key_of(item, schema), item) for item in items]
+    named = sorted((each for each in keyed if each[0] in rank), key=lambda each: rank[each[0]])
+    others = deque(each for each in keyed if each[0] not in rank)
     result = []
-    for item in named:
-        before = was.get(_key_of(item, schema), -1)
-        while others and was.get(_key_of(others[0], schema), before) < before:
-            result.append(others.popleft())
+    for key, item in named:
+        before = was.get(key, -1)
+        while others and was.get(others[0][0], before) < before:
+            result.append(others.popleft()[1])
         result.append(item)
-    return [*result, *others]
+    return [*result, *(item for _, item in others)]
 
 
 def _wanted_order(order: list[Any], patch: Any, schema: Schema, path: str) -> list[Any]:
