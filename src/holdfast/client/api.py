@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.client import retries, streams
-from holdfast.client.objects import Object
+from holdfast.client.objects import Meta, Object
 from holdfast.client.protocols import (
     EVERYTHING,
     MANAGER,
@@ -61,8 +61,11 @@ class _Items(msgspec.Struct, gc=False):
 
 
 class _Answer(msgspec.Struct, rename="camel", gc=False):
+    """What is read of the answer to a write."""
+
     kind: str = ""
     api_version: str = ""
+    metadata: Meta = Meta()
 
 
 _items = msgspec.json.Decoder(_Items)
@@ -157,7 +160,7 @@ class ApiClient:
         namespace = (manifest.get("metadata") or {}).get("namespace") or ""
         dry = "All" if dry_run else ""
         request = _write("POST", _collection(resource, namespace), _typed(resource, manifest), dryRun=dry)
-        return _object(resource, await self._ask("create", resource, request))
+        return _written(resource, await self._ask("create", resource, request))
 
     async def apply(
         self, resource: Resource, manifest: Mapping[str, Any], *, force: bool = True, subresource: str = ""
@@ -166,7 +169,7 @@ class ApiClient:
         request = _write(
             "PATCH", path, _typed(resource, manifest), type=PatchType.APPLY.value, force="true" if force else "false"
         )
-        return _object(resource, await self._ask("apply", resource, request))
+        return _written(resource, await self._ask("apply", resource, request))
 
     async def patch(
         self,
@@ -178,7 +181,7 @@ class ApiClient:
         subresource: str = "",
     ) -> Object:
         request = _write("PATCH", _path(resource, key, subresource), patch, type=type.value)
-        return _object(resource, await self._ask("patch", resource, request))
+        return _written(resource, await self._ask("patch", resource, request))
 
     async def delete(
         self,
@@ -205,7 +208,7 @@ class ApiClient:
             said = _answer.decode(response.body)
         if (said.kind, said.api_version) == ("Status", "v1"):
             return None
-        left = _object(resource, response)
+        left = Object(resource, response.body, said.metadata)
         return left if _lives_on(left, grace_seconds) else None
 
     async def post(self, resource: Resource, key: Key, subresource: str, body: Mapping[str, Any]) -> bytes:
@@ -309,6 +312,12 @@ def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _object(resource: Resource, response: Response) -> Object:
     with _readable(resource):
         return Object(resource, response.body)
+
+
+def _written(resource: Resource, response: Response) -> Object:
+    """The object that a write left, of which mostly the metadata is read."""
+    with _readable(resource):
+        return Object(resource, response.body, _answer.decode(response.body).metadata)
 
 
 @contextlib.contextmanager

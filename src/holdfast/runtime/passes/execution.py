@@ -92,14 +92,14 @@ class Executor:
         self._settled = Settled() if settled is None else settled
         self._kept = kept
         self._written = [] if written is None else written
-        self._free = asyncio.Semaphore(side_by_side)
+        self._side_by_side = side_by_side
         self.not_evicted: list[str] = []
         """What disruption budgets said of evictions that they did not allow."""
 
     async def carry_out(self, writes: Sequence[Write]) -> None:
         """All writes, wave by wave.  A wave is finished even if one of its writes fails; the next is not begun."""
         for _, wave in groupby(sorted(writes, key=lambda write: write.wave), key=lambda write: write.wave):
-            await self._all([self._one(write) for write in wave])
+            await self._all(tuple(wave))
 
     async def settle(
         self,
@@ -183,26 +183,35 @@ class Executor:
     # --- one request each
 
     async def _one(self, write: Write) -> None:
-        async with self._free:
-            match write:
-                case Create(resource=resource, manifest=manifest):
-                    await self._create(resource, manifest)
-                case Patch():
-                    patch = _conditional(write)
-                    await self._patch(write.resource, write.key, patch, type=write.type, subresource=write.subresource)
-                case Delete():
-                    await self._delete(write)
-                case Evict():
-                    await self._evict(write)
-                case _:
-                    assert_never(write)
+        match write:
+            case Create(resource=resource, manifest=manifest):
+                await self._create(resource, manifest)
+            case Patch():
+                patch = _conditional(write)
+                await self._patch(write.resource, write.key, patch, type=write.type, subresource=write.subresource)
+            case Delete():
+                await self._delete(write)
+            case Evict():
+                await self._evict(write)
+            case _:
+                assert_never(write)
 
-    async def _all(self, doing: Sequence[Any]) -> None:
-        if len(doing) == 1:
-            await doing[0]
+    async def _all(self, writes: Sequence[Write]) -> None:
+        """All of them, so many side by side; the failure of one stops no other."""
+        if len(writes) == 1:
+            await self._one(writes[0])
             return
-        results = await asyncio.gather(*doing, return_exceptions=True)
-        failed = [result for result in results if isinstance(result, BaseException)]
+        failed: list[Exception] = []
+        left = iter(writes)
+
+        async def work() -> None:
+            for write in left:
+                try:
+                    await self._one(write)
+                except Exception as error:
+                    failed.append(error)
+
+        await asyncio.gather(*(work() for _ in range(min(self._side_by_side, len(writes)))))
         if failed:
             # The one that says most: what cannot succeed before what may.
             raise min(failed, key=lambda error: (not isinstance(error, Permanent), not isinstance(error, Failure)))
