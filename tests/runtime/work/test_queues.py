@@ -148,3 +148,19 @@ def test_whatever_happens_no_key_runs_twice_at_a_time_and_none_is_lost(script: l
             holds[key] -= 1
     assert queue.running == len(running)
     assert len(queue) == len(set(wanted) - running)
+
+
+def test_workers_look_at_the_queue_again_only_where_a_key_can_run_earlier_than_before() -> None:
+    queue: Queue[str] = Queue()
+    assert queue.add("a", 0, at=5)
+    assert not queue.add("a", 0, at=7)
+    assert queue.changed("a", 1)
+    assert not queue.changed("a", 2)
+    assert queue.take(2) == "a"
+    assert not queue.changed("a", 3)
+    queue.hold("a")
+    queue.hold("a")
+    queue.done("a")
+    assert not queue.release("a")
+    assert queue.release("a")
+    assert queue.take(3) == "a"

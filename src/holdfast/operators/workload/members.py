@@ -46,8 +46,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def decisive(self) -> tuple[object, ...]:
         """What is decided by: not where it runs, nor what of its start passes by itself."""
         problem = None if self.problem is None or self.problem.passes else self.problem
-        replica = msgspec.structs.replace(self.replica, node="")
-        return self.meta.labels, self.controller, replica, self.finished, self.ready, problem
+        each = self.replica
+        seen = each.revision, each.ready_since, each.terminating, each.restarts
+        return self.meta.labels, self.controller, seen, self.finished, self.ready, problem
 
 
 def member(obj: Object) -> Member:

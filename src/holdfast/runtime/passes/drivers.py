@@ -136,19 +136,21 @@ class Driver(Generic[W]):
             return
         now = asyncio.get_running_loop().time()
         stamp = (resource, new.version if new is not None else "")
+        news = False
         for key, within in keys.items():
             if not self._synced:
-                self.queue.add(key, now, priority=Priority.LOOKED_AT)
+                news |= self.queue.add(key, now, priority=Priority.LOOKED_AT)
             elif within:
-                self.queue.add(key, now, at=now + within)
+                news |= self.queue.add(key, now, at=now + within)
             elif key in self._started:
                 # Whether it is the echo of what this very run writes is known when the run has ended.
                 self._echoes.setdefault(key, []).append(stamp)
             elif stamp in self._own:
-                self.queue.touched(key, now)
+                news |= self.queue.touched(key, now)
             else:
-                self.queue.changed(key, now)
-        self._pool.wake()
+                news |= self.queue.changed(key, now)
+        if news:
+            self._pool.wake()
 
     def _matters(self, matters: Matters, old: Object | None, new: Object | None) -> bool:
         """Whether a change is worth a pass: that of an object that comes, goes or cannot be decoded always is."""
@@ -300,8 +302,8 @@ class Driver(Generic[W]):
             self._stores.when_gone(written.resource, written.key, uid=written.uid, callback=release)
 
     def _release(self, key: Key) -> None:
-        self.queue.release(key)
-        self._pool.wake()
+        if self.queue.release(key):
+            self._pool.wake()
 
     # --- the log
 

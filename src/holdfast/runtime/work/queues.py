@@ -82,32 +82,34 @@ class Queue(Generic[K]):
         """How many keys could run now but for a free worker."""
         return sum(1 for entry in self._entries.values() if entry.due <= now and not entry.running and not entry.holds)
 
-    def add(self, key: K, now: float, *, at: float | None = None, priority: Priority = Priority.CHANGED) -> None:
-        """Have a key run: now, or not before `at`.  An earlier time that was asked for stays."""
+    def add(self, key: K, now: float, *, at: float | None = None, priority: Priority = Priority.CHANGED) -> bool:
+        """Have a key run: now, or not before `at`.  An earlier time that was asked for stays.
+
+        Returns whether workers have to look at the queue again: not where the key is queued already, runs or is held.
+        """
         due = now if at is None else at
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry()
         asked_for = entry.due != NEVER
         if asked_for and entry.due <= due and entry.priority <= priority:
-            return
+            return False
         entry.since = min(entry.since, due) if asked_for else due
         entry.due = min(entry.due, due)
         entry.priority = min(entry.priority, priority) if asked_for else priority
-        self._place(key, entry)
+        return self._place(key, entry)
 
-    def changed(self, key: K, now: float) -> None:
+    def changed(self, key: K, now: float) -> bool:
         """An object of the key changed: earlier failures say nothing about it any more."""
         entry = self._entries.get(key)
         if entry is not None:
             entry.failures = 0
-        self.add(key, now)
+        return self.add(key, now)
 
-    def touched(self, key: K, now: float) -> None:
+    def touched(self, key: K, now: float) -> bool:
         """A write of our own was seen: the key runs again, but a wait after failures is not cut short."""
         entry = self._entries.get(key)
-        if entry is None or not entry.failures:
-            self.add(key, now)
+        return (entry is None or not entry.failures) and self.add(key, now)
 
     def take(self, now: float) -> K | None:
         """The next key that is due; it runs from now on, until `done`."""
@@ -143,10 +145,11 @@ class Queue(Generic[K]):
         """Keep a key from running until it is released, as often as it was held."""
         self._entries.setdefault(key, _Entry()).holds += 1
 
-    def release(self, key: K) -> None:
+    def release(self, key: K) -> bool:
+        """Let a key run again; returns whether workers have to look at the queue again, as `add` does."""
         entry = self._entries[key]
         entry.holds -= 1
-        self._rejoin(key, entry)
+        return self._rejoin(key, entry)
 
     def next_due(self) -> float:
         """When the next key can be taken, if nothing else happens: a past time means now."""
@@ -162,16 +165,17 @@ class Queue(Generic[K]):
         entry = self._entries.get(key)
         return entry if entry is not None and entry.ticket == ticket and not (entry.running or entry.holds) else None
 
-    def _rejoin(self, key: K, entry: _Entry) -> None:
+    def _rejoin(self, key: K, entry: _Entry) -> bool:
         """Queue again what was asked for while the key could not run, or forget the key."""
         if entry.idle:
             del self._entries[key]
-        elif entry.due != NEVER and not entry.running and not entry.holds:
-            self._place(key, entry)
+            return False
+        return entry.due != NEVER and self._place(key, entry)
 
-    def _place(self, key: K, entry: _Entry) -> None:
+    def _place(self, key: K, entry: _Entry) -> bool:
         if entry.running or entry.holds:
-            return
+            return False
         self._tickets += 1
         entry.ticket = self._tickets
         heapq.heappush(self._heap, (entry.due, entry.ticket, key))
+        return True
