@@ -18,7 +18,7 @@ Thing kind -- A thing; for tests.
 Spec
   name! string; count int32; limit *int32 = 3 -- Several; in one line.
   mode string = "Fast"; parts [id,kind]Part ~id; tags [set]string ~; inner *Inner = {}; amounts {}quantity atomic
-  seen time; ended *time; data {}bytes; any any; port *intstr; plain []string
+  seen time; ended *time; data {}bytes; any any; port *intstr; plain []string; levels []string = ["Low"]
 # A comment; it may stand anywhere.
   pods *Inner ~!
 
@@ -102,7 +102,9 @@ def test_what_is_not_in_the_notation_is_refused(text: str) -> None:
         ({"inner": {}}, {"inner": {}}),
         ({"inner": None}, {"inner": {"value": 0}}),
         ({"inner": {"self": None}}, {"inner": {}}),
-        ({"parts": [None]}, {"parts": [{}]}),
+        ({"parts": [None]}, {"parts": [{"id": "", "kind": "A"}]}),
+        ({"levels": []}, {"levels": ["Low"]}),
+        ({"levels": ["High"]}, {"levels": ["High"]}),
         ({"ended": "2025-01-15T11:00:00+01:00"}, {"ended": "2025-01-15T10:00:00Z"}),
         ({"data": {"k": "dg=="}}, {"data": {"k": "dg=="}}),
         ({"port": 80}, {"port": 80}),

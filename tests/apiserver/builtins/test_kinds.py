@@ -253,7 +253,7 @@ def test_the_official_client_knows_no_field_that_is_missing() -> None:
             GVK("autoscaling", "v1", "HorizontalPodAutoscaler"),
             {
                 "spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 70},
-                "status": {"currentCPUUtilizationPercentage": 50},
+                "status": {"currentReplicas": 0, "currentCPUUtilizationPercentage": 50},
             },
         ),
     ],
@@ -265,6 +265,31 @@ def test_what_is_kept_in_another_version_comes_back_as_it_was(asked: GVK, obj: O
     assert stored["apiVersion"] == conversion.stored_as.api_version
     assert schema_of(kind_of(asked.kind)).unknown(stored) == []
     assert conversion.from_stored(stored) == whole
+    settled = copy.deepcopy(stored)
+    kind_of(asked.kind).settle(settled)
+    assert settled == stored, "an update of the stored version takes what stays the same as it is"
+
+
+def nulls(schema: Mapping[str, Any], depth: int = 4) -> Object:
+    """An object with a null or nothing in each field, and one null in each list of objects."""
+    return {name: _null(each, depth) for name, each in schema.get("properties", {}).items() if depth}
+
+
+def _null(schema: Mapping[str, Any], depth: int) -> Any:
+    if schema.get("type") == "array":
+        return [None] if "properties" in schema["items"] else []
+    return nulls(schema, depth - 1) if schema.get("type") == "object" else None
+
+
+@pytest.mark.parametrize("kind", BUILTINS, ids=lambda kind: str(kind.gvk))
+def test_what_is_in_its_stored_form_is_left_as_it_is(kind: ResourceType) -> None:
+    obj: Object = nulls(kind.schema) | {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "x"}}
+    schema_of(kind).default(obj)
+    kind.settle(obj)
+    once = copy.deepcopy(obj)
+    schema_of(kind).default(obj)
+    kind.settle(obj)
+    assert obj == once
 
 
 @pytest.mark.parametrize(

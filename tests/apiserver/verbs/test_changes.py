@@ -91,3 +91,39 @@ def test_a_patch_with_a_value_of_the_wrong_type_is_refused(api: Api) -> None:
     refused = api.patch("/api/v1/namespaces/default/pods/p", {"spec": {"hostNetwork": 1}})
     assert refused.refusal == (422, "Invalid")
     assert "cannot unmarshal number into Go struct field PodSpec.spec.hostNetwork of type bool" in refused.message
+
+
+def test_fields_stay_in_their_order(api: Api) -> None:
+    data = {"c": "1", "a": "2", "b": "3"}
+    path = "/api/v1/namespaces/default/configmaps"
+    before = api.post(path, {"metadata": {"name": "c"}, "immutable": False, "data": data}).ok
+    after = api.patch(f"{path}/c", {"data": {"a": "4", "d": "5"}}).ok
+    assert list(after) == list(before)
+    assert list(after["data"]) == ["c", "a", "b", "d"]
+
+
+def test_metadata_are_refused_before_the_fields_behind_them() -> None:
+    old = stored()
+    new = copy.deepcopy(old)
+    new["spec"]["nodeName"] = "n1"
+    seen: list[str] = []
+    changes.of_update(POD, new, old, lambda part: seen.extend(part))
+    assert seen == ["metadata", "spec"]
+
+
+def test_an_autoscaler_of_v1_that_is_updated_as_v2_has_the_form_of_v2(api: Api) -> None:
+    spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 3}
+    path = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
+    created = api.post(path.format("v1"), {"metadata": {"name": "h"}, "spec": spec}).ok
+    assert created["status"] == {"currentReplicas": 0, "desiredReplicas": 0}
+    status = f"{path.format('v2')}/h/status"
+    assert api.patch(status, {"status": {"desiredReplicas": 2}}).ok["status"] == {"desiredReplicas": 2}
+    shown = api.get(f"{path.format('v1')}/h").ok["status"]
+    assert shown == {"currentReplicas": 0, "desiredReplicas": 2}
+
+
+def test_an_empty_list_with_a_default_gets_it_in_the_same_update(api: Api) -> None:
+    path = "/apis/storage.k8s.io/v1/csidrivers"
+    api.post(path, {"metadata": {"name": "d"}, "spec": {"volumeLifecycleModes": ["Ephemeral"]}}).done()
+    updated = api.patch(f"{path}/d", {"spec": {"volumeLifecycleModes": []}}).ok
+    assert updated["spec"]["volumeLifecycleModes"] == ["Persistent"]

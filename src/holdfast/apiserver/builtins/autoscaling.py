@@ -73,6 +73,8 @@ def to_v2(v1: Object) -> Object:
     if current is not None:
         measured = {"name": "cpu", "current": {"averageUtilization": current}}
         status["currentMetrics"] = [{"type": "Resource", "resource": measured}]
+    if not status.get("currentReplicas"):
+        status.pop("currentReplicas", None)  # v1 always has it, v2 only where it is not zero
     return v2
 
 
@@ -90,6 +92,7 @@ def to_v1(v2: Object) -> Object:
         percent = get(metric, "resource", "current", "averageUtilization")
         if get(metric, "resource", "name") == "cpu" and percent is not None:
             status["currentCPUUtilizationPercentage"] = percent
+    status.setdefault("currentReplicas", 0)
     return v1
 
 

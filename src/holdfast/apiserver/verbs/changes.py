@@ -20,32 +20,43 @@ def of_update(kind: ResourceType, obj: Object, old: Object | None, do: Callable[
 
     Fields are those of the object and those of its parts, such as spec.  `do` works on each field by itself.  All
     fields count as changed where the stored form may be another one: the schema of a custom kind may have changed since
-    the object was written, and that of another version differs.
+    the object was written, and that of another version differs.  The fields keep their order, which messages show.
     """
     if old is None or kind.custom or kind.from_stored is not None:
         return do(obj)
-    metadata = obj.pop("metadata")
+    order = list(obj)
     same = _taken(obj, old)
     inner = {
-        name: _taken(value, before)
+        name: (list(value), _taken(value, before))
         for name, value in obj.items()
-        if isinstance(value, dict) and isinstance(before := old.get(name), dict)
+        if name != "metadata" and isinstance(value, dict) and isinstance(before := old.get(name), dict)
     }
-    obj["metadata"] = metadata
     done = do(obj)
-    for name, fields in inner.items():
+    for name, (names, fields) in inner.items():
         if fields:
-            obj.setdefault(name, {}).update(fields)
-    obj.update(same)
+            _put_back(obj.setdefault(name, {}), fields, names)
+    _put_back(obj, same, order)
     return done
 
 
 def _taken(fields: Object, before: Object) -> Object:
     """The fields that are the same as before, which are removed from `fields`."""
-    same = {name: value for name, value in fields.items() if name in before and _is_same(value, before[name])}
+    same = {
+        name: value
+        for name, value in fields.items()
+        if name != "metadata" and name in before and _is_same(value, before[name])
+    }
     for name in same:
         del fields[name]
     return same
+
+
+def _put_back(fields: Object, same: Object, order: list[str]) -> None:
+    """Put the fields that were taken back to their places; the others stay in the order in which they came."""
+    known = {name: fields[name] for name in order if name in fields} | same
+    rest = {name: value for name, value in fields.items() if name not in known}
+    fields.clear()
+    fields.update({name: known[name] for name in order if name in known} | rest)
 
 
 def _is_same(value: object, before: object) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, Final
 from holdfast.apiserver.builtins.types.notation import SCALARS, TIMES, ZEROS, Field, Type, Types
 from holdfast.meta import times
 from holdfast.meta.quantities import Quantity, QuantityError
+from holdfast.meta.schemas.walk import copied
 
 Settle = Callable[[Any], Any]
 """Returns a value in its stored form, or `ABSENT`; raises `Mistyped`."""
@@ -108,12 +109,12 @@ class Decoder:
         kept = type_.pointer or field.required
         if type_.item is not None:
             empty: Any = ABSENT if kept else ({} if type_.container == "{}" else [])
-            return lambda value: ABSENT if value is None or value == empty else check(value)
+            return lambda value: _unset(field) if value is None or value == empty else check(value)
         if type_.of in TIMES and not type_.pointer:
             return lambda value: None if not value else check(value)
         if type_.of in self._types:
             return lambda value: self._nothing(field) if value is None else check(value)
-        unset = ABSENT if field.default is None else field.default
+        unset = _unset(field)
         zero = ABSENT if kept else ZEROS.get(type_.of, ABSENT)
 
         def settle(value: Any) -> Any:
@@ -146,22 +147,30 @@ class Decoder:
 
     def _container(self, type_: Type, item: Settle) -> Settle:
         wanted, stored_as_is = _go_name(type_), frozenset(_PYTHON_TYPES.get(type_.of, ()))
-        # A null in a list or a map is the zero of its items, which for an object is an empty one.
-        blank: Any = {} if type_.of in self._types else ZEROS.get(type_.of)
+        is_struct = type_.of in self._types
+
+        def nothing() -> Any:
+            """The value for a null: an object with its defaults, which is stored as any other, or the zero."""
+            return copied(self._types.blank(type_.of)) if is_struct else ZEROS.get(type_.of)
 
         def settle_map(value: Any) -> Any:
             if not isinstance(value, dict):
                 raise Mistyped(json_name(value), wanted)
             if stored_as_is.issuperset(map(type, value.values())):
                 return value
-            return {key: item(blank if entry is None else entry) for key, entry in value.items()}
+            return {key: item(nothing() if entry is None else entry) for key, entry in value.items()}
 
         def settle_list(value: Any) -> Any:
             if not isinstance(value, list):
                 raise Mistyped(json_name(value), wanted)
-            return [item(dict(blank) if entry is None and blank == {} else entry) for entry in value]
+            return [item(nothing() if entry is None and is_struct else entry) for entry in value]
 
         return settle_map if type_.container == "{}" else settle_list
+
+
+def _unset(field: Field) -> Any:
+    """The value of a field that is not set: its own copy of the default, if there is one."""
+    return ABSENT if field.default is None else copied(field.default)
 
 
 def _plain(name: str) -> Settle:
