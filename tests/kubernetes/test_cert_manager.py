@@ -19,7 +19,6 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +84,8 @@ async def converted(site: Site) -> None:
     documents = yaml.safe_load_all((EXAMPLES / "graphdeployments/v1alpha1.yaml").read_text())
     manifest = next(each for each in documents if each["kind"] == GRAPHS.kind)
     manifest["metadata"]["namespace"] = "default"
-    await site.client.create(replace(GRAPHS, version="v1alpha1"), manifest, dry_run=True)
+    older = Resource(GRAPHS.group, "v1alpha1", GRAPHS.plural, GRAPHS.kind)
+    await site.client.create(older, manifest, dry_run=True)
 
 
 # --- cert-manager
