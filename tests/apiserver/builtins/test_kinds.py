@@ -247,6 +247,7 @@ def test_the_official_client_knows_no_field_that_is_missing() -> None:
                 "deprecatedLastTimestamp": None,
                 "deprecatedSource": {},
                 "reportingInstance": "i",
+                "series": {"count": 0, "lastObservedTime": "2025-01-15T10:00:00.000000Z"},
             },
         ),
         (

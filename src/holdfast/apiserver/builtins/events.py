@@ -33,12 +33,17 @@ _CORE_NAMES: Final = {new: core for core, new in _NEW_NAMES.items()}
 def from_core(event: Object) -> Object:
     """A stored event as events.k8s.io shows it."""
     shown = {_NEW_NAMES.get(name, name): value for name, value in event.items()}
+    if shown.get("series"):
+        shown["series"] = {"count": 0} | shown["series"]
     return shown | {"apiVersion": "events.k8s.io/v1"}
 
 
 def to_core(event: Object) -> Object:
     """An event of events.k8s.io as it is stored."""
     stored = {_CORE_NAMES.get(name, name): value for name, value in event.items()}
+    if stored.get("series") and not stored["series"].get("count"):
+        # The core group leaves a zero out, events.k8s.io does not.
+        stored["series"] = {name: value for name, value in stored["series"].items() if name != "count"}
     missing = {name: value for name, value in TYPES.blank("Event").items() if name not in stored}
     return stored | missing | {"apiVersion": "v1"}
 
