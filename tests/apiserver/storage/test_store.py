@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import gc
 import json
@@ -469,6 +470,40 @@ def test_after_a_failed_write_the_store_is_as_before_and_writes_no_more() -> Non
             await store.write(put("b"))
         assert "Input/output error" in store.trouble
         assert (store.list(PODS), store.revision, await drain(watch)) == ([], 1, [])
+        await store.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("many", [1, 3, 63, 64, 65, 127, 200])
+def test_writes_of_any_number_at_once_are_there_after_a_restart(tmp_path: Path, many: int) -> None:
+    async def main() -> None:
+        store = Store.open(str(tmp_path))
+        await asyncio.gather(*(store.write(put(f"p{index}", filler=index)) for index in range(many)))
+        before = store.snapshot()
+        await store.close()
+        store = Store.open(str(tmp_path))
+        revision, entries = store.snapshot()
+        assert (revision, [entry.value for entry in entries]) == (before[0], [entry.value for entry in before[1]])
+        assert len(entries) == many
+        await store.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("refused", [0, 64, 99])
+def test_of_writes_at_once_of_which_the_database_refuses_one_none_is_kept(tmp_path: Path, refused: int) -> None:
+    async def main() -> None:
+        await Store.open(str(tmp_path)).close()
+        trigger = f"CREATE TRIGGER refuse BEFORE INSERT ON log WHEN new.name = 'p{refused}'"
+        with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as database:
+            database.execute(f"{trigger} BEGIN SELECT raise(ABORT, 'refused'); END")
+        store = Store.open(str(tmp_path))
+        written = await asyncio.gather(*(store.write(put(f"p{index}")) for index in range(100)), return_exceptions=True)
+        assert {type(each) for each in written} == {WriteFailed}
+        await store.close()
+        store = Store.open(str(tmp_path))
+        assert store.list(PODS) == []
         await store.close()
 
     asyncio.run(main())
