@@ -183,6 +183,16 @@ def test_a_create_is_refused_with_the_reason(api: Api, what: str) -> None:
     assert api.names(CONFIGMAPS) == []
 
 
+def test_a_write_whose_response_has_no_served_form_writes_nothing(api: Api) -> None:
+    plain = {"accept": "text/plain"}
+    assert api.post(CONFIGMAPS, configmap("a"), headers=plain).refusal == (406, "NotAcceptable")
+    assert api.get(A).refusal == (404, "NotFound")
+    before = api.post(CONFIGMAPS, configmap("a")).version
+    assert api.patch(A, {"data": {"k": "v"}}, headers=plain).refusal == (406, "NotAcceptable")
+    assert api.put(A, configmap("a", data={"k": "v"}), headers=plain).refusal == (406, "NotAcceptable")
+    assert api.get(A).version == before
+
+
 def test_what_exists_is_not_created_again(api: Api) -> None:
     api.post(CONFIGMAPS, configmap("a")).done()
     for target in (CONFIGMAPS, f"{CONFIGMAPS}?dryRun=All"):

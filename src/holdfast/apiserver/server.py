@@ -211,7 +211,10 @@ class Server:
             return answered
         response = await self.handlers.handle(request, info)
         if f"{info.group}/{info.resource}" == DEFINITIONS and info.verb in ("create", "update", "patch", "delete"):
-            await self.definitions.written(info.name or bodies.read_json(response.body)["metadata"]["name"])
+            # From the request, because the response has the form that the client asks for.  A definition is named for
+            # its plural and group, so that no name is generated.
+            name = info.name or (await bodies.read_object(request, self.definitions.kind))["metadata"].get("name", "")
+            await self.definitions.written(name)
         return response
 
     def _other(self, request: Request) -> Response:

@@ -99,6 +99,19 @@ def test_a_definition_is_served_as_soon_as_it_is_made(api: Api) -> None:
     assert (listed["kind"], listed["apiVersion"], listed["items"]) == ("WidgetList", "example.com/v1", [])
 
 
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/json;as=Table;g=meta.k8s.io;v=v1",
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        "application/yaml",
+    ],
+)
+def test_a_definition_is_served_in_whatever_form_its_response_is(api: Api, accept: str) -> None:
+    api.post(DEFINITIONS, definition(), headers={"accept": accept}).done()
+    api.post(WIDGETS, widget()).done()
+
+
 def test_objects_are_pruned_defaulted_and_judged(api: Api) -> None:
     install(api)
     answer = api.post(WIDGETS, widget(junk=1))

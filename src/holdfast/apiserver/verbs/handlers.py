@@ -91,6 +91,8 @@ class Handlers:
     async def _answer(self, request: Request, info: RequestInfo, kind: ResourceType) -> Response:
         if info.subresource and info.subresource != "status":
             return await self.subresources[info.verb, info.subresource](self, request, info, kind)
+        if info.verb in ("create", "update", "patch"):
+            negotiation.form_of(request)  # refuses a form that is not served before anything is written
         match info.verb:
             case "get":
                 return await self.get(request, info, kind)
