@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import time
 from typing import Any
 
 import pytest
@@ -314,6 +316,10 @@ def test_rules_share_the_time_that_an_object_gets() -> None:
     clock = itertools.count()
     problems = compile_rules(schema).check({"l": list(range(1000))}, seconds=10, clock=lambda: float(next(clock)))
     assert [problem.field for problem in problems] == ["l[10]"]
+
+
+def test_an_object_is_as_valid_on_a_machine_that_is_busy_or_was_suspended() -> None:
+    assert inspect.signature(Rules.check).parameters["clock"].default is time.thread_time
 
 
 # --- our own kinds -----------------------------------------------------------

@@ -16,11 +16,12 @@ from holdfast.client.protocols import Event, Unreachable, Unsent
 from holdfast.client.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
 from holdfast.kernel.children import Desired
 from holdfast.kernel.outcomes import Again, Permanent, Retry
-from holdfast.meta.errors import InternalError, Timeout
+from holdfast.meta.errors import InternalError, Invalid, Timeout
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import PAUSED, Controller, Signals, View, Watch
 from holdfast.runtime.decisions import NOTHING, Create, Decision, Delete, Notice
 from holdfast.runtime.manager import Manager, Settings
+from holdfast.runtime.passes.failures import failure_of
 from holdfast.testing.clusters import Cluster, connected, opened, play
 from holdfast.testing.faults import Fault, Faulty, Lag
 from holdfast.testing.loops import VirtualLoop, run
@@ -438,6 +439,26 @@ def test_a_permanent_failure_is_reported_and_tried_again_after_a_change() -> Non
         )
         await cluster.patch(CONFIG_MAPS, "a", {"data": {"copies": "1"}})
         await cluster.settle()
+        assert await names(cluster, SECRETS) == ["a-0"]
+
+    play(story, controllers=[controller(decide=decide)])
+
+
+def test_what_the_api_refuses_is_tried_again_after_ten_minutes_since_the_api_may_change() -> None:
+    passes = 0
+
+    def decide(world: World, now: datetime) -> Decision:
+        nonlocal passes
+        passes += 1
+        if passes == 1:
+            raise failure_of(Invalid.of("secrets", "a-0", problems=[]), "creating Secret default/a-0")
+        return copies(world, now)
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create(CONFIG_MAPS, config(copies="1"))
+        await cluster.advance(590)
+        assert (passes, await names(cluster, SECRETS)) == (1, [])
+        await cluster.advance(20)
         assert await names(cluster, SECRETS) == ["a-0"]
 
     play(story, controllers=[controller(decide=decide)])

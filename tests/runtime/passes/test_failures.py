@@ -9,10 +9,10 @@ import pytest
 from holdfast.client.protocols import Unreachable
 from holdfast.kernel.outcomes import Failure, Permanent, Retry
 from holdfast.meta import errors
-from holdfast.runtime.passes.failures import Away, Stale, combined, failure_of
+from holdfast.runtime.passes.failures import Away, Refused, Stale, combined, failure_of
 
 STALE = (errors.Conflict, errors.AlreadyExists, errors.NotFound)
-PERMANENT = (
+REFUSED = (
     errors.BadRequest,
     errors.Invalid,
     errors.MethodNotAllowed,
@@ -30,11 +30,11 @@ ANSWERS = [
 def expected(answer: type[errors.StatusError]) -> type[Failure]:
     if answer in STALE:
         return Stale
-    return Permanent if answer in PERMANENT else Retry
+    return Refused if answer in REFUSED else Retry
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_every_answer_of_an_api_is_stale_or_permanent_or_worth_another_try(answer: type[errors.StatusError]) -> None:
+def test_every_answer_of_an_api_is_stale_or_refused_or_worth_another_try(answer: type[errors.StatusError]) -> None:
     assert type(failure_of(answer("no"), "patching Pod a")) is expected(answer)
 
 
@@ -63,6 +63,7 @@ def test_several_failures_are_one_that_says_all_and_is_tried_again_if_that_may_h
     assert combined([stale, stale]) is stale
     both = combined([wrong, Permanent("Invalid", "d: wrong too")])
     assert (type(both), both.message) == (Permanent, "a: wrong; d: wrong too")
+    assert type(combined([wrong, Refused("Invalid", "e: refused")])) is Refused
     assert isinstance(combined([wrong, busy]), Retry)
     again = combined([stale, wrong])
     assert (type(again), again.message) == (Retry, "a: wrong"), "what changed meanwhile is nothing to report"

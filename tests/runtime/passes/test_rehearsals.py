@@ -12,11 +12,12 @@ import pytest
 from holdfast.client.objects import Object
 from holdfast.client.resources import CONFIG_MAPS, PODS, SECRETS, Resource
 from holdfast.kernel.children import Desired
-from holdfast.kernel.outcomes import Permanent, Retry
+from holdfast.kernel.outcomes import Retry
 from holdfast.meta.errors import BadRequest, Forbidden, Invalid, StatusError
 from holdfast.meta.objects import Key, Ref
 from holdfast.runtime.controllers import Controller, View
 from holdfast.runtime.decisions import Decision, Delete, Rehearsal
+from holdfast.runtime.passes.failures import Refused
 from holdfast.runtime.passes.rehearsals import REFUSED_FOR, Rehearsals, pod_of_stateful_set
 from holdfast.testing.clusters import Cluster, play
 from holdfast.testing.loops import EPOCH
@@ -151,7 +152,7 @@ def test_while_a_replacement_is_refused_nothing_is_deleted_and_other_children_ar
         await cluster.create(CONFIG_MAPS, {"metadata": {"name": "a"}})
         await cluster.settle()
         assert [each["metadata"]["name"] for each in await cluster.list(SECRETS)] == ["free"]
-        assert set(failures) <= {Permanent, Retry}
+        assert set(failures) <= {Refused, Retry}
         assert failures
 
     controller = Controller(

@@ -39,6 +39,8 @@ _Schema = Mapping[str, Any]
 _Rule = Mapping[str, Any]
 
 _SECONDS: Final = 0.5
+"""The processor's time for the rules of one object."""
+
 _LONGEST_MESSAGE: Final = 5 * 1024
 _MAKE_OPTIONAL: Final = "cel.bind(oldSelf, hasOldSelf ? optional.of(oldSelf) : optional.none(),\n{rule}\n)"
 """The engine accepts no optional as an argument, so a rule with ``optionalOldSelf`` is wrapped to make its own."""
@@ -200,9 +202,11 @@ class Rules:
     root: _Node | None
 
     def check(
-        self, obj: Any, old: Any = None, *, seconds: float = _SECONDS, clock: Callable[[], float] = time.monotonic
+        self, obj: Any, old: Any = None, *, seconds: float = _SECONDS, clock: Callable[[], float] = time.thread_time
     ) -> list[FieldError]:
         """Evaluate the rules; returns the problems.  `old` is the object that an update replaces.
+
+        `seconds` bounds the processor's time: on a machine that is busy, or was suspended, the object is as valid.
 
         A rule without oldSelf is not evaluated for values that the update does not change (ratcheting).
         """

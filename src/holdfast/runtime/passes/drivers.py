@@ -30,7 +30,7 @@ from holdfast.runtime.log_once import LogOnce
 from holdfast.runtime.metrics import Backlog, Metrics
 from holdfast.runtime.passes.catching_up import CatchingUp
 from holdfast.runtime.passes.execution import Written
-from holdfast.runtime.passes.failures import Away, Stale
+from holdfast.runtime.passes.failures import Away, Refused, Stale
 from holdfast.runtime.passes.reconcile import Ending, Pass, Paused
 from holdfast.runtime.work.queues import Priority, Queue
 from holdfast.runtime.work.worker_pool import WorkerPool
@@ -56,6 +56,9 @@ _DEFECT: Final = "InternalError"
 
 _AWAY: Final = timedelta(seconds=15)
 """The longest wait for a server that does not answer."""
+
+_REFUSED: Final = 600.0
+"""Seconds after which a request is tried again that the API refused as it was."""
 
 _ODD: Final = 8
 """From which failure in a row a stale view is logged; a few in a row are normal."""
@@ -258,6 +261,8 @@ class Driver(Generic[W]):
             case Paused():
                 return "paused"
             case Permanent():
+                if isinstance(ending, Refused):
+                    self.queue.add(key, now, at=now + _REFUSED, priority=Priority.LOOKED_AT)
                 self._fail(key, ending)
                 return "permanent"
             case Retry():

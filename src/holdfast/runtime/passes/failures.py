@@ -5,6 +5,7 @@
     │   ├── Stale    the API is ahead of what we saw: nothing is wrong, look again
     │   └── Away     no answer came from the API
     └── Permanent
+        └── Refused  the API refuses the request as it is
 
 What is not in the table is a defect and is handled as one.
 """
@@ -41,6 +42,14 @@ class Away(Retry):
     """No answer came: nothing is wrong with the request, and all other requests fail in the same way."""
 
 
+class Refused(Permanent):
+    """The API refuses the request as it is.
+
+    What refuses it may change without any object of ours: a definition, a policy, a webhook.  So it is tried again, but
+    seldom.
+    """
+
+
 _STALE: Final = (Conflict, AlreadyExists, NotFound)
 """The object has changed since the view was read."""
 
@@ -55,7 +64,7 @@ _PERMANENT: Final = (
     UnsupportedMediaType,
     RequestEntityTooLarge,
 )
-"""The same request will be refused again; all other refusals (permissions, quotas, a busy server) can end."""
+"""The same request will most likely be refused again; all other refusals (permissions, quotas, a busy server) end."""
 
 
 _REQUEST_TIMEOUT: Final = 408
@@ -72,7 +81,7 @@ def failure_of(error: StatusError | Unreachable, doing: str) -> Failure:
         case Forbidden() if any(cause.reason == _GOING for cause in error.causes):
             return Stale(_GOING, message)
         case _ if isinstance(error, _PERMANENT):
-            return Permanent(error.reason, message)
+            return Refused(error.reason, message)
         case _:
             seconds = error.retry_after_seconds
             return Retry(error.reason or "Refused", message, after=timedelta(seconds=seconds) if seconds else None)
@@ -106,7 +115,8 @@ def combined(failures: Sequence[Failure]) -> Failure:
     message = "; ".join(messages[:_SHOWN]) + more
     retries = [failure for failure in failures if isinstance(failure, Retry)]
     if not retries:
-        return Permanent(real[0].reason, message)
+        permanent = Refused if any(isinstance(each, Refused) for each in real) else Permanent
+        return permanent(real[0].reason, message)
     return Retry(real[0].reason, message, after=min((each.after for each in retries if each.after), default=None))
 
 
