@@ -81,7 +81,7 @@ class View(Protocol):
 Urgent = Callable[[Object | None, Object | None, View], bool]
 """Whether a change from one object to another (None: there is none) must be looked at at once, beside the others."""
 
-SOON: Final = timedelta(seconds=1)
+SOON: Final = timedelta(milliseconds=100)
 """How long a pass may wait for a change that nothing is decided by, but that the status shows."""
 
 
