@@ -168,7 +168,7 @@ def test_what_is_typed_at_once_behind_the_key_of_a_prompt_is_in_the_prompt(kubec
             # As a terminal delivers it: all keys are there before the first one is handled.
             user.app.post_message(events.Key(_character_to_key(character), character))
         prompt = user.view.query_one("#prompt", Input)
-        await user.until(lambda: prompt.value == typed[1:])
+        await eventually(lambda: prompt.value == typed[1:])
         await user.press("escape")
         await user.sees("default/shop")
 
@@ -234,7 +234,7 @@ def test_the_description_fits_the_screen(kubeconfig: Path) -> None:
         await user.sees("default/stuck")
         await user.press("d")
         await user.sees("describe workload/stuck")
-        await user.until(lambda: bool(user.view.text.lines))
+        await eventually(lambda: bool(user.view.text.lines))
         lines = [text([line]) for line in user.view.text.lines]
         assert any(line.startswith("       MESSAGE: ") for line in lines)
         assert [line for line in lines if len(line) > 79] == []
