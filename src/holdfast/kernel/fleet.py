@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -39,6 +39,7 @@ class State(StrEnum):
 
 
 _LIVE = (State.UNREADY, State.SETTLING, State.AVAILABLE)
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -203,14 +204,6 @@ class Sorted:
         ordinal, the younger one, the one that shares its node with more.
         """
         crowd = Counter(each.node for pool in self.by_state.values() for state in _LIVE for each in pool[state])
-        younger_first: dict[datetime, float] = {}
-
-        def age(created_at: datetime) -> float:
-            known = younger_first.get(created_at)
-            if known is None:
-                known = younger_first[created_at] = -created_at.timestamp()
-            return known
-
         ranked = sorted(
             (
                 not each.leaves(self.size),
@@ -218,7 +211,7 @@ class Sorted:
                 badness,
                 each.cost,
                 -each.ordinal if each.ordinal is not None else 0,
-                age(each.created_at),
+                _LATEST - each.created_at,
                 -crowd[each.node],
                 each.id,
             )

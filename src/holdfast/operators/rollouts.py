@@ -234,14 +234,9 @@ def generation_seen(obj: Object, observed: int | None) -> bool:
 LEFT_ALONE: Final = Because("LeftAlone", f"the annotation {PAUSED} is true, so no operator changes anything")
 
 
-def is_left_alone(obj: Object) -> bool:
-    """Whether an annotation keeps all operators from reconciling it."""
-    return is_paused(obj)
-
-
 def left_alone(obj: Object, standing: Standing, *, because: Because = LEFT_ALONE) -> Standing:
     """A standing, corrected where an annotation keeps all operators from reconciling the object."""
-    if not is_left_alone(obj):
+    if not is_paused(obj):
         return standing
     if standing.state is RolloutState.COMPLETED:
         return replace(standing, warnings=(*standing.warnings, because.message))

@@ -27,9 +27,9 @@ from holdfast.operators.rollouts import (
     Refusal,
     RolloutKind,
     Wire,
-    is_left_alone,
     records_of,
 )
+from holdfast.runtime.controllers import is_paused
 from holdfast.views import overview, rollouts
 from holdfast.views.overview import Counted, FloorBar, Glance, Health, Row
 from holdfast.views.pages import Page, progress
@@ -96,7 +96,7 @@ class ShownKind:
             resource=self.name,
             kind=self.resource.kind,
             owner=_owner(obj),
-            paused=is_left_alone(obj),
+            paused=is_paused(obj),
         )
 
     def links(self, obj: Object) -> tuple[tuple[Reference, Link], ...]:

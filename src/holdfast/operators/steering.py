@@ -23,9 +23,9 @@ from holdfast.meta.errors import Conflict
 from holdfast.meta.exchange import JSON, Request, Response, encode
 from holdfast.meta.managed_fields import handed_back
 from holdfast.meta.objects import Key
-from holdfast.operators.rollouts import Answer, Case, Change, Refusal, RolloutKind, is_left_alone, records_of
+from holdfast.operators.rollouts import Answer, Case, Change, Refusal, RolloutKind, records_of
 from holdfast.runtime.caching.listed import listed
-from holdfast.runtime.controllers import Controller, View
+from holdfast.runtime.controllers import Controller, View, is_paused
 from holdfast.views.plans import PlanSummary, PlanView
 from holdfast.views.rollouts import Record
 
@@ -102,7 +102,7 @@ async def fresh(client: Client, kind: RolloutKind, resource: Resource, key: Key)
 
     def seen(obj: Object | None) -> bool:
         try:
-            return obj is None or is_left_alone(obj) or kind.fresh(obj)
+            return obj is None or is_paused(obj) or kind.fresh(obj)
         except Undecodable:
             return True  # what its operator observed cannot be read either; `answered` says what is wrong
 

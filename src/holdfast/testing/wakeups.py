@@ -15,6 +15,7 @@ from holdfast.client.objects import Object
 from holdfast.client.resources import Resource
 from holdfast.meta.objects import Key
 from holdfast.runtime.controllers import Controller
+from holdfast.runtime.passes.sources import sources
 from holdfast.testing.clusters import Cluster, play
 from holdfast.testing.contract import Scenario
 from holdfast.testing.snapshots import Snapshot
@@ -63,8 +64,8 @@ def check_wakeups(scenario: Scenario, *, but: Mapping[tuple[str, Resource], str]
     found = list(dependencies(scenario.controllers, objects))
     assert found, f"{scenario.name}: no object depends on another one"
     watched = (each for each in found if (each.controller.name, each.other.resource) not in (but or {}))
-    deaf = [str(each) for each in watched if not each.wakes]
-    assert not deaf, f"{scenario.name}: not woken by what it reads: {', '.join(deaf)}"
+    missed = [str(each) for each in watched if not each.wakes]
+    assert not missed, f"{scenario.name}: not woken by what it reads: {', '.join(missed)}"
 
 
 def dependencies(controllers: Sequence[Controller[Any]], objects: Sequence[Object]) -> Iterator[Dependency]:
@@ -80,12 +81,7 @@ def dependencies(controllers: Sequence[Controller[Any]], objects: Sequence[Objec
 
 def brought(controller: Controller[Any], changed: Object, view: Snapshot) -> set[Key]:
     """The keys that an object brings when it comes or goes."""
-    concerned = (each for each in controller.watches if each.resource == changed.resource)
-    found = {key for each in concerned for key in each.keys(changed, view)}
-    owner = changed.controller
-    if changed.resource in controller.owns and owner is not None and owner.kind == controller.resource.kind:
-        found.add(Key(changed.key.namespace if controller.resource.namespaced else "", owner.name))
-    return found
+    return {key for each in sources(controller).get(changed.resource, ()) for key in each.keys(changed, view)}
 
 
 def view_of(controllers: Iterable[Controller[Any]], objects: Iterable[Object]) -> Snapshot:

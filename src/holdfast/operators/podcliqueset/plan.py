@@ -38,8 +38,8 @@ from holdfast.operators.podcliqueset.templates import Layout, replicas
 from holdfast.operators.podcliqueset.turns import Turn
 from holdfast.operators.podcliqueset.update import limits_of, rollout_of
 from holdfast.operators.podcliqueset.validate import problems
-from holdfast.operators.rollouts import Refusal, is_left_alone
-from holdfast.runtime.controllers import View
+from holdfast.operators.rollouts import Refusal
+from holdfast.runtime.controllers import View, is_paused
 from holdfast.runtime.decisions import Patch
 from holdfast.views.plans import Beginning, PlanSummary, PlanView, part_view
 
@@ -62,7 +62,7 @@ def outlook(view: View, key: Key, now: datetime) -> PlanSummary | Refusal:
 
 def _notes(world: World, order: list[SetReplica], parts: list[PlanView]) -> Iterator[str]:
     layout = world.layout
-    if is_left_alone(world.object):
+    if is_paused(world.object):
         yield "it is paused: this is what follows when it is resumed"
     if not parts:
         yield "no part has pods to start or to replace"

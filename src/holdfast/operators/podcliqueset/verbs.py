@@ -17,8 +17,8 @@ from holdfast.operators.podcliqueset import labels, view
 from holdfast.operators.podcliqueset.controller import CONTROLLERS
 from holdfast.operators.podcliqueset.plan import outlook
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Planner, Refusal, RolloutKind, is_left_alone
-from holdfast.runtime.controllers import PAUSED
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Planner, Refusal, RolloutKind
+from holdfast.runtime.controllers import PAUSED, is_paused
 
 RESTARTED_AT: Final = "holdfast.dev/restarted-at"
 """The annotation of cliques and their pods that `restart` sets, so that the template is a new one."""
@@ -39,14 +39,14 @@ def _annotated(value: str | None) -> dict[str, Any]:
 
 
 def pause(case: Case) -> Answer:
-    if is_left_alone(case.object):
+    if is_paused(case.object):
         return Already("already paused")
     running = is_rolling_update_in_progress(case.object.decode(PodCliqueSet))
     return Change(_annotated("true"), "paused", (_PAUSE if running else _IDLE,))
 
 
 def resume(case: Case) -> Answer:
-    return Change(_annotated(None), "resumed") if is_left_alone(case.object) else Already("not paused")
+    return Change(_annotated(None), "resumed") if is_paused(case.object) else Already("not paused")
 
 
 def restart(case: Case) -> Answer:
@@ -61,7 +61,7 @@ def restart(case: Case) -> Answer:
 def _restart_notes(obj: Object) -> list[str]:
     strategy = obj.decode(PodCliqueSet).spec.update_strategy
     notes = []
-    if is_left_alone(obj):
+    if is_paused(obj):
         notes.append("it is paused, so nothing happens before it is resumed")
     if strategy is not None and strategy.type is UpdateStrategyType.ON_DELETE:
         notes.append("its updateStrategy is OnDelete, so pods are replaced when you delete them")

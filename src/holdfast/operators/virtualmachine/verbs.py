@@ -9,22 +9,22 @@ from holdfast.kinds.virtrigaud import VirtualMachine
 from holdfast.kinds.virtrigaud.machines import PowerState, VirtualMachineStatus
 from holdfast.meta import times
 from holdfast.operators.commands import CommandGroup, ObjectCommand, Shown
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind
 from holdfast.operators.virtualmachine import names, view
 from holdfast.operators.virtualmachine.resources import MACHINES
-from holdfast.runtime.controllers import PAUSED
+from holdfast.runtime.controllers import PAUSED, is_paused
 from holdfast.views.descriptions import StatusTable
 
 
 def pause(case: Case) -> Answer:
-    if is_left_alone(case.object):
+    if is_paused(case.object):
         return Already("already paused")
     notes = ("a task of the provider that is under way goes on",) if _status(case.object).operation else ()
     return Change({"metadata": {"annotations": {PAUSED: "true"}}}, "paused", notes)
 
 
 def resume(case: Case) -> Answer:
-    if not is_left_alone(case.object):
+    if not is_paused(case.object):
         return Already("not paused")
     return Change({"metadata": {"annotations": {PAUSED: None}}}, "resumed")
 

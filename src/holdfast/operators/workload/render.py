@@ -52,7 +52,7 @@ class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, 
     @classmethod
     def of(cls, workload: Workload, configs: Mapping[str, str] | None = None) -> Template:
         restarted_at = workload.metadata.annotations.get(RESTARTED_AT, "")
-        return _template(_Spec(workload.spec), tuple(sorted((configs or {}).items())), restarted_at)
+        return _template(msgspec.json.encode(workload.spec), tuple(sorted((configs or {}).items())), restarted_at)
 
     def defaulted(self) -> Template:
         """The same template with the defaults of this release."""
@@ -71,25 +71,9 @@ class Template(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, 
         return hashing.short_hash(self.spec | {name: value for name, value in extra.items() if value})
 
 
-class _Spec:
-    """A spec as the key of a cache: specs that are written the same are the same."""
-
-    __slots__ = ("_written", "spec")
-
-    def __init__(self, spec: WorkloadSpec) -> None:
-        self.spec = spec
-        self._written = msgspec.json.encode(spec)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Spec) and self._written == other._written
-
-    def __hash__(self) -> int:
-        return hash(self._written)
-
-
 @lru_cache(maxsize=512)  # a Workload is read in each pass, and its spec seldom changes
-def _template(given: _Spec, configs: tuple[tuple[str, str], ...], restarted_at: str) -> Template:
-    spec = msgspec.to_builtins(given.spec)
+def _template(written: bytes, configs: tuple[tuple[str, str], ...], restarted_at: str) -> Template:
+    spec = msgspec.json.decode(written)
     kept = {field: value for field, value in spec.items() if field not in _NOT_PART_OF_REVISION}
     return Template(spec=kept, configs=dict(configs), restarted_at=restarted_at).defaulted()
 

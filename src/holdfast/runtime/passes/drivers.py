@@ -14,41 +14,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from time import perf_counter
-from typing import Final, Generic, NamedTuple, TypeVar, assert_never
+from typing import Final, Generic, TypeVar, assert_never
 
 from holdfast.client.objects import Object, Undecodable
 from holdfast.client.resources import Resource
 from holdfast.kernel.outcomes import Again, Done, Failure, Permanent, Retry
 from holdfast.meta.objects import Key
-from holdfast.runtime.controllers import SOON, Controller, Stores, Urgent, View, is_paused
+from holdfast.runtime.controllers import Controller, Stores, Urgent
 from holdfast.runtime.log_once import LogOnce
 from holdfast.runtime.metrics import Backlog, Metrics
 from holdfast.runtime.passes.catching_up import CatchingUp
 from holdfast.runtime.passes.execution import Written
 from holdfast.runtime.passes.failures import Away, Refused, Stale
 from holdfast.runtime.passes.reconcile import Ending, Pass, Paused
+from holdfast.runtime.passes.sources import Keys, Matters, Source, sources
+from holdfast.runtime.recent import Recent
 from holdfast.runtime.work.queues import Priority, Queue
 from holdfast.runtime.work.worker_pool import WorkerPool
 
 W = TypeVar("W")
-Keys = Callable[[Object, View], Iterable[Key]]
-Matters = Callable[[Object, Object], bool]
-
-
-class _Source(NamedTuple):
-    """The keys that a change brings, which changes are worth a pass, how many seconds it may wait, and when not."""
-
-    keys: Keys
-    matters: Matters | None = None
-    within: float = 0.0
-    urgent: Urgent | None = None
-
-
 _log: Final = logging.getLogger("holdfast.runtime")
 
 _TIMEOUT: Final = "Timeout"
@@ -90,7 +78,7 @@ class Driver(Generic[W]):
         self._catching_up = CatchingUp(stores, spread=spread)
         self._takes_over = tuple(takes_over)
         self._pool = WorkerPool(self.queue, self._work, limit=controller.workers)
-        self._own: OrderedDict[tuple[Resource, str], None] = OrderedDict()
+        self._own: Recent[tuple[Resource, str], None] = Recent(_REMEMBERED)
         self._echoes: dict[Key, list[tuple[Resource, str]]] = {}
         self._synced = False
         self.begun = asyncio.Event()
@@ -106,17 +94,9 @@ class Driver(Generic[W]):
     def listen(self) -> None:
         """Begin to queue what changes; what there is already counts as changed."""
         controller = self.controller
-        own = None if controller.matters is None else partial(_matters_or_resumes, controller.matters)
-        sources: dict[Resource, list[_Source]] = {controller.resource: [_Source(_itself, own)]}
-        for owned in controller.owns:
-            within = 0.0 if controller.urgent is None else SOON.total_seconds()
-            source = _Source(partial(_owner, controller.resource), None, within, controller.urgent)
-            sources.setdefault(owned, []).append(source)
-        for watch in controller.watches:
-            source = _Source(watch.keys, watch.matters, watch.within.total_seconds(), watch.urgent)
-            sources.setdefault(watch.resource, []).append(source)
+        found = sources(controller)
         for resource in controller.resources:
-            change = partial(self._changed, resource, tuple(sources.get(resource, ())))
+            change = partial(self._changed, resource, tuple(found.get(resource, ())))
             self._unsubscribe.append(self._stores.subscribe(resource, change))
         if controller.signals is not None:
             self._unsubscribe.append(controller.signals.subscribe(self._signalled))
@@ -125,9 +105,7 @@ class Driver(Generic[W]):
         self.queue.changed(key, asyncio.get_running_loop().time())
         self._pool.wake()
 
-    def _changed(
-        self, resource: Resource, sources: tuple[_Source, ...], old: Object | None, new: Object | None
-    ) -> None:
+    def _changed(self, resource: Resource, sources: tuple[Source, ...], old: Object | None, new: Object | None) -> None:
         keys: dict[Key, float] = {}
         for source in sources:
             if source.matters is None or self._matters(source.matters, old, new):
@@ -292,9 +270,7 @@ class Driver(Generic[W]):
             self._metrics.wrote(self.controller.name, written.verb)
         stamp = (written.resource, written.version)
         if written.version:
-            self._own[stamp] = None
-            while len(self._own) > _REMEMBERED:
-                self._own.popitem(last=False)
+            self._own.put(stamp, None)
         if written.resource not in self.controller.resources:
             return
         self.queue.hold(key)
@@ -325,24 +301,3 @@ class Driver(Generic[W]):
             _log.log(logging.WARNING if is_new else logging.DEBUG, "pass failed", extra=said)
         elif is_new:
             _log.error("pass crashed", exc_info=failure.__cause__, extra=said)
-
-
-def _matters_or_resumes(matters: Matters, old: Object, new: Object) -> bool:
-    """Whether a change of an object is worth a pass of its own; what changed while it was paused had none."""
-    return is_paused(old) != is_paused(new) or matters(old, new)
-
-
-def _itself(obj: Object, view: View) -> Iterable[Key]:
-    return (obj.key,)
-
-
-def _owner(resource: Resource, obj: Object, view: View) -> Iterable[Key]:
-    """The key of the owner that manages an object, if it is of this resource and known.
-
-    One that is not known yet comes with a change of its own; one that is gone needs no pass for each object it leaves.
-    """
-    owner = obj.controller
-    if owner is None or owner.kind != resource.kind or owner.group != resource.group:
-        return ()
-    key = Key(obj.meta.namespace if resource.namespaced else "", owner.name)
-    return () if view.get(resource, key) is None else (key,)

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Unreachable, Writer
@@ -29,9 +28,7 @@ from holdfast.meta.errors import AlreadyExists, Forbidden, NotFound, StatusError
 from holdfast.meta.objects import GVK, Key, ObjectError
 from holdfast.runtime.decisions import Notice
 from holdfast.runtime.metrics import Metrics
-
-K = TypeVar("K")
-V = TypeVar("V")
+from holdfast.runtime.recent import Recent
 
 _log: Final = logging.getLogger("holdfast.runtime.passes.events")
 
@@ -143,9 +140,9 @@ class Recorder:
     """The Events of the last while, and so what the next notice becomes."""
 
     def __init__(self, *, remembered: int = REMEMBERED) -> None:
-        self._recorded: _Recent[tuple[Any, ...], EventState] = _Recent(remembered)
-        self._variants: _Recent[tuple[Any, ...], dict[bytes, datetime]] = _Recent(remembered)
-        self._buckets: _Recent[tuple[str, ...], _Bucket] = _Recent(remembered)
+        self._recorded: Recent[tuple[Any, ...], EventState] = Recent(remembered)
+        self._variants: Recent[tuple[Any, ...], dict[bytes, datetime]] = Recent(remembered)
+        self._buckets: Recent[tuple[str, ...], _Bucket] = Recent(remembered)
 
     def record(self, subject: Subject, notice: Notice, *, now: datetime) -> EventState | None:
         """The Event that a notice becomes; None if its object has had too many.
@@ -200,23 +197,6 @@ class _Bucket:
     def at(self, now: datetime) -> _Bucket:
         gained = max(now - self.since, timedelta(0)) / REFILL
         return _Bucket(min(self.tokens + gained, BURST), now)
-
-
-class _Recent(Generic[K, V]):
-    """A mapping that forgets what was used longest ago."""
-
-    def __init__(self, bound: int) -> None:
-        self._bound = bound
-        self._values: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        return self._values.get(key)
-
-    def put(self, key: K, value: V) -> None:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > self._bound:
-            self._values.popitem(last=False)
 
 
 def bounded(message: str) -> str:

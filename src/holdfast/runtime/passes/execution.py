@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -28,12 +27,14 @@ from holdfast.runtime.controllers import View
 from holdfast.runtime.decisions import Create, Delete, Evict, Patch, Write
 from holdfast.runtime.passes.failures import Away, combined, failure_of, outcome_unknown
 from holdfast.runtime.passes.pruning import Kept
+from holdfast.runtime.recent import Recent
 from holdfast.runtime.status import stored_status
 
 Versions: TypeAlias = Mapping[Ref, tuple[str, str]]
 """Of objects, which there are and in which version."""
 
-_REMEMBERED: Final = 64
+_SETTLED: Final = 64
+"""How many owners are remembered, with the manifests of all their children; others are compared in each pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +60,14 @@ class Settled:
     """Owners whose children were found as they should be, so that they are not compared again before one changes."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[tuple[Desired, ...], Versions]] = OrderedDict()
+        self._known: Recent[str, tuple[tuple[Desired, ...], Versions]] = Recent(_SETTLED)
 
     def knows(self, uid: str, wanted: tuple[Desired, ...], present: Versions) -> bool:
         """Whether an owner was found with these children, in these versions, as they should be."""
         return self._known.get(uid) == (wanted, present)
 
     def add(self, uid: str, wanted: tuple[Desired, ...], present: Versions) -> None:
-        self._known[uid] = wanted, present
-        self._known.move_to_end(uid)
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
+        self._known.put(uid, (wanted, present))
 
 
 class Executor:

@@ -10,7 +10,6 @@ a webhook that does not support dry runs.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -22,6 +21,7 @@ from holdfast.meta.errors import BadRequest, Forbidden, StatusError
 from holdfast.meta.objects import Ref
 from holdfast.runtime.decisions import Decision, Delete, Evict, Rehearsal
 from holdfast.runtime.passes.failures import failure_of
+from holdfast.runtime.recent import Recent
 
 REMEMBERED: Final = 1024
 """How many answers are remembered."""
@@ -35,7 +35,7 @@ class Rehearsals:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._answers: OrderedDict[str, tuple[Failure | None, datetime]] = OrderedDict()
+        self._answers: Recent[str, tuple[Failure | None, datetime]] = Recent(REMEMBERED)
 
     async def refused(self, decision: Decision, now: datetime) -> tuple[list[Failure], frozenset[Ref]]:
         """The refusals that keep a decision from deleting anything, and the children that are not written for them."""
@@ -58,10 +58,7 @@ class Rehearsals:
             return known[0]
         failure = await self._ask(rehearsal, manifest)
         if failure is None or isinstance(failure, Permanent):
-            self._answers[key] = failure, now
-            self._answers.move_to_end(key)
-            while len(self._answers) > REMEMBERED:
-                self._answers.popitem(last=False)
+            self._answers.put(key, (failure, now))
         return failure
 
     async def _ask(self, rehearsal: Rehearsal, manifest: Mapping[str, Any]) -> Failure | None:

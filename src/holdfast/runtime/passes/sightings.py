@@ -9,10 +9,11 @@ A new process sees everything for the first time.  This module must not know wha
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
+
+from holdfast.runtime.recent import Recent
 
 _REMEMBERED: Final = 10_000
 
@@ -21,7 +22,7 @@ class Sightings:
     """Events that were seen before their time."""
 
     def __init__(self) -> None:
-        self._first: OrderedDict[tuple[str, datetime], datetime] = OrderedDict()
+        self._first: Recent[tuple[str, datetime], datetime] = Recent(_REMEMBERED)
 
     def at(self, now: datetime) -> Sight:
         """What is seen now."""
@@ -31,7 +32,7 @@ class Sightings:
 class Sight:
     """What is seen at one moment: the time of an event by our clock."""
 
-    def __init__(self, first: OrderedDict[tuple[str, datetime], datetime], now: datetime) -> None:
+    def __init__(self, first: Recent[tuple[str, datetime], datetime], now: datetime) -> None:
         self._first = first
         self._now = now
 
@@ -39,9 +40,8 @@ class Sight:
         """The time of an event, by the identity of what it happened to and the time that is said."""
         known, now = self._first.get((uid, said)), self._now
         if known is None and said > now:
-            known = self._first[uid, said] = now
-            if len(self._first) > _REMEMBERED:
-                self._first.popitem(last=False)
+            known = now
+            self._first.put((uid, said), now)
         # A clock that was set back after the sighting must not make it one that is still to come.
         return said if known is None else min(known, now)
 

@@ -12,8 +12,8 @@ from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment
 from holdfast.meta import times
 from holdfast.operators.deploymentrequest.graphs import names, view
 from holdfast.operators.deploymentrequest.graphs.resources import CLIQUES, GRAPHS
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
-from holdfast.runtime.controllers import PAUSED
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind
+from holdfast.runtime.controllers import PAUSED, is_paused
 
 _HELD: Final = (
     "what was passed to the PodCliqueSet is finished, and lost pods are replaced; the graph itself is neither changed, "
@@ -27,11 +27,11 @@ def _annotated(value: str | None) -> dict[str, Any]:
 
 
 def pause(case: Case) -> Answer:
-    return Already("already paused") if is_left_alone(case.object) else Change(_annotated("true"), "paused", (_HELD,))
+    return Already("already paused") if is_paused(case.object) else Change(_annotated("true"), "paused", (_HELD,))
 
 
 def resume(case: Case) -> Answer:
-    return Change(_annotated(None), "resumed") if is_left_alone(case.object) else Already("not paused")
+    return Change(_annotated(None), "resumed") if is_paused(case.object) else Already("not paused")
 
 
 def restart(case: Case) -> Answer:
@@ -40,7 +40,7 @@ def restart(case: Case) -> Answer:
     asked = case.object.decode(DynamoGraphDeployment).spec.restart
     if asked is not None and asked.id == now:
         return Already("already restarted this second")
-    notes = ("it is paused, so nothing happens before it is resumed",) if is_left_alone(case.object) else ()
+    notes = ("it is paused, so nothing happens before it is resumed",) if is_paused(case.object) else ()
     return Change({"spec": {"restart": {"id": now}}}, "restarted", notes)
 
 

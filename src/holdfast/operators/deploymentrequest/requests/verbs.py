@@ -10,8 +10,8 @@ from holdfast.meta import times
 from holdfast.operators.deploymentrequest.graphs.resources import CLIQUES
 from holdfast.operators.deploymentrequest.requests import names, view
 from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, REQUESTS
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind, is_left_alone
-from holdfast.runtime.controllers import PAUSED
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind
+from holdfast.runtime.controllers import PAUSED, is_paused
 
 
 def _annotated(name: str, value: str | None) -> dict[str, Any]:
@@ -24,14 +24,14 @@ def _phase(case: Case) -> str | None:
 
 
 def pause(case: Case) -> Answer:
-    if is_left_alone(case.object):
+    if is_paused(case.object):
         return Already("already paused")
     note = "a profiling Job that runs goes on; nothing is created and the status stays as it is until it is resumed"
     return Change(_annotated(PAUSED, "true"), "paused", (note,))
 
 
 def resume(case: Case) -> Answer:
-    return Change(_annotated(PAUSED, None), "resumed") if is_left_alone(case.object) else Already("not paused")
+    return Change(_annotated(PAUSED, None), "resumed") if is_paused(case.object) else Already("not paused")
 
 
 def promote(case: Case) -> Answer:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.kinds.virtrigaud import VMMigration
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Demo, Refusal, RolloutKind, is_left_alone
+from holdfast.operators.rollouts import Already, Answer, Case, Change, Demo, Refusal, RolloutKind
 from holdfast.operators.virtualmachine.migrations import view
 from holdfast.operators.virtualmachine.resources import MACHINES, MIGRATIONS
-from holdfast.runtime.controllers import PAUSED
+from holdfast.runtime.controllers import PAUSED, is_paused
 from holdfast.views.descriptions import StatusTable
 
 
 def pause(case: Case) -> Answer:
-    if is_left_alone(case.object):
+    if is_paused(case.object):
         return Already("already paused")
     status = case.object.decode(VMMigration).status
     notes = ("a task of a provider that is under way goes on",) if status and status.task_ref else ()
@@ -21,7 +21,7 @@ def pause(case: Case) -> Answer:
 
 
 def resume(case: Case) -> Answer:
-    if not is_left_alone(case.object):
+    if not is_paused(case.object):
         return Already("not paused")
     return Change({"metadata": {"annotations": {PAUSED: None}}}, "resumed")
 

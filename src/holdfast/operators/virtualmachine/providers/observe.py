@@ -268,12 +268,12 @@ def _migrations(view: View, provider: Object) -> Iterator[VMMigration]:
             yield migration
 
 
-def mounted(world: World, what: Callable[[RuntimePod], frozenset[str]]) -> tuple[str, ...] | None:
+def mounted(world: World, what: Callable[[RuntimePod], frozenset[str]]) -> list[str] | None:
     """What every process that is ready has mounted for migrations; None where the process is not ours."""
     found = [what(pod) for _, ready, pod in world.pods if ready]
     if world.external:
         return None
-    return tuple(sorted(frozenset.intersection(*found))) if found else ()
+    return sorted(frozenset.intersection(*found)) if found else []
 
 
 def _names(view: View, resource: Resource, namespace: str) -> frozenset[str]:

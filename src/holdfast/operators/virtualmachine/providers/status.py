@@ -82,11 +82,9 @@ def report(
         ),
         **(kept | _reported(world) if health.counted or world.idle else kept),
         "adoption": None if adoption is None else wire(adoption),
-        "mountedClaims": None if (claims := mounted(world, lambda pod: pod.claims)) is None else list(claims),
+        "mountedClaims": mounted(world, lambda pod: pod.claims),
         # What is mounted for processes of the node is in a folder of the user.
-        "mountedExports": None
-        if settings.processes or (exports := mounted(world, lambda pod: pod.exports)) is None
-        else list(exports),
+        "mountedExports": None if settings.processes else mounted(world, lambda pod: pod.exports),
         "probes": None if health.probes is None else wire(health.probes),
     }
     verdicts = _verdicts(world, health, runtime)
