@@ -15,8 +15,8 @@ import click
 from prometheus_client import CollectorRegistry, generate_latest
 
 from holdfast import kinds
-from holdfast.cli.local import examples
 from holdfast.cli.main import COMMANDS, TRACEBACK, main
+from holdfast.cli.manifests import examples
 from holdfast.cli.operator import selection
 from holdfast.cli.profile.commands import Profile
 from holdfast.kernel.floors import FloorReason

@@ -9,7 +9,7 @@ from tests.docs.pages import LIVE
 from tests.docs.terminals import Terminal
 from tests.places import ROOT
 
-from holdfast.cli.local import examples
+from holdfast.cli.manifests import examples
 
 EXAMPLES = sorted((ROOT / "examples").glob("*/*.yaml"))
 GPUS = ("deploymentrequests", "graphdeployments", "podcliquesets")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.local.test_up import up
+from tests.cli.local.cluster.test_up import up
 
 MODULE = Path(__file__).parent
 GO = shutil.which("go") or shutil.which("/usr/local/go/bin/go")

@@ -21,7 +21,7 @@ from tests.cli.operator.test_commands import Operator
 from tests.kubernetes.sites import PATIENCE, Site
 
 from holdfast import kinds
-from holdfast.cli.local.demo_subjects import Subject, subject_of
+from holdfast.cli.local.demo.subjects import Subject, subject_of
 from holdfast.cli.operator import installing
 from holdfast.client import waiting
 from holdfast.client.kubeconfig import connect

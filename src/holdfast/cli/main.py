@@ -32,17 +32,18 @@ class Entry:
 
 COMMANDS: Final = {
     "up": Entry(
-        "holdfast.cli.local.up:command", "Start a cluster in one process: the API, controllers, nodes and operators."
+        "holdfast.cli.local.cluster.up:command",
+        "Start a cluster in one process: the API, controllers, nodes and operators.",
     ),
-    "down": Entry("holdfast.cli.local.down:command", "Stop the cluster that `up` started."),
-    "backup": Entry("holdfast.cli.local.backups:backup", "Write all objects and keys of a cluster to one file."),
-    "restore": Entry("holdfast.cli.local.backups:restore", "Make the data directory of a cluster from a backup."),
-    "check": Entry("holdfast.cli.local.check:command", "Check the data of a cluster for damage."),
-    "dashboard": Entry("holdfast.cli.local.dashboard:command", "Serve a web page of all objects and their rollouts."),
+    "down": Entry("holdfast.cli.local.cluster.down:command", "Stop the cluster that `up` started."),
+    "backup": Entry("holdfast.cli.local.data.backups:backup", "Write all objects and keys of a cluster to one file."),
+    "restore": Entry("holdfast.cli.local.data.backups:restore", "Make the data directory of a cluster from a backup."),
+    "check": Entry("holdfast.cli.local.data.check:command", "Check the data of a cluster for damage."),
+    "dashboard": Entry("holdfast.cli.dashboard.command:command", "Serve a web page of all objects and their rollouts."),
     "demo": Entry(
-        "holdfast.cli.local.demo:command", "Show rollouts that keep their floors, on a cluster of their own."
+        "holdfast.cli.local.demo.command:command", "Show rollouts that keep their floors, on a cluster of their own."
     ),
-    "examples": Entry("holdfast.cli.local.examples:command", "List the example manifests, or copy them."),
+    "examples": Entry("holdfast.cli.manifests.examples:command", "List the example manifests, or copy them."),
     "plan": Entry("holdfast.cli.plan.command:command", "Show what a rollout will do, step by step, before it starts."),
     "simulate": Entry(
         "holdfast.cli.plan.simulate:command",
@@ -53,7 +54,7 @@ COMMANDS: Final = {
     ),
     "crds": Entry("holdfast.cli.manifests.crds:command", "Print the CustomResourceDefinitions of all kinds."),
     "convert": Entry("holdfast.cli.manifests.convert:command", "Print manifests of Cloudless as Workloads."),
-    "apiserver": Entry("holdfast.cli.local.apiserver:command", "Run a Kubernetes API server in one process."),
+    "apiserver": Entry("holdfast.cli.local.apiserver.command:command", "Run a Kubernetes API server in one process."),
     "operator": Entry("holdfast.cli.operator.commands:command", "Run the operators on any Kubernetes."),
     "provider": Entry("holdfast.cli.provider.commands:command", "Serve a hypervisor to operators over gRPC."),
     "get": Entry("holdfast.cli.objects.get:command", "Show objects: as a table, or as JSON, YAML, names or fields."),
@@ -78,7 +79,7 @@ COMMANDS: Final = {
         "holdfast.cli.load:command", "Send requests to an inference server, and measure TTFT, ITL and throughput."
     ),
     "chaos": Entry(
-        "holdfast.cli.local.chaos:command", "Inject faults: pods crash, hang or are slow, nodes fail or vanish."
+        "holdfast.cli.local.cluster.chaos:command", "Inject faults: pods crash, hang or are slow, nodes fail or vanish."
     ),
     "version": Entry("holdfast.cli.version:command", "Show the versions of this program, the server, and its kinds."),
     "completion": Entry("holdfast.cli.completion:command", "Print what completes commands in bash, zsh or fish."),

@@ -24,12 +24,12 @@ from holdfast.apiserver.auth.certificates import (
     new_authority,
     new_serving,
 )
-from holdfast.cli.local.binding import CannotStart
 from holdfast.cli.operator import certificates, definitions, installing, webhooks
 from holdfast.cli.operator.certificates import Files, Kept, Material, Renewal
 from holdfast.cli.operator.installing import Installed
 from holdfast.cli.operator.permissions import MUTATING, VALIDATING
 from holdfast.cli.operator.registration import INJECTED, SECRET, Registered, WebhookOptions
+from holdfast.cli.process.binding import CannotStart
 from holdfast.client.api import ApiClient
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Client

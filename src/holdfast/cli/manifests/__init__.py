@@ -1,1 +1,1 @@
-"""Manifests: reading them with the place of every field, and printing CustomResourceDefinitions."""
+"""Manifests: reading them with the place of every field, the examples, and printing CustomResourceDefinitions."""

@@ -19,7 +19,7 @@ from holdfast.cli import logs
 from holdfast.cli.arguments import FloatRange, Group, PathType
 from holdfast.cli.bundling import Decorator, together
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.local.binding import CannotStart, checked_bind
+from holdfast.cli.process.binding import CannotStart, checked_bind
 from holdfast.profiler.mocker import discovery, modelled
 from holdfast.profiler.mocker.engine import Engine, Limits
 from holdfast.profiler.mocker.frontend import Backends, Frontend

@@ -24,8 +24,8 @@ from holdfast.apiserver.auth import certificates
 from holdfast.apiserver.auth.certificates import CertificateError, Pair
 from holdfast.apiserver.auth.identity import load_chain
 from holdfast.cli.errors import Complaint
-from holdfast.cli.local.binding import CannotStart
 from holdfast.cli.operator.registration import SECRET
+from holdfast.cli.process.binding import CannotStart
 from holdfast.client.protocols import Client, Unreachable
 from holdfast.client.resources import SECRETS
 from holdfast.meta.errors import AlreadyExists, Conflict, NotFound, StatusError

@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator
 
 from holdfast.cli.errors import Complaint
-from holdfast.cli.local.binding import CannotStart
+from holdfast.cli.process.binding import CannotStart
 from holdfast.runtime.health import Health
 from holdfast.runtime.manager import Manager
 

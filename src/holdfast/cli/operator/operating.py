@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.cli.errors import Complaint, ExitCode, InputError
-from holdfast.cli.local.binding import CannotStart
 from holdfast.cli.operator import deploying, installing, permissions, selection
 from holdfast.cli.operator import health as checkups
 from holdfast.cli.operator.installing import Installed
 from holdfast.cli.operator.registration import Registered, WebhookOptions
+from holdfast.cli.process.binding import CannotStart
 from holdfast.client.kubeconfig import Connection, connect
 from holdfast.client.protocols import Unreachable, Untrusted
 from holdfast.client.settings import KubeconfigError

@@ -12,10 +12,10 @@ from functools import partial
 
 from holdfast.apiserver.auth.certificates import CertificateError
 from holdfast.cli.errors import Complaint
-from holdfast.cli.local.binding import CannotStart
 from holdfast.cli.operator import certificates, registration
 from holdfast.cli.operator.certificates import Files, Kept, Renewal, Source
 from holdfast.cli.operator.registration import CONVERT, DEFAULT, VALIDATE, Registered, WebhookOptions
+from holdfast.cli.process.binding import CannotStart
 from holdfast.client.protocols import Client
 from holdfast.kinds import reviews
 from holdfast.operators.admission import Admission

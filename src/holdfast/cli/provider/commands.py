@@ -19,7 +19,7 @@ from holdfast.cli import logs
 from holdfast.cli.arguments import FloatRange, Group, PathType
 from holdfast.cli.bundling import bundled
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.local.signals import until_signalled
+from holdfast.cli.process.signals import until_signalled
 from holdfast.runtime.health import Health
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.local.summary import followed, on_screen
+from holdfast.cli.local.cluster.summary import followed, on_screen
 from holdfast.cli.operator.selection import operators
 from holdfast.client.resources import NODES, PODS, Resource
 from holdfast.kinds.cloudless import KINDS

@@ -15,7 +15,7 @@ from tests.places import ROOT
 
 from holdfast.cli import main
 from holdfast.cli.errors import ExitCode
-from holdfast.cli.local import examples
+from holdfast.cli.manifests import examples
 
 EXAMPLES = {str(path.relative_to(ROOT / "examples")) for path in (ROOT / "examples").glob("*/*.yaml")}
 SOURCES = ("pyproject.toml", "README.md", "LICENSE")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.apiserver.servers import CONFIGMAPS, Api, configmap
 from tests.apiserver.storage.test_store import PODS, put, run
-from tests.cli.local.test_apiserver import running
+from tests.cli.local.apiserver.test_command import running
 
 from holdfast.apiserver.storage.backups import SKIPPED
 from holdfast.apiserver.storage.store import Store

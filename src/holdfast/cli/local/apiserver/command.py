@@ -10,9 +10,9 @@ import click
 
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli.arguments import PathType
-from holdfast.cli.local import serving
-from holdfast.cli.local.serving import Settings
-from holdfast.cli.local.signals import until_signalled
+from holdfast.cli.local.apiserver import serving
+from holdfast.cli.local.apiserver.serving import Settings
+from holdfast.cli.process.signals import until_signalled
 
 
 @click.command("apiserver")

@@ -10,7 +10,8 @@ import click
 
 from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, ExitCode, InputError
-from holdfast.cli.local import kubeconfigs, running
+from holdfast.cli.local.apiserver import kubeconfigs
+from holdfast.cli.process import running
 
 DIRECTORY: Final = Path(".holdfast")
 PATIENCE: Final = 30.0

@@ -22,7 +22,7 @@ import yaml
 from click.testing import CliRunner
 
 from holdfast.cli.errors import ExitCode
-from holdfast.cli.local.apiserver import command
+from holdfast.cli.local.apiserver.command import command
 
 COMMAND = [sys.executable, "-m", "holdfast", "apiserver"]
 

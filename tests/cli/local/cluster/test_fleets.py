@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli.errors import InputError
-from holdfast.cli.local.fleets import parsed_fleets
+from holdfast.cli.local.cluster.fleets import parsed_fleets
 from holdfast.cluster.simulation.nodes import Fleet
 
 

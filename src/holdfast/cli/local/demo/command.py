@@ -24,13 +24,14 @@ from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs, painting
 from holdfast.cli.arguments import PathType
 from holdfast.cli.errors import Complaint, ExitCode, InputError
-from holdfast.cli.local import examples, hints, running
-from holdfast.cli.local.demo_subjects import Subject, known, subject_of
-from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
-from holdfast.cli.local.serving import Settings
-from holdfast.cli.local.signals import until_signalled
-from holdfast.cli.manifests import sources
+from holdfast.cli.local.apiserver.serving import Settings
+from holdfast.cli.local.cluster import hints
+from holdfast.cli.local.cluster.embedded import ClusterOptions, Embedded, embedded
+from holdfast.cli.local.demo.subjects import Subject, known, subject_of
+from holdfast.cli.manifests import examples, sources
 from holdfast.cli.manifests.sources import Manifest
+from holdfast.cli.process import running
+from holdfast.cli.process.signals import until_signalled
 from holdfast.client.discovery import UnknownResource, discover
 from holdfast.client.objects import Object
 from holdfast.runtime.controllers import Stores, View

@@ -36,8 +36,9 @@ from holdfast.cli import logs
 from holdfast.cli.arguments import FloatRange, PathType
 from holdfast.cli.bundling import bundled
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.local import kubeconfigs, ports, running
-from holdfast.cli.local.binding import CannotStart, checked_bind
+from holdfast.cli.local.apiserver import kubeconfigs
+from holdfast.cli.process import ports, running
+from holdfast.cli.process.binding import CannotStart, checked_bind
 from holdfast.client.settings import KubeconfigError
 
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli.connecting import Refused, Session, Where
-from holdfast.cli.local import chaos as cli
+from holdfast.cli.local.cluster import chaos as cli
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS
 from holdfast.cluster import simulation
 from holdfast.cluster.scheduling.scheduler import Scheduler

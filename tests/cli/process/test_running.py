@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast.cli.local import running
+from holdfast.cli.process import running
 
 
 def test_a_process_says_that_it_runs_for_as_long_as_it_does(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_a_number_that_was_left_behind_misleads_nobody(tmp_path: Path) -> None:
 def killed_in(place: Path) -> Path:
     """The directory of a process that was killed."""
     script = (
-        "import os, pathlib, sys\nfrom holdfast.cli.local import running\n"
+        "import os, pathlib, sys\nfrom holdfast.cli.process import running\n"
         "with running.for_now(pathlib.Path(sys.argv[1])) as home:\n"
         "    print(home, flush=True)\n    os.kill(os.getpid(), 9)\n"
     )

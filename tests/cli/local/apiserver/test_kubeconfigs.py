@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from holdfast.apiserver.auth.identity import Identity
-from holdfast.cli.local import kubeconfigs
+from holdfast.cli.local.apiserver import kubeconfigs
 from holdfast.client import settings
 from holdfast.client.settings import KubeconfigError
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from holdfast.cli.local.dashboard import command, is_local
+from holdfast.cli.dashboard.command import command, is_local
 
 
 @pytest.fixture

@@ -17,14 +17,16 @@ from click.core import ParameterSource
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import progress
 from holdfast.cli.arguments import PathType
+from holdfast.cli.dashboard import serving as dashboard
 from holdfast.cli.errors import Complaint, InputError
-from holdfast.cli.local import dashboard, hints, kubeconfigs, serving
-from holdfast.cli.local.embedded import ClusterOptions, Embedded, embedded
-from holdfast.cli.local.fleets import parsed_fleets
-from holdfast.cli.local.signals import until_signalled
-from holdfast.cli.local.summary import watch_summary
+from holdfast.cli.local.apiserver import kubeconfigs, serving
+from holdfast.cli.local.cluster import hints
+from holdfast.cli.local.cluster.embedded import ClusterOptions, Embedded, embedded
+from holdfast.cli.local.cluster.fleets import parsed_fleets
+from holdfast.cli.local.cluster.summary import watch_summary
 from holdfast.cli.operator import health, selection
 from holdfast.cli.operator import settings as operator_settings
+from holdfast.cli.process.signals import until_signalled
 from holdfast.client.settings import KubeconfigError
 from holdfast.dashboard.settings import Settings as DashboardSettings
 from holdfast.meta import durations

@@ -17,9 +17,10 @@ from holdfast.apiserver.admission.service_addresses import NETWORK
 from holdfast.apiserver.auth.tokens import LONGEST, Reference
 from holdfast.apiserver.server import Server
 from holdfast.apiserver.verbs.subresources import Connector, Connectors, LogSource
-from holdfast.cli.local import running, serving
-from holdfast.cli.local.serving import Serving, Settings
+from holdfast.cli.local.apiserver import serving
+from holdfast.cli.local.apiserver.serving import Serving, Settings
 from holdfast.cli.operator import installing, selection
+from holdfast.cli.process import running
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
 from holdfast.client.resources import Resource

@@ -1,0 +1,1 @@
+"""``holdfast apiserver``: the API server in this process, alone or as a part of a cluster."""

@@ -1,0 +1,1 @@
+"""``holdfast up``, ``down`` and ``chaos``: a cluster in one process."""

@@ -1,0 +1,1 @@
+"""``holdfast backup``, ``restore`` and ``check``: the data directory of a cluster."""

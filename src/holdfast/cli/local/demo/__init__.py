@@ -1,0 +1,1 @@
+"""``holdfast demo``: rollouts of several systems under their floors."""
