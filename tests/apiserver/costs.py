@@ -1,4 +1,4 @@
-"""Requests that cost little to send and could cost much to answer, each of a size that can be doubled."""
+"""Requests that cost little to send and could cost much to answer, each of a size that can be changed."""
 
 from __future__ import annotations
 
@@ -699,11 +699,12 @@ REQUESTS: tuple[Costly, ...] = (
         PATCHES["strategic"],
         before=stored(CONFIGMAPS, lambda n: with_metadata(ownerReferences=[owner(k) for k in range(n)])),
     ),
+    # Each shifts the whole array: quadratic beyond this size, until MAX_SHIFTED_ITEMS ends it.
     Costly(
         "operations at the front",
         "PATCH",
         f"{WIDGETS}/x",
-        2_000,
+        1_000,
         lambda n: [{"op": "add", "path": "/spec/l/0", "value": k} for k in range(n)],
         PATCHES["json"],
         before=defined(lambda n: OPEN, lambda n: widget({"l": list(range(2 * n))})),

@@ -143,11 +143,16 @@ def test_every_family_is_ours_or_the_process_and_explains_itself() -> None:
     assert CONTENT_TYPE.startswith("text/plain; version=0.0.4")
 
 
-def test_counting_is_cheap() -> None:
+def test_counting_takes_no_longer_for_what_was_counted_before() -> None:
     metrics = Metrics()
-    began = time.process_time()
-    for _ in range(10_000):
-        metrics.taken("w", waited=0.001)
-        metrics.passed("w", "done", seconds=0.001)
-        metrics.called("get", "pods", 200, 0.001)
-    assert time.process_time() - began < 1, "a tenth of a millisecond a pass would be far too much"
+
+    def seconds() -> float:
+        began = time.process_time()
+        for _ in range(1_000):
+            metrics.taken("w", waited=0.001)
+            metrics.passed("w", "done", seconds=0.001)
+            metrics.called("get", "pods", 200, 0.001)
+        return time.process_time() - began
+
+    first, *others = (seconds() for _ in range(20))
+    assert min(others[10:]) <= 2 * max(first, *others[:5])
