@@ -166,6 +166,7 @@ def start(directory: Path, found: Path) -> Path:
     if running := _running(directory):
         say(f"{', '.join(running)} run in {directory} already; stop them first for a new start")
         return kubeconfig
+    _forget(directory)  # Processes of an earlier start that were killed are not those that end now.
     identity = Identity.kept(directory / "identity", "127.0.0.1", now=datetime.now(UTC))
     write_private(directory / "tokens.csv", f'{identity.admin_token},admin,admin,"system:masters"\n'.encode())
     public = identity.token_key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
@@ -193,6 +194,10 @@ def stop(directory: Path) -> None:
         deadline = time.monotonic() + PATIENCE
         while _command_of(process) and time.monotonic() < deadline:
             time.sleep(0.05)
+    _forget(directory)
+
+
+def _forget(directory: Path) -> None:
     for name in BINARIES:
         (directory / f"{name}.pid").unlink(missing_ok=True)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +41,20 @@ def test_without_go_and_without_binaries_it_is_skipped_with_what_to_do(
     assert "skipped: " in (said := capsys.readouterr().err)
     assert "install Go" in said
     assert not (tmp_path / "state").exists()
+
+
+def test_processes_of_an_earlier_start_that_were_killed_are_not_taken_for_new_ones(tmp_path: Path) -> None:
+    programs, state = tmp_path / "bin", tmp_path / "state"
+    programs.mkdir()
+    state.mkdir()
+    for name in control_plane.BINARIES:
+        (programs / name).write_text(f"#!/bin/sh\necho {name} cannot start here\nexit 1\n")
+        (programs / name).chmod(0o755)
+    (state / "kube-scheduler.pid").write_text("4194304\n")  # no process can have it
+    command = [sys.executable, "-m", "tests.kubernetes.control_plane", "start", str(state)]
+    environment = {**os.environ, "HOLDFAST_KUBERNETES_BIN": str(programs)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "cannot start here" in done.stderr
+    assert "kube-scheduler" not in done.stderr
+    assert not list(state.glob("*.pid"))
