@@ -21,7 +21,7 @@ from holdfast.client import waiting
 from holdfast.client.kubeconfig import connect
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Client
-from holdfast.client.resources import DEFINITIONS, NAMESPACES, NODES
+from holdfast.client.resources import CONFIG_MAPS, DEFINITIONS, NAMESPACES, NODES, Resource
 from holdfast.cluster.simulation import nodes
 from holdfast.meta.errors import AlreadyExists, NotFound
 from holdfast.meta.objects import Key
@@ -76,6 +76,22 @@ class Cluster:
             self.definitions.append(name)
         await waiting.until(self.client, DEFINITIONS, Key("", name), _is_established, timeout=PATIENCE_SECONDS)
 
+    async def collects(self, resource: Resource, owner: Mapping[str, Any]) -> None:
+        """Wait until Kubernetes' garbage collector works for a kind, of which `owner` is an object.
+
+        It looks for new kinds every 30 seconds.  Until then it leaves what owners of that kind leave behind, and tries
+        those again after ever longer times; and a rollout is not over before they are gone.
+        """
+        if not self.scheduler:
+            return
+        created = await self.client.create(resource, owner)
+        reference = {"apiVersion": resource.api_version, "kind": resource.kind, "uid": created.meta.uid}
+        names = {"name": created.meta.name, "namespace": created.meta.namespace}
+        dependent = {"metadata": names | {"ownerReferences": [reference | {"name": created.meta.name}]}}
+        await self.client.create(CONFIG_MAPS, dependent)
+        await self.client.delete(resource, created.key)
+        await waiting.until(self.client, CONFIG_MAPS, created.key, lambda it: it is None, timeout=PATIENCE_SECONDS)
+
     async def create_nodes(self, *, count: int) -> None:
         """Create nodes that stay ready; none of them has a heartbeat, so they cost nothing."""
         fleet = nodes.Fleet(count=count, first=random.randrange(10_000, 60_000), pods=PER_NODE)
@@ -100,6 +116,9 @@ class Cluster:
             for name in names:
                 with contextlib.suppress(NotFound):
                     await self.client.delete(resource, Key("", name))
+            for name in names:
+                key = Key("", name)
+                await waiting.until(self.client, resource, key, lambda it: it is None, timeout=PATIENCE_SECONDS)
 
 
 @contextlib.asynccontextmanager

@@ -26,7 +26,8 @@ from holdfast.kinds import crds, grove, grove_scheduler
 READY_SECONDS: Final = sized(1.0, 0.1)
 PATIENCE_SECONDS: Final = 180.0
 
-SETS: Final = next(Resource.of(kind) for kind in grove.KINDS if kind.name == "PodCliqueSet")
+SETS: Final = Resource.of(grove.sets.KIND)
+CLIQUES: Final = Resource.of(grove.cliques.KIND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ async def measured(opened: Opened, shape: Shape) -> tuple[Figures, Figures]:
         namespace = await cluster.namespace("gangs")
         for kind in (*grove.KINDS, *grove_scheduler.KINDS):
             await cluster.define(crds.crd_of(kind))
+        await cluster.collects(CLIQUES, _clique_alone(shape, namespace))
         await cluster.create_nodes(count=2 * shape.pods // PER_NODE + 1)
         since = (await cluster.client.list(PODS)).version
         with cluster.start("nodes"):
@@ -122,18 +124,20 @@ async def _act(cluster: Cluster, fleet: Fleet, shape: Shape, manifest: dict[str,
     )
 
 
-def _set(shape: Shape, namespace: str, image: str) -> dict[str, Any]:
+def _clique(shape: Shape, image: str) -> dict[str, Any]:
+    """The spec of a clique."""
     container = {"name": "main", "image": f"registry.example.com/team/engine:{image}"}
-    clique = {
-        "name": "engine",
-        "annotations": {f"{PREFIX}ready-after": f"{READY_SECONDS:g}s"},
-        "spec": {
-            "roleName": "engine",
-            "replicas": shape.size,
-            "minAvailable": shape.size,
-            "podSpec": {"containers": [container]},
-        },
-    }
+    spec = {"containers": [container]}
+    return {"roleName": "engine", "replicas": shape.size, "minAvailable": shape.size, "podSpec": spec}
+
+
+def _clique_alone(shape: Shape, namespace: str) -> dict[str, Any]:
+    return {"metadata": {"name": "alone", "namespace": namespace}, "spec": _clique(shape, "v1")}
+
+
+def _set(shape: Shape, namespace: str, image: str) -> dict[str, Any]:
+    annotations = {f"{PREFIX}ready-after": f"{READY_SECONDS:g}s"}
+    clique = {"name": "engine", "annotations": annotations, "spec": _clique(shape, image)}
     template: dict[str, Any] = {"cliques": [clique]}
     if shape.surge:
         rolling = {"maxSurge": f"{shape.surge}%", "maxUnavailable": 0}

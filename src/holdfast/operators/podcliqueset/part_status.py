@@ -125,10 +125,6 @@ class _Component(msgspec.Struct, frozen=True, rename="camel"):
         return 0 if self.status.floor is None else self.floor - (self.status.floor.available or 0)
 
     @property
-    def available(self) -> bool:
-        raise NotImplementedError
-
-    @property
     def fresh(self) -> bool:
         """Its status is about its current spec."""
         return self.status.observed_generation == self.metadata.generation
@@ -167,7 +163,7 @@ class _Component(msgspec.Struct, frozen=True, rename="camel"):
         return (
             (meta.generation, meta.labels, meta.owner_references, self.deleting),
             (self.fresh, status.current_pod_clique_set_generation_hash),
-            (self.available, self.breached, self.breached_since, bool(status.scheduled_replicas)),
+            (self.breached, self.breached_since, bool(status.scheduled_replicas)),
             (self.floor, self.missing > 0, self.is_false(FLOOR_HELD), self.obstacle),
         )
 
@@ -188,7 +184,8 @@ class Clique(_Component, frozen=True, rename="camel"):
 
     @property
     def decisive(self) -> tuple[object, ...]:
-        return *super().decisive, self.ready_since, self.outdated, self.status.current_pod_template_hash
+        template = self.outdated, self.status.current_pod_template_hash
+        return *super().decisive, self.available, self.ready_since, template
 
     @property
     def template_hash(self) -> str:
@@ -238,6 +235,10 @@ class Group(_Component, frozen=True, rename="camel"):
     """A PodCliqueScalingGroup."""
 
     status: PodCliqueScalingGroupStatus = PodCliqueScalingGroupStatus()
+
+    @property
+    def decisive(self) -> tuple[object, ...]:
+        return *super().decisive, self.available
 
     @property
     def available(self) -> bool:
