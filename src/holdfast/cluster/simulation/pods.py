@@ -17,7 +17,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holdfast.client.objects import Meta
-from holdfast.client.pods import Condition, ReadinessGate
+from holdfast.client.pods import ReadinessGate
+from holdfast.cluster.pod_status import ContainerStatus, PodStatus, Terminated, Waiting
 from holdfast.meta import times
 
 _SCHEME: Final = "sim://"
@@ -58,51 +59,6 @@ class PodSpec(_Part, frozen=True):
     containers: tuple[ContainerSpec, ...] = ()
     init_containers: tuple[ContainerSpec, ...] = ()
     readiness_gates: tuple[ReadinessGate, ...] = ()
-
-
-# --- what was reported
-
-
-class _Running(_Part, frozen=True):
-    started_at: str | None = None
-
-
-class _Waiting(_Part, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class _Terminated(_Part, frozen=True):
-    exit_code: int = 0
-    reason: str = ""
-    started_at: str | None = None
-    finished_at: str | None = None
-    container_id: str = msgspec.field(default="", name="containerID")
-
-
-class _State(_Part, frozen=True):
-    running: _Running | None = None
-    waiting: _Waiting | None = None
-    terminated: _Terminated | None = None
-
-
-class ContainerStatus(_Part, frozen=True):
-    name: str = ""
-    image: str = ""
-    ready: bool = False
-    restart_count: int = 0
-    container_id: str = msgspec.field(default="", name="containerID")
-    state: _State = _State()
-    last_state: _State = _State()
-
-
-class PodStatus(_Part, frozen=True):
-    phase: str = "Pending"
-    start_time: str | None = None
-    pod_ip: str = msgspec.field(default="", name="podIP")
-    conditions: tuple[Condition, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class Pod(_Part, frozen=True):
@@ -184,11 +140,11 @@ def _container(status: ContainerStatus) -> Container:
         return Container(_over(state.terminated), status.restart_count, last)
     if last is not None:
         return Container(last, status.restart_count)
-    waiting = state.waiting or _Waiting("ContainerCreating")
+    waiting = state.waiting or Waiting("ContainerCreating")
     return Container(Idle(waiting.reason, waiting.message), status.restart_count)
 
 
-def _over(terminated: _Terminated) -> Over:
+def _over(terminated: Terminated) -> Over:
     since = _began(terminated.container_id, terminated.started_at)
     return Over(since, max(since, _moment(terminated.finished_at)), terminated.exit_code, terminated.reason)
 

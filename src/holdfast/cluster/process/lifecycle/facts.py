@@ -15,8 +15,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeAlias, assert_never
 
+from holdfast.cluster.pod_status import ContainerStatus, Terminated
 from holdfast.cluster.process.lifecycle import probes
-from holdfast.cluster.process.lifecycle.pods import ContainerStatus, Pod, Terminated
+from holdfast.cluster.process.lifecycle.pods import Pod
 from holdfast.cluster.process.lifecycle.probes import Answer, Kind, Probing
 from holdfast.meta import times
 

@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holdfast.client.objects import Meta, Object
-from holdfast.client.pods import Condition, ReadinessGate
+from holdfast.client.pods import ReadinessGate
+from holdfast.cluster.pod_status import PodStatus
 
 RUNTIME_CLASS: Final = "process"
 """The ``runtimeClassName`` of pods whose commands are run on this machine."""
@@ -264,45 +265,6 @@ class Spec(_Part, frozen=True):
     readiness_gates: tuple[ReadinessGate, ...] = ()
 
 
-# --- what was reported before
-
-
-class Terminated(_Part, frozen=True):
-    exit_code: int = 0
-    signal: int = 0
-    reason: str = ""
-    message: str = ""
-    started_at: str | None = None
-    finished_at: str | None = None
-    container_id: str = msgspec.field(default="", name="containerID")
-
-
-class Began(_Part, frozen=True):
-    started_at: str | None = None
-
-
-class State(_Part, frozen=True):
-    running: Began | None = None
-    terminated: Terminated | None = None
-
-
-class ContainerStatus(_Part, frozen=True):
-    name: str = ""
-    restart_count: int = 0
-    state: State = State()
-    last_state: State = State()
-    container_id: str = msgspec.field(default="", name="containerID")
-
-
-class Status(_Part, frozen=True):
-    phase: str = "Pending"
-    start_time: str | None = None
-    pod_ip: str = msgspec.field(default="", name="podIP")
-    conditions: tuple[Condition, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-
-
 Referred: TypeAlias = tuple[str, str]
 """What a pod refers to: a ConfigMap, Secret, PersistentVolumeClaim or ServiceAccount, by kind and name."""
 
@@ -310,7 +272,7 @@ Referred: TypeAlias = tuple[str, str]
 class Pod(_Part, frozen=True):
     metadata: Meta = Meta()
     spec: Spec = Spec()
-    status: Status = Status()
+    status: PodStatus = PodStatus()
 
     @classmethod
     def of(cls, obj: Object) -> Pod:
