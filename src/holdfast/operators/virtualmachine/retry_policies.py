@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+from holdfast.kernel.reasons import Reason
 from holdfast.kinds.virtrigaud.operations import FailedAttempts, RetryPolicy
 from holdfast.meta import durations, times
 
@@ -23,6 +24,20 @@ def waits(known: FailedAttempts | None, now: datetime, *, is_observed: bool) -> 
     """
     due = times.read(known.next_time) if known is not None else None
     return known if is_observed and (due is None or now < due) else None
+
+
+def failure(
+    reason: Reason, message: str, now: datetime, *, count: int, wait: timedelta | None, generation: int | None = None
+) -> FailedAttempts:
+    """The record of an operation that failed `count` times in a row; without a `wait` it is not tried again."""
+    return FailedAttempts(
+        count=count,
+        time=times.format(now),
+        reason=reason.value,
+        message=message,
+        next_time=None if wait is None else times.format(now + wait),
+        generation=generation,
+    )
 
 
 def delay(policy: RetryPolicy, count: int, *, longest: timedelta = _DAY) -> timedelta:

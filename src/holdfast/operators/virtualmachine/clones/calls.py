@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,19 +12,12 @@ from holdfast.kernel.outcomes import Again, Retry
 from holdfast.kernel.reasons import Reason
 from holdfast.kinds.virtrigaud.clones import ClonePhase, CloneType
 from holdfast.meta import durations, times
-from holdfast.operators.virtualmachine import names, steps
-from holdfast.operators.virtualmachine.clones.decide import (
-    Call,
-    Step,
-    cloned,
-    command_failed,
-    commands,
-    failed,
-    next_step,
-    progressed,
-    ran,
-)
+from holdfast.operators.virtualmachine import names, pacing, steps
+from holdfast.operators.virtualmachine.clones.creation import cloned
+from holdfast.operators.virtualmachine.clones.decide import next_step
 from holdfast.operators.virtualmachine.clones.observe import World
+from holdfast.operators.virtualmachine.clones.steps import Call, Step, failed, progressed
+from holdfast.operators.virtualmachine.clones.target import command_failed, commands, ran
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.machines import render
 from holdfast.operators.virtualmachine.machines.guest_data import MissingKey
@@ -131,14 +123,12 @@ async def _clone(world: World, hypervisor: Hypervisor, now: datetime) -> Step:
     )
     state = await begun(hypervisor, made.task)
     again = before.failed is not None
-    changed = msgspec.structs.replace(
-        before,
+    after = world.having(
         target_vm_id=made.id,
         task_ref=made.task.id if made.task and not state.done else None,
         retry_count=(before.retry_count or 0) + 1 if again else before.retry_count,
         last_retry_time=times.format(now) if again else before.last_retry_time,
     )
-    after = replace(world, clone=msgspec.structs.replace(world.clone, status=changed))
     return cloned(after, made.id, now) if state.done else progressed(after, state, now)
 
 
@@ -161,7 +151,7 @@ async def _deleted(id: str, hypervisor: Hypervisor) -> TaskState | None:
 
 
 def _later(state: TaskState) -> Again:
-    return Again(timedelta(seconds=max(state.again_after or 1.0, 0.1)), "the provider deletes the clone")
+    return Again(pacing.as_said(state.again_after, otherwise=timedelta(seconds=1)), "the provider deletes the clone")
 
 
 async def _remove(world: World, step: Step, hypervisor: Hypervisor) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -60,6 +60,11 @@ class World:
     @property
     def before(self) -> VMCloneStatus:
         return self.clone.status or VMCloneStatus()
+
+    def having(self, **fields: Any) -> World:
+        """The world with these fields in the status."""
+        status = msgspec.structs.replace(self.before, **fields)
+        return replace(self, clone=msgspec.structs.replace(self.clone, status=status))
 
     @property
     def options(self) -> CloneOptions:

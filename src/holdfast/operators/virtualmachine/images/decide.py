@@ -15,6 +15,7 @@ from holdfast.kernel.outcomes import Again, Done, Outcome, soonest, until
 from holdfast.kinds.virtrigaud.images import ImageMissingAction, ImagePhase, ProviderImageStatus, VMImageStatus
 from holdfast.meta import durations, hashing, times
 from holdfast.meta.quantities import Quantity
+from holdfast.operators.virtualmachine import pacing
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.estimates import eta, rate
 from holdfast.operators.virtualmachine.images.observe import Place, World
@@ -26,8 +27,6 @@ from holdfast.runtime.decisions import Decision
 from holdfast.runtime.status import wire
 
 BACKOFF: Final = Backoff(base=timedelta(seconds=5), cap=timedelta(minutes=5), jitter=0)
-
-_LOOK: Final = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +118,9 @@ def _followed(world: World, before: ProviderImageStatus, place: Place, now: date
     """A task that prepares the image."""
     state = place.task
     if state is None:
-        return Preparation(on=before, reason=ImageReason.IMPORTING, outcome=Again(_LOOK, "the provider is asked again"))
+        return Preparation(
+            on=before, reason=ImageReason.IMPORTING, outcome=Again(pacing.LOOK, "the provider is asked again")
+        )
     if not state.done:
         prepare = world.image.spec.prepare
         limit = durations.parse((prepare.timeout if prepare else None) or "30m")
@@ -128,11 +129,11 @@ def _followed(world: World, before: ProviderImageStatus, place: Place, now: date
             text = f"it was not done within {durations.format(limit)}"
             failed = _failed(before, ImageReason.TIMED_OUT, text, now)
             return replace(failed, cancel=before.task_ref or "")
-        after = timedelta(seconds=max(state.again_after or _LOOK.total_seconds(), 0.1))
-        after = min(after, max(began + limit - now, timedelta(seconds=0.1)))
+        after = pacing.as_said(state.again_after)
+        after = min(after, max(began + limit - now, pacing.SOON))
         last, stage = times.read(before.last_updated), _stage(state)
-        waits = Again(min(after, _LOOK), f"task {before.task_ref} is due")
-        if last is not None and now < last + _LOOK and stage == before.stage:
+        waits = Again(min(after, pacing.LOOK), f"task {before.task_ref} is due")
+        if last is not None and now < last + pacing.LOOK and stage == before.stage:
             # Its progress is recorded only so often.
             return Preparation(on=before, reason=ImageReason.IMPORTING, outcome=waits)
         on = msgspec.structs.replace(before, last_updated=times.format(now), stage=stage)
@@ -233,7 +234,7 @@ def _begun(before: ProviderImageStatus, made: Prepared, state: TaskState | None,
         on, task_ref=made.task.id, stage=_stage(state), start_time=before.start_time or times.format(now)
     )
     on = _updated(on, now, available=False, message=message)
-    again = Again(timedelta(seconds=0.1), "the task has begun")
+    again = Again(pacing.SOON, "the task has begun")
     return Preparation(on=on, reason=ImageReason.IMPORTING, task=state, outcome=again)
 
 

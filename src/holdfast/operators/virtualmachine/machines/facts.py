@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from holdfast.kinds.virtrigaud.machines import Operation, OperationType, PowerState, VirtualMachinePhase
 from holdfast.meta import times
-from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine import names, pacing
 from holdfast.operators.virtualmachine.machines import render
 from holdfast.operators.virtualmachine.machines.observe import World, is_true
 from holdfast.operators.virtualmachine.machines.render import Size
@@ -28,9 +28,6 @@ DISK: Final = "disk/"
 SNAPSHOT: Final = "snapshot"
 REQUEST: Final = "request"
 HOLD: Final = "hold"
-
-LOOK: Final = timedelta(seconds=5)
-"""When to look again where a provider does not say when, and how often a progress is recorded at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,15 +180,14 @@ def facts_of(world: World, now: datetime, done: tuple[Operation, ...] = ()) -> F
 def progressed(operation: Operation, state: TaskState, now: datetime) -> Operation:
     """An operation with the progress of its task, which is recorded only so often."""
     last = times.read(operation.progress_time)
-    if last is not None and now < last + pace(operation, now):
+    if last is not None and now < last + pacing.recording(start_of(operation, now), now):
         return operation
     return msgspec.structs.replace(operation, percentage=state.percentage, progress_time=times.format(now))
 
 
-def pace(operation: Operation, now: datetime) -> timedelta:
-    """How often the progress of an operation is recorded: the longer it takes, the less often."""
-    began = times.read(operation.start_time) or now
-    return max(LOOK, (now - began) / 10)
+def start_of(operation: Operation, now: datetime) -> datetime:
+    """When an operation began: now, if that is not recorded yet."""
+    return times.read(operation.start_time) or now
 
 
 def failed(operation: Operation, error: ProviderError, now: datetime) -> Operation:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Final
 
 from holdfast.kernel.outcomes import Again, until
 from holdfast.kinds.virtrigaud.machines import OperationType
 from holdfast.meta import times
-from holdfast.operators.virtualmachine.machines.facts import LOOK, Facts, pace
-from holdfast.operators.virtualmachine.machines.steps import BACKOFF, WORDS, Step, due_at, fails, waits, works
+from holdfast.operators.virtualmachine import pacing
+from holdfast.operators.virtualmachine.machines.facts import Facts, start_of
+from holdfast.operators.virtualmachine.machines.steps import WORDS, Step, due_at, fails, waits, works
 from holdfast.operators.virtualmachine.placement import demand
 from holdfast.operators.virtualmachine.reasons import CORRECTED_BY_USER, MachineReason
 
@@ -22,10 +22,7 @@ def running(facts: Facts) -> Step | None:
     if facts.running is None:
         return None
     operation, state = facts.running
-    # When the provider says, but in a long task also on the way, to record its progress.
-    after = timedelta(seconds=max(state.again_after or LOOK.total_seconds(), 0.1))
-    if state.percentage is not None:
-        after = min(after, pace(operation, facts.now))
+    after = pacing.next_look(state, start_of(operation, facts.now), facts.now)
     return replace(
         works(facts, operation.type), operation=operation, outcome=Again(after, f"task {operation.task_ref} is due")
     )
@@ -38,7 +35,7 @@ def failing(facts: Facts) -> Step | None:
         return None
     by_user, failures = failed.reason in CORRECTED_BY_USER, failed.failures or 1
     last = times.read(failed.last_failure_time) or facts.now
-    due = last + BACKOFF.cap if by_user else due_at(facts, failed)
+    due = last + pacing.BACKOFF.cap if by_user else due_at(facts, failed)
     if demand.needs_place(facts.world.object, facts.world.machine) or demand.is_elsewhere(facts.world.machine, failed):
         return None
     if due <= facts.now or (failed.type in _IN_THEIR_TURN and facts.exists):

@@ -8,8 +8,8 @@ from typing import Final
 from holdfast.kernel.outcomes import Again, until
 from holdfast.kinds.virtrigaud.machines import Operation, OperationType, PowerState
 from holdfast.meta import durations
-from holdfast.operators.virtualmachine import names
-from holdfast.operators.virtualmachine.machines.facts import HOLD, LOOK, REQUEST, Facts
+from holdfast.operators.virtualmachine import names, pacing
+from holdfast.operators.virtualmachine.machines.facts import HOLD, REQUEST, Facts
 from holdfast.operators.virtualmachine.machines.observe import World
 from holdfast.operators.virtualmachine.machines.ready import settled
 from holdfast.operators.virtualmachine.machines.steps import Call, Step, began, calls, due_at, is_done, tried_lately
@@ -93,7 +93,9 @@ def post_start(facts: Facts) -> Step | None:
     if not facts.description.ips and hook.snapshot is None and failures < _HOOK_TRIES:
         waits = Operation(type=OperationType.POST_START, start_time=began(facts, OperationType.POST_START))
         step = settled(facts)
-        outcome = step.outcome if isinstance(step.outcome, Again) else Again(LOOK, "the guest has no address yet")
+        outcome = (
+            step.outcome if isinstance(step.outcome, Again) else Again(pacing.LOOK, "the guest has no address yet")
+        )
         return replace(step, operation=waits, outcome=outcome)
     if facts.failed is not None and tried_lately(facts, OperationType.POST_START):
         outcome = until(due_at(facts, facts.failed), now=facts.now, because="the hook is tried again")

@@ -8,8 +8,9 @@ from typing import Final
 from holdfast.kernel.outcomes import Again, Done, Outcome, soonest, until
 from holdfast.kinds.virtrigaud.machines import OperationType, PowerState, VirtualMachinePhase
 from holdfast.meta import times
+from holdfast.operators.virtualmachine import pacing
 from holdfast.operators.virtualmachine.machines import hardware
-from holdfast.operators.virtualmachine.machines.facts import LOOK, Facts
+from holdfast.operators.virtualmachine.machines.facts import Facts
 from holdfast.operators.virtualmachine.machines.steps import WORDS, Step, due_at
 from holdfast.operators.virtualmachine.machines.windows import may_restart, next_opening
 from holdfast.operators.virtualmachine.reasons import MachineReason
@@ -56,14 +57,14 @@ def _addresses(facts: Facts) -> Outcome:
     if facts.power is not PowerState.ON:
         return Done()
     if found.again_after is not None:
-        return Again(timedelta(seconds=max(found.again_after, 0.1)), "the guest starts")
+        return Again(pacing.as_said(found.again_after, otherwise=pacing.SOON), "the guest starts")
     if found.ips:
         return Done()
     since = _ready_since(facts)
     waited = facts.now - since
     if waited > _ADDRESSES:
         return Done()
-    return Again(max(waited, LOOK), "the guest has no address yet")
+    return Again(max(waited, pacing.LOOK), "the guest has no address yet")
 
 
 def _ready_since(facts: Facts) -> datetime:

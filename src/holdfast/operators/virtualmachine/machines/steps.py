@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from holdfast.kernel.backoff import Backoff
 from holdfast.kernel.outcomes import Done, Outcome
 from holdfast.kinds.virtrigaud.guests import LifecycleHandler
 from holdfast.kinds.virtrigaud.machines import Operation, OperationType, PowerState, VirtualMachinePhase
 from holdfast.meta import times
+from holdfast.operators.virtualmachine import pacing
 from holdfast.operators.virtualmachine.machines.facts import Facts
 from holdfast.operators.virtualmachine.reasons import MachineReason
 from holdfast.providers.contract import Change, Machine
 from holdfast.runtime.decisions import Notice
-
-BACKOFF: Final = Backoff(base=timedelta(seconds=1), cap=timedelta(minutes=5), jitter=0)
-"""The wait after an operation failed so many times in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +157,7 @@ def started(facts: Facts, call: Call, task: str) -> Operation:
 
 def due_at(facts: Facts, failed: Operation) -> datetime:
     """When an operation that failed is tried again."""
-    return (times.read(failed.last_failure_time) or facts.now) + BACKOFF.delay(failed.failures or 1)
+    return (times.read(failed.last_failure_time) or facts.now) + pacing.BACKOFF.delay(failed.failures or 1)
 
 
 def tried_lately(facts: Facts, type: OperationType) -> bool:

@@ -9,11 +9,12 @@ import msgspec
 
 from holdfast.kernel.outcomes import Again, Retry
 from holdfast.kinds.virtrigaud.migrations import Artifact
+from holdfast.operators.virtualmachine import pacing
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.migrations import status, storage, undo
 from holdfast.operators.virtualmachine.migrations.decide import next_step
 from holdfast.operators.virtualmachine.migrations.observe import Stage, World
-from holdfast.operators.virtualmachine.migrations.steps import SOON, Call, Step
+from holdfast.operators.virtualmachine.migrations.steps import Call, Step
 from holdfast.operators.virtualmachine.migrations.transfer import done, progressed, refuted
 from holdfast.operators.virtualmachine.reasons import OF_CODE
 from holdfast.operators.virtualmachine.steps import StepDecision
@@ -160,10 +161,10 @@ async def _snapshot_removed(world: World, step: Step, connections: Connections) 
             raise
         state = TaskState(done=True)
     if not state.done:
-        after = timedelta(seconds=max(state.again_after or 1.0, 0.1))
+        after = pacing.as_said(state.again_after, otherwise=timedelta(seconds=1))
         return replace(step, call=None, outcome=Again(after, "the provider deletes the snapshot"))
     return _after(step, undo.without(world, Artifact.SNAPSHOT))
 
 
 def _after(step: Step, world: World) -> Step:
-    return replace(step, status=world.before, call=None, outcome=Again(SOON, step.message))
+    return replace(step, status=world.before, call=None, outcome=Again(pacing.SOON, step.message))

@@ -192,9 +192,9 @@ class World:
     def claim_is_ours(self) -> bool:
         return self.claim is not None and self.claim.meta.annotations.get(names.MIGRATION_UID) == self.object.uid
 
-    def having(self, **changes: Any) -> World:
-        """The world with another status."""
-        status = msgspec.structs.replace(self.before, **changes)
+    def having(self, **fields: Any) -> World:
+        """The world with these fields in the status."""
+        status = msgspec.structs.replace(self.before, **fields)
         return replace(self, migration=msgspec.structs.replace(self.migration, status=status))
 
 

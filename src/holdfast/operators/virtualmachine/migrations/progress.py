@@ -12,9 +12,6 @@ from holdfast.operators.virtualmachine import estimates
 from holdfast.operators.virtualmachine.migrations.observe import Stage, World
 from holdfast.providers.contract import TaskState
 
-LOOK: Final = timedelta(seconds=5)
-"""When to look again where a provider does not say when."""
-
 _RECORDED: Final = timedelta(seconds=2)
 """How often the progress within a phase is recorded at most."""
 
@@ -121,11 +118,3 @@ def _eta(phase: MigrationPhase, done: int | None, total: int | None, rate: int |
     later = [each for each in _COPIES if WEIGHTS[each] > WEIGHTS[phase]]
     left = max(total - (done or 0), 0) + total * len(later)
     return durations.format(timedelta(seconds=round(left / rate)))
-
-
-def pause(state: TaskState, began: datetime, now: datetime) -> timedelta:
-    """When to look at a task again: when the provider says, but in a long one also on the way."""
-    after = timedelta(seconds=max(state.again_after or LOOK.total_seconds(), 0.1))
-    if state.percentage is not None or state.done_bytes is not None:
-        after = min(after, max(LOOK, (now - began) / 10))
-    return after

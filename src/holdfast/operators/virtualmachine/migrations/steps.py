@@ -14,14 +14,13 @@ from holdfast.kernel.reasons import Reason
 from holdfast.kinds.virtrigaud.migrations import Artifact, MigrationPhase, VMMigrationStatus
 from holdfast.kinds.virtrigaud.operations import FailedAttempts, RetryPolicy
 from holdfast.meta import times
-from holdfast.operators.virtualmachine import retry_policies, steps
+from holdfast.operators.virtualmachine import pacing, retry_policies, steps
 from holdfast.operators.virtualmachine.migrations import progress
 from holdfast.operators.virtualmachine.migrations.observe import World
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason, named
 from holdfast.operators.virtualmachine.reasons import CORRECTED_BY_USER
 from holdfast.providers.contract import TaskState
 
-SOON: Final = timedelta(seconds=0.1)
 _LONGEST: Final = timedelta(minutes=30)
 """The longest wait before an attempt."""
 
@@ -73,7 +72,7 @@ def step(
 
 def recorded(world: World, phase: MigrationPhase, reason: Reason, message: str, now: datetime) -> Step:
     """What is about to be done, or was just done, is recorded before anything else is."""
-    return replace(step(world, phase, reason, message, now), outcome=Again(SOON, message))
+    return replace(step(world, phase, reason, message, now), outcome=Again(pacing.SOON, message))
 
 
 def reached(world: World) -> MigrationPhase:
@@ -96,7 +95,7 @@ def reached(world: World) -> MigrationPhase:
 
 def looks(found: Step) -> Step:
     """A step after which the controller looks at the providers again."""
-    return replace(found, outcome=Again(progress.LOOK, found.message))
+    return replace(found, outcome=Again(pacing.LOOK, found.message))
 
 
 def waits(world: World, reason: Reason, message: str, now: datetime) -> Step:
@@ -131,13 +130,9 @@ def failed(world: World, reason: Reason, message: str, now: datetime) -> Step:
     policy = world.options.retry_policy
     final = reason in _FINAL or policy is None or count > retry_policies.most(policy)
     wait = retry_policies.delay(policy or RetryPolicy(), count, longest=_LONGEST)
-    attempts = FailedAttempts(
-        count=count,
-        time=times.format(now),
-        reason=reason.value,
-        message=message,
-        next_time=None if final else times.format(now + wait),
-        generation=world.object.meta.generation,
+    generation = world.object.meta.generation
+    attempts = retry_policies.failure(
+        reason, message, now, count=count, wait=None if final else wait, generation=generation
     )
     after = world.having(failed=attempts, progress=None)
     if final:

@@ -21,9 +21,9 @@ from holdfast.kinds.virtrigaud.migrations import (
 from holdfast.kinds.virtrigaud.references import LocalObjectReference
 from holdfast.meta import times
 from holdfast.meta.quantities import Quantity
-from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine import names, pacing
 from holdfast.operators.virtualmachine.machines.observe import is_true
-from holdfast.operators.virtualmachine.migrations import progress, render, undo
+from holdfast.operators.virtualmachine.migrations import render, undo
 from holdfast.operators.virtualmachine.migrations.observe import World
 from holdfast.operators.virtualmachine.migrations.preconditions import unanswered
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
@@ -102,7 +102,7 @@ def _validated(world: World, machine: Description, disk: DiskInfo | None, now: d
     if missing:
         message = f"VirtualMachine {name} is checked: {' and '.join(missing)}"
         found = step(world, _Phase.VALIDATING_TARGET, MigrationReason.VALIDATING_TARGET, message, now)
-        after = timedelta(seconds=max(machine.again_after or progress.LOOK.total_seconds(), 0.1))
+        after = pacing.as_said(machine.again_after)
         limit = until(since + _VALIDATION, now=now, because="the checks of the target have failed")
         return replace(found, outcome=soonest((Again(after, message), limit)))
     if not same:

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.kernel.outcomes import Again
 from holdfast.kinds.virtrigaud.migrations import Artifact, MigrationPhase
 from holdfast.meta import times
-from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine import names, pacing
 from holdfast.operators.virtualmachine.migrations import progress
 from holdfast.operators.virtualmachine.migrations.observe import Stage, World, artifacts
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
@@ -57,7 +57,7 @@ def running(world: World, now: datetime) -> Step | None:
         return asks(_unasked(ended), now)
     if state.code is Code.RETRYABLE:
         found = waits(_unasked(ended), OF_CODE[Code.RETRYABLE], state.error, now)
-        return replace(found, outcome=Again(progress.LOOK, "the provider is asked again"))
+        return replace(found, outcome=Again(pacing.LOOK, "the provider is asked again"))
     if state.error:
         return refuted(_unasked(ended), state.code or Code.INTERNAL, state.error, now)
     return done(ended, world.stage, state.result, now)
@@ -74,7 +74,7 @@ def progressed(world: World, state: TaskState, now: datetime) -> Step:
     reason, words = _DOING[phase]
     found = step(world, phase, reason, words, now, state)
     began = times.read(found.status.progress.phase_start_time if found.status.progress else None) or now
-    return replace(found, outcome=Again(progress.pause(state, began, now), f"task {world.before.task_ref} is due"))
+    return replace(found, outcome=Again(pacing.next_look(state, began, now), f"task {world.before.task_ref} is due"))
 
 
 def stale_disk(world: World, now: datetime) -> Step | None:
@@ -133,9 +133,7 @@ def done(world: World, stage: Stage, result: dict[str, str], now: datetime) -> S
     ended = {Stage.EXPORT: _Phase.TRANSFERRING, Stage.IMPORT: _Phase.IMPORTING}.get(stage, phase)
     reason, words = _ENDED[stage]
     whole = TaskState(done=True, percentage=100) if stage is not Stage.EXPORT else None
-    return replace(
-        step(replace(after, task=None), ended, reason, words, now, whole), outcome=Again(progress.LOOK / 50, words)
-    )
+    return replace(step(replace(after, task=None), ended, reason, words, now, whole), outcome=Again(pacing.SOON, words))
 
 
 def refuted(world: World, code: Code, message: str, now: datetime) -> Step:

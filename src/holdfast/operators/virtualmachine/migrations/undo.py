@@ -15,8 +15,7 @@ from holdfast.client.resources import CLAIMS
 from holdfast.kernel.outcomes import Again
 from holdfast.kernel.reasons import Reason
 from holdfast.kinds.virtrigaud.migrations import Artifact, MigrationPhase
-from holdfast.operators.virtualmachine import names
-from holdfast.operators.virtualmachine.migrations import progress
+from holdfast.operators.virtualmachine import names, pacing
 from holdfast.operators.virtualmachine.migrations.observe import Side, Stage, World, held_by
 from holdfast.operators.virtualmachine.migrations.reasons import MigrationReason
 from holdfast.operators.virtualmachine.migrations.steps import REMOVES, Call, Step, step
@@ -139,7 +138,7 @@ def _back(world: World, reason: Reason, message: str, now: datetime) -> Step:
 
 
 def _now(what: str) -> Again:
-    return Again(progress.LOOK / 50, f"{what} is gone")
+    return Again(pacing.SOON, f"{what} is gone")
 
 
 def forced(world: World, now: datetime) -> Step | None:

@@ -6,24 +6,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-import msgspec
-
 from holdfast.kernel.conditions import Verdict
 from holdfast.kernel.outcomes import Retry
-from holdfast.kinds.virtrigaud.snapshots import ProviderSnapshotStatus, SnapshotPhase
+from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.operators.virtualmachine import steps
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.reasons import OF_CODE, MachineReason, SnapshotReason, advised
-from holdfast.operators.virtualmachine.snapshots.decide import (
-    Call,
-    Step,
-    failed,
-    next_step,
-    on_provider,
-    progressed,
-    taken,
-)
+from holdfast.operators.virtualmachine.snapshots import creation, deletion
+from holdfast.operators.virtualmachine.snapshots.creation import on_provider, taken
+from holdfast.operators.virtualmachine.snapshots.decide import next_step
 from holdfast.operators.virtualmachine.snapshots.observe import World, is_kept, measured
+from holdfast.operators.virtualmachine.snapshots.steps import Call, Step, deletes, progressed
 from holdfast.operators.virtualmachine.steps import StepDecision, decision
 from holdfast.operators.virtualmachine.tasks import begun
 from holdfast.providers.contract import Code, Hypervisor, Made, ProviderError, TaskState
@@ -87,14 +80,11 @@ async def act(world: World, decided: Decision, *, connections: Connections) -> D
     assert world.target is not None, "a call has a provider"
     hypervisor, call, now = connections.to(world.target), decided.step.call, decided.now
     try:
-        if call is Call.TAKE:
-            step = await _take(world, hypervisor, now)
-        else:
-            step = await _delete(world, hypervisor, now)
+        step = await (_take if call is Call.TAKE else _delete)(world, hypervisor, now)
     except ProviderError as error:
         if error.transient:
             raise Retry(OF_CODE[error.code], error.message) from error
-        step = failed(world, error, now, call)
+        step = (creation if call is Call.TAKE else deletion).failed(world, error, now)
     return _decision(world, step, now)
 
 
@@ -118,7 +108,8 @@ async def _take(world: World, hypervisor: Hypervisor, now: datetime) -> Step:
         return replace(taken(world, made, state, await measured(world, hypervisor), now), notices=notices)
     assert made.task is not None, "it is not done"
     there = on_provider(world, made.id, now, available=False)
-    return replace(progressed(_with_task(world, made.task.id, there), state, now), notices=notices)
+    asked = world.having(task_ref=made.task.id, progress=None, provider_status=there)
+    return replace(progressed(asked, state, now), notices=notices)
 
 
 async def _asked(world: World, hypervisor: Hypervisor, *, quiesce: bool) -> Made:
@@ -143,11 +134,5 @@ async def _delete(world: World, hypervisor: Hypervisor, now: datetime) -> Step:
             raise
         state = TaskState(done=True)
     if task is None or state.done:
-        status = msgspec.structs.replace(before, phase=SnapshotPhase.DELETING)
-        return Step(status=status, reason=SnapshotReason.DELETING, message="the snapshot is deleted", finalized=True)
-    return progressed(_with_task(world, task.id, before.provider_status), state, now)
-
-
-def _with_task(world: World, task: str, there: dict[str, ProviderSnapshotStatus]) -> World:
-    changed = msgspec.structs.replace(world.before, task_ref=task, progress=None, provider_status=there)
-    return replace(world, snapshot=msgspec.structs.replace(world.snapshot, status=changed))
+        return replace(deletes(world, "the snapshot is deleted"), finalized=True)
+    return progressed(world.having(task_ref=task.id, progress=None), state, now)

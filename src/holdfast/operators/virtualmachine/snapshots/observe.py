@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
 
 from holdfast.client.objects import Object
 from holdfast.kinds.virtrigaud import Provider, VirtualMachine, VMSnapshot
 from holdfast.kinds.virtrigaud.providers import ReportedCapabilities
-from holdfast.kinds.virtrigaud.snapshots import SnapshotConfig, SnapshotMetadata, SnapshotRetentionPolicy
+from holdfast.kinds.virtrigaud.snapshots import SnapshotConfig, SnapshotMetadata, SnapshotRef, SnapshotRetentionPolicy
 from holdfast.kinds.virtrigaud.snapshots import VMSnapshotStatus as Status
 from holdfast.meta.objects import Key
 from holdfast.operators.virtualmachine import names
@@ -29,6 +32,11 @@ class Sibling:
     @property
     def status(self) -> Status:
         return self.snapshot.status or Status()
+
+    @property
+    def reference(self) -> SnapshotRef:
+        key = self.object.key
+        return SnapshotRef(name=key.name, namespace=key.namespace, uid=self.object.uid)
 
     @property
     def schedule(self) -> str:
@@ -63,6 +71,11 @@ class World:
     @property
     def before(self) -> Status:
         return self.snapshot.status or Status()
+
+    def having(self, **fields: Any) -> World:
+        """The world with these fields in the status."""
+        status = msgspec.structs.replace(self.before, **fields)
+        return replace(self, snapshot=msgspec.structs.replace(self.snapshot, status=status))
 
     @property
     def config(self) -> SnapshotConfig:

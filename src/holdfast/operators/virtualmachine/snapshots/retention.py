@@ -1,16 +1,46 @@
-"""How long snapshots are kept: when one expires, and when it is deleted.  Pure."""
+"""A snapshot that is taken: when it expires, and when it is deleted.  Pure."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
+
+from holdfast.kernel.outcomes import until
+from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase
 from holdfast.meta import durations, times
+from holdfast.operators.virtualmachine.reasons import SnapshotReason
 from holdfast.operators.virtualmachine.snapshots.observe import Sibling, World, is_kept, schedule_of
+from holdfast.operators.virtualmachine.snapshots.steps import Step, delete_itself
 
 _GRACE: Final = timedelta(hours=24)
 _LONG: Final = re.compile(r"^(?=\d)(?:(\d{1,5})w)?(?:(\d{1,6})d)?(.*)$", re.DOTALL)
+
+
+def kept(world: World, now: datetime) -> Step | None:
+    """A snapshot that is there: until it expires, and after that until the grace period is over."""
+    before = world.before
+    if before.completion_time is None:
+        return None
+    end = expiry(world)
+    status = msgspec.structs.replace(
+        before, phase=SnapshotPhase.READY, expiry_time=None if end is None else times.format(end)
+    )
+    step = Step(status=status, reason=SnapshotReason.CREATED, message="the snapshot is taken", ready=True)
+    if end is None:
+        return replace(step, message="the snapshot is taken, and pinned") if is_kept(world.snapshot) else step
+    if now < end:
+        return replace(step, outcome=until(end, now=now, because="the snapshot expires"))
+    deletion = end + grace(world)
+    message = f"the snapshot expired at {times.format(end)}, and is deleted at {times.format(deletion)}"
+    status = msgspec.structs.replace(status, phase=SnapshotPhase.EXPIRED)
+    step = Step(status=status, reason=SnapshotReason.EXPIRED, message=message)
+    if now < deletion:
+        return replace(step, outcome=until(deletion, now=now, because="the grace period of the snapshot ends"))
+    return replace(step, writes=(delete_itself(world, message),))
 
 
 def age(text: str) -> timedelta:

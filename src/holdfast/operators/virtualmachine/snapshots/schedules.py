@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
+import msgspec
+
+from holdfast.kernel.outcomes import Done, until
 from holdfast.kinds.virtrigaud.snapshots import SnapshotPhase, SnapshotSchedule
 from holdfast.meta import cron, times
 from holdfast.meta.names import make_name
 from holdfast.operators.virtualmachine import names
+from holdfast.operators.virtualmachine.reasons import SnapshotReason
 from holdfast.operators.virtualmachine.resources import SNAPSHOTS
 from holdfast.operators.virtualmachine.snapshots.observe import Sibling, World, is_kept
-from holdfast.runtime.decisions import Create, Delete, Write
+from holdfast.operators.virtualmachine.snapshots.steps import Step
+from holdfast.runtime.decisions import Create, Delete, Notice, Write
 from holdfast.runtime.status import wire
 
 _COUNTED: Final = 100
@@ -42,9 +47,72 @@ class Timetable:
     next: datetime | None
 
 
-def is_schedule(world: World) -> bool:
+def scheduled(world: World, now: datetime) -> Step | None:
+    """A VMSnapshot with a schedule is not taken itself: it makes others, and deletes those beyond its limits."""
     schedule = world.snapshot.spec.schedule
-    return schedule is not None and bool(schedule.enabled)
+    if schedule is None or not schedule.enabled:
+        return _disabled(world)
+    step = _suspended(world, "suspend is true") if schedule.suspend else _in_force(world, schedule, now)
+    return replace(step, writes=(*history(world), *step.writes))
+
+
+def _disabled(world: World) -> Step | None:
+    """The step of a VMSnapshot that had a schedule before; None for one that is to be taken itself."""
+    before = world.before
+    had = before.next_schedule_time is not None or before.last_schedule_time is not None
+    return _suspended(world, "enabled is false") if had and before.machine_uid is None else None
+
+
+def _suspended(world: World, why: str) -> Step:
+    return _step(world, SnapshotReason.SUSPENDED, f"spec.schedule.{why}: no snapshots are taken")
+
+
+def _in_force(world: World, schedule: SnapshotSchedule, now: datetime) -> Step:
+    table = timetable(world, now)
+    next = None if table.next is None else times.format(table.next)
+    name = world.snapshot.spec.vm_ref.name
+    message = f"the next snapshot of {name} is due at {next}" if next else "it is never due"
+    outcome = Done() if table.next is None else until(table.next, now=now, because="a snapshot is due")
+    waiting = replace(_step(world.having(next_schedule_time=next), SnapshotReason.SCHEDULED, message), outcome=outcome)
+    if table.due is None:
+        return waiting
+    since = f"a snapshot is due since {times.format(table.due)}"
+    if not world.machine_id or world.machine is None or world.machine[0].deleting:
+        message = f"{since}, and VirtualMachine {name} does not exist yet"
+        phase = world.before.phase or SnapshotPhase.PENDING
+        status = msgspec.structs.replace(waiting.status, phase=phase)
+        return replace(waiting, status=status, reason=SnapshotReason.WAITING, message=message, ready=False)
+    busy = active(world)
+    if busy and (schedule.concurrency_policy or "Forbid") == "Forbid":
+        message = f"{since}, and {busy[0].object.key.name} is still being taken"
+        return replace(waiting, reason=SnapshotReason.ACTIVE, message=message)
+    return _made(world, schedule, waiting, table.due, table.missed)
+
+
+def _made(world: World, schedule: SnapshotSchedule, step: Step, due: datetime, missed: int) -> Step:
+    """The step with the VMSnapshot that is due."""
+    created = run(world, due)
+    notices = [
+        Notice(reason=SnapshotReason.STARTED.value, message=f"VMSnapshot {created.manifest['metadata']['name']}")
+    ]
+    if missed:
+        text = f"{missed} times of the schedule went by without a snapshot before {times.format(due)}"
+        notices.append(Notice(type="Warning", reason=SnapshotReason.MISSED.value, message=text))
+    return replace(
+        step,
+        status=msgspec.structs.replace(step.status, last_schedule_time=times.format(due)),
+        writes=(*(replaced(world) if schedule.concurrency_policy == "Replace" else ()), created),
+        notices=tuple(notices),
+    )
+
+
+def _step(world: World, reason: SnapshotReason, message: str) -> Step:
+    """The step of a schedule; the time of its last snapshot is taken from the snapshots if the status does not say."""
+    last = last_time(world)
+    status = msgspec.structs.replace(
+        world.before, phase=SnapshotPhase.READY, last_schedule_time=None if last is None else times.format(last)
+    )
+    return Step(status=status, reason=reason, message=message, ready=True)
 
 
 def zone_of(schedule: SnapshotSchedule) -> tzinfo | None:
