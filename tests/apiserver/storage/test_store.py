@@ -475,7 +475,7 @@ def test_after_a_failed_write_the_store_is_as_before_and_writes_no_more() -> Non
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("many", [1, 3, 63, 64, 65, 127, 200])
+@pytest.mark.parametrize("many", [1, 3, 32, 33, 63, 64, 65, 127, 200])
 def test_writes_of_any_number_at_once_are_there_after_a_restart(tmp_path: Path, many: int) -> None:
     async def main() -> None:
         store = Store.open(str(tmp_path))
@@ -491,15 +491,19 @@ def test_writes_of_any_number_at_once_are_there_after_a_restart(tmp_path: Path, 
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("refused", [0, 64, 99])
-def test_of_writes_at_once_of_which_the_database_refuses_one_none_is_kept(tmp_path: Path, refused: int) -> None:
+@pytest.mark.parametrize(("many", "refused"), [(1, 0), (32, 31), (33, 32), (100, 0), (100, 64), (100, 99)])
+def test_of_writes_at_once_of_which_the_database_refuses_one_none_is_kept(
+    tmp_path: Path, many: int, refused: int
+) -> None:
     async def main() -> None:
         await Store.open(str(tmp_path)).close()
         trigger = f"CREATE TRIGGER refuse BEFORE INSERT ON log WHEN new.name = 'p{refused}'"
         with contextlib.closing(sqlite3.connect(tmp_path / "objects.db")) as database:
             database.execute(f"{trigger} BEGIN SELECT raise(ABORT, 'refused'); END")
         store = Store.open(str(tmp_path))
-        written = await asyncio.gather(*(store.write(put(f"p{index}")) for index in range(100)), return_exceptions=True)
+        written = await asyncio.gather(
+            *(store.write(put(f"p{index}")) for index in range(many)), return_exceptions=True
+        )
         assert {type(each) for each in written} == {WriteFailed}
         await store.close()
         store = Store.open(str(tmp_path))
@@ -570,6 +574,11 @@ def test_a_commit_is_flushed_to_the_device(tmp_path: Path) -> None:
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     connection.set_trace_callback(statements.append)
     log.append([outcome(put("a"), None, rv=2, at=0)], [])
+    # One statement is a transaction by itself.
+    assert [each.split()[0] for each in statements] == ["INSERT"]
+    assert not connection.in_transaction
+    del statements[:]
+    log.append([outcome(put(f"b{rv}"), None, rv=rv, at=0) for rv in range(3, 36)], [])
     assert (statements[0], statements[-1], connection.in_transaction) == ("BEGIN IMMEDIATE", "COMMIT", False)
     log.close()
 

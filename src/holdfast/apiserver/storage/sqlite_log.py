@@ -96,8 +96,8 @@ _PAGE_SIZE: Final = 8192
 COLUMNS: Final = "rv, at, resource, namespace, name, deleted, previous, value, checksum"
 _ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT: Final = f"INSERT INTO log ({COLUMNS}) VALUES {_ROW}"
-_INSERTS: Final = {many: f"{INSERT}{f', {_ROW}' * (many - 1)}" for many in (64, 32, 16, 8, 4, 2, 1)}
-"""Statements that insert several rows.
+_INSERTS: Final = {many: f"{INSERT}{f', {_ROW}' * (many - 1)}" for many in (64, *range(32, 0, -1))}
+"""Statements that insert several rows: most batches are one statement, which is a transaction by itself.
 
 The thread gives up the interpreter around every statement, and gets it back only when the event loop can spare it.
 """
@@ -212,15 +212,19 @@ class SqliteLog:
             self._acknowledge(events[-1].rv)
 
     def _insert(self, events: Sequence[Event], forgotten: Sequence[Event]) -> None:
+        inserts = [*_inserted([*map(_row, events)])]
+        several = bool(forgotten) or len(inserts) > 1
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            if several:
+                self._connection.execute("BEGIN IMMEDIATE")
             # First the deletions, so that their pages can be reused even on a full disk.
             if forgotten:
                 self._connection.executemany("DELETE FROM log WHERE rv = ?", _superseded(forgotten))
                 self._connection.execute("UPDATE mark SET compacted = ?", (forgotten[-1].rv,))
-            for many, values in _inserted([*map(_row, events)]):
+            for many, values in inserts:
                 self._connection.execute(_INSERTS[many], values)
-            self._connection.execute("COMMIT")
+            if several:
+                self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
                 if self._connection.in_transaction:
