@@ -44,7 +44,7 @@ async def settled(cluster: Cluster, *, ready: bool = True) -> None:
     await cluster.settle()
 
 
-def told(story: Any) -> None:
+def play_story(story: Any) -> None:
     play(story, controllers=workload.OPERATOR.controllers, kinds=cloudless.KINDS)
 
 
@@ -75,7 +75,7 @@ def test_a_rollout_is_seen_with_its_counts_its_floor_and_its_end() -> None:
         await settled(cluster)
         assert scrape.values("holdfast_rollout_desired") == []
 
-    told(story)
+    play_story(story)
 
 
 def test_a_rollout_that_stops_says_why_and_when_it_fails() -> None:
@@ -90,7 +90,7 @@ def test_a_rollout_that_stops_says_why_and_when_it_fails() -> None:
         await cluster.advance(600)
         assert scrape.values("holdfast_rollout_stopped", name="web", reason="ProgressDeadlineExceeded") == [1]
 
-    told(story)
+    play_story(story)
 
 
 def test_the_number_of_series_is_bounded_and_trouble_comes_first() -> None:
@@ -105,7 +105,7 @@ def test_the_number_of_series_is_bounded_and_trouble_comes_first() -> None:
         assert scrape.values("holdfast_rollout_desired", name="z") == [1]
         assert scrape.values("holdfast_rollout_objects_omitted", kind="Workload") == [2]
 
-    told(story)
+    play_story(story)
 
 
 def test_every_metric_of_rollouts_is_documented() -> None:
@@ -115,4 +115,4 @@ def test_every_metric_of_rollouts_is_documented() -> None:
         page = (ROOT / "docs" / "operator.md").read_text()
         assert [name for name in sorted(names) if f"_{name}" not in page] == []
 
-    told(story)
+    play_story(story)

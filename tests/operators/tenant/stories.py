@@ -40,7 +40,7 @@ def tenant(
     }
 
 
-def told(
+def play_story(
     story: Callable[[Cluster], Awaitable[T]],
     *,
     nodes: int = 4,
@@ -51,13 +51,13 @@ def told(
     """Play a story on a cluster with nodes and, unless the story brings its own, the operator."""
     parts = Parts(nodes=nodes)
 
-    async def furnished(cluster: Cluster) -> T:
+    async def on_nodes(cluster: Cluster) -> T:
         for resource, manifest in parts.default_objects():
             await cluster.create(resource, manifest)
         return await story(cluster)
 
     return play(
-        furnished,
+        on_nodes,
         controllers=(*parts.controllers(), *(controllers(Settings(), connect=connect) if operated else ())),
         components=parts.components(),
         kinds=(*KINDS, *grove_scheduler.KINDS),

@@ -21,13 +21,13 @@ from tests.operators.tenant.stories import (
     NEWEST,
     images,
     is_ready,
+    play_story,
     pool,
     reaches,
     servers,
     status_of,
     tenant,
     to_image,
-    told,
 )
 
 from holdfast.client.protocols import Bookmark, Deleted, Scope
@@ -164,7 +164,7 @@ def test_the_floor_holds_in_every_weather(weather: Callable[[Cluster], list[Faul
             await to_image(cluster, NEWER)
             await cluster.until(lambda: ended(cluster, NEWER), within=3600, step=5)
 
-    told(story, nodes=5)
+    play_story(story, nodes=5)
 
 
 def test_the_floor_holds_when_revisions_follow_each_other_and_one_is_broken() -> None:
@@ -180,7 +180,7 @@ def test_the_floor_holds_when_revisions_follow_each_other_and_one_is_broken() ->
             await to_image(cluster, NEWER, never_ready=None)
             await cluster.until(lambda: ended(cluster, NEWER), within=3600, step=5)
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -227,7 +227,7 @@ def test_the_floor_holds_and_the_last_spec_wins_in_whatever_order_a_rollout_is_c
         reasons = {each["reason"] for each in await cluster.list(EVENTS)}
         assert "SuccessfulDelete" not in reasons, "the controller of StatefulSets stopped no server"
 
-    told(story)
+    play_story(story)
 
 
 async def dying(cluster: Cluster) -> None:
@@ -263,4 +263,4 @@ def test_the_floor_holds_when_the_operator_dies_with_each_of_its_writes() -> Non
             operator.cancel()
             await asyncio.gather(operator, return_exceptions=True)
 
-    told(story, operated=False)
+    play_story(story, operated=False)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.operators.tenant.stories import answer, pool, reaches, servers, status_of, tenant, told
+from tests.operators.tenant.stories import answer, play_story, pool, reaches, servers, status_of, tenant
 
 from holdfast.client.resources import CLAIMS, EVENTS, SECRETS, STATEFUL_SETS
 from holdfast.meta import times
@@ -57,7 +57,7 @@ def played(
         await reaches(cluster, "Ready")
         await story(cluster, store)
 
-    told(begun, connect=connected)
+    play_story(begun, connect=connected)
 
 
 def request(name: str = "b", id: str = "1", action: str = "Start", **more: Any) -> dict[str, Any]:

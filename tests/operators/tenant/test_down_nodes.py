@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.operators.tenant.stories import pool, reaches, servers, tenant, told
+from tests.operators.tenant.stories import play_story, pool, reaches, servers, tenant
 
 from holdfast.client.resources import CONFIG_MAPS, EVENTS, NODES
 from holdfast.cluster.simulation import chaos
@@ -122,4 +122,4 @@ def test_a_server_comes_back_elsewhere_once_its_node_is_fenced(policy: str) -> N
             reasons = [each["reason"] for each in await cluster.list(EVENTS)]
             assert "ForceDeletedPodOnDownNode" in reasons
 
-    told(story)
+    play_story(story)

@@ -18,13 +18,13 @@ from tests.operators.tenant.stories import (
     condition,
     images,
     is_ready,
+    play_story,
     pool,
     reaches,
     servers,
     status_of,
     tenant,
     to_image,
-    told,
 )
 
 from holdfast.cli.operator.permissions import Permission, needed
@@ -45,7 +45,7 @@ from holdfast.testing.faults import RefusesPods
 HANGS = {"metadata": {"annotations": {"sim.holdfast.dev/never-ready": "true"}}}
 
 
-async def told_of(cluster: Cluster, reason: str) -> list[dict[str, Any]]:
+async def events_with(cluster: Cluster, reason: str) -> list[dict[str, Any]]:
     """The Events of the Tenant with a reason."""
     events = await cluster.list(EVENTS)
     return [each for each in events if each["reason"] == reason and each["involvedObject"]["kind"] == "Tenant"]
@@ -70,14 +70,14 @@ def test_a_floor_that_is_broken_is_reported_whatever_broke_it() -> None:
         assert broken["reason"] == "BelowFloor"
         assert broken["message"].startswith("pool b: 2 available, the floor is 3")
         assert [each["floor"]["lowest"] for each in status["pools"]][1] == 2
-        (event,) = await told_of(cluster, "BelowFloor")
+        (event,) = await events_with(cluster, "BelowFloor")
         assert event["type"] == "Warning"
         assert event["message"].startswith("pool b: 2 available")
         for ordinal in (0, 1):
             await cluster.delete(PODS, f"store-b-{ordinal}")
         await cluster.until(lambda: holds(cluster, "True"))
 
-    told(story)
+    play_story(story)
 
 
 def test_a_floor_is_remembered_while_the_limits_are_invalid() -> None:
@@ -96,9 +96,9 @@ def test_a_pool_that_is_being_created_breaks_no_floor() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(TENANTS, tenant("store", pool(servers=4), podManagementPolicy="OrderedReady"))
         await reaches(cluster, "Ready")
-        assert await told_of(cluster, "BelowFloor") == []
+        assert await events_with(cluster, "BelowFloor") == []
 
-    told(story)
+    play_story(story)
 
 
 def test_the_lowest_point_belongs_to_the_rollout_that_is_under_way() -> None:
@@ -117,7 +117,7 @@ def test_the_lowest_point_belongs_to_the_rollout_that_is_under_way() -> None:
         status = await reaches(cluster, "Ready")
         assert status["pools"][0]["floor"] == {"required": 3, "available": 4, "most": 4, "lowest": 3}
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize("midway", [False, True])
@@ -150,11 +150,11 @@ def test_a_floor_that_is_lowered_is_announced_before_the_first_server_is_stopped
         lowered = condition(status, "FloorLowered")
         assert lowered is not None
         assert "3 of 4 stay available" in lowered["message"]
-        (event,) = await told_of(cluster, "FloorLowered")
+        (event,) = await events_with(cluster, "FloorLowered")
         assert event["type"] == "Warning"
         assert int(event["metadata"]["resourceVersion"]) < min(stopped)
 
-    told(story)
+    play_story(story)
 
 
 # --- budgets
@@ -171,7 +171,7 @@ def test_every_pool_has_a_budget_that_keeps_its_floor() -> None:
         assert found["store-a"]["spec"]["selector"] == {"matchLabels": {"rustfs.tenant": "store", "rustfs.pool": "a"}}
         assert found["store-a"]["metadata"]["ownerReferences"][0]["kind"] == "Tenant"
 
-    told(story)
+    play_story(story)
 
 
 def test_a_budget_follows_its_limits_and_is_repaired() -> None:
@@ -188,7 +188,7 @@ def test_a_budget_follows_its_limits_and_is_repaired() -> None:
         await cluster.settle()
         assert await cluster.list(BUDGETS) == []
 
-    told(story)
+    play_story(story)
 
 
 def test_there_is_no_budget_while_another_one_selects_the_servers() -> None:
@@ -203,7 +203,7 @@ def test_there_is_no_budget_while_another_one_selects_the_servers() -> None:
         await cluster.settle()
         assert [each["metadata"]["name"] for each in await cluster.list(BUDGETS)] == ["store-pool-0"]
 
-    told(story)
+    play_story(story)
 
 
 # --- drains
@@ -271,9 +271,9 @@ def test_a_drain_of_the_node_of_all_servers_ends_and_keeps_the_floor(rolls: bool
         pods = await servers(cluster)
         assert {each["spec"]["nodeName"] for each in pods} == {second}
         assert set(images(pods)) == {NEWER if rolls else IMAGE}
-        assert await told_of(cluster, "BelowFloor") == []
+        assert await events_with(cluster, "BelowFloor") == []
 
-    told(story, nodes=2)
+    play_story(story, nodes=2)
 
 
 def test_a_template_that_the_api_refuses_stops_no_server_and_does_not_reach_the_stateful_set() -> None:
@@ -299,4 +299,4 @@ def test_a_template_that_the_api_refuses_stops_no_server_and_does_not_reach_the_
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
 
-    told(story, operated=False)
+    play_story(story, operated=False)

@@ -13,6 +13,7 @@ from tests.operators.tenant.stories import (
     NEWER,
     answer,
     condition,
+    play_story,
     pool,
     reaches,
     servers,
@@ -20,7 +21,6 @@ from tests.operators.tenant.stories import (
     status_of,
     tenant,
     to_image,
-    told,
 )
 
 from holdfast.client.objects import Object
@@ -85,7 +85,7 @@ def test_a_server_that_cannot_become_ready_is_named_with_the_cause_and_what_to_d
         events = [each for each in await cluster.list(EVENTS) if each["involvedObject"]["kind"] == "Tenant"]
         assert [each["type"] for each in events if each["reason"] == reason] == ["Warning"]
 
-    told(story)
+    play_story(story)
 
 
 def test_a_rollout_to_an_image_that_cannot_be_pulled_says_so_before_and_after_its_deadline() -> None:
@@ -111,7 +111,7 @@ def test_a_rollout_to_an_image_that_cannot_be_pulled_says_so_before_and_after_it
         await cluster.settle()
         assert "RolloutFailed" in [each["reason"] for each in await cluster.list(EVENTS)]
 
-    told(story)
+    play_story(story)
 
 
 def test_a_rollout_that_goes_on_gives_no_reason_of_a_single_server() -> None:
@@ -129,7 +129,7 @@ def test_a_rollout_that_goes_on_gives_no_reason_of_a_single_server() -> None:
         await cluster.until(ends, step=0.05)
         assert seen <= {"ReconcileSucceeded", "RolloutInProgress", "PoolDegraded"}
 
-    told(story)
+    play_story(story)
 
 
 # --- what is blocked
@@ -146,7 +146,7 @@ def test_a_new_tenant_that_is_blocked_does_not_say_that_a_rollout_is_in_progress
         assert "RolloutInProgress" not in [each["reason"] for each in status["conditions"]]
         assert await cluster.list(STATEFUL_SETS) == []
 
-    told(story)
+    play_story(story)
 
 
 def test_a_tenant_that_is_blocked_while_all_servers_are_ready_says_that_they_are() -> None:
@@ -157,7 +157,7 @@ def test_a_tenant_that_is_blocked_while_all_servers_are_ready_says_that_they_are
         status = await reaches(cluster, "Blocked")
         assert answer(status, "WorkloadsReady") == ("True", "WorkloadsReady")
 
-    told(story)
+    play_story(story)
 
 
 def test_a_rollout_does_not_fail_while_the_tenant_is_blocked() -> None:
@@ -183,7 +183,7 @@ def test_a_rollout_does_not_fail_while_the_tenant_is_blocked() -> None:
         status = await reaches(cluster, "Degraded", within=120)
         assert states(status) == ["PoolRolloutFailed"]
 
-    told(story)
+    play_story(story)
 
 
 # --- nodes
@@ -212,7 +212,7 @@ def test_a_server_that_is_being_deleted_on_a_node_that_does_not_report_is_named(
             assert f"pod {name}: is being deleted since " in said
             assert f"and its node {host} does not report; bring the node back, or delete it once" in said
 
-    told(story)
+    play_story(story)
 
 
 # --- what the API server refuses
@@ -251,7 +251,7 @@ def test_a_value_that_no_pod_can_have_is_reported_and_costs_no_server(spec: dict
         await cluster.patch(TENANTS, "store", {"spec": undone})
         await reaches(cluster, "Ready")
 
-    told(story)
+    play_story(story)
 
 
 class RefusesService(Faulty):
@@ -286,7 +286,7 @@ def test_a_service_that_the_api_server_refuses_is_named_and_keeps_no_server_from
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
 
-    told(story, operated=False)
+    play_story(story, operated=False)
 
 
 def test_a_service_of_another_owner_is_named_and_keeps_no_server_from_running() -> None:
@@ -298,7 +298,7 @@ def test_a_service_of_another_owner_is_named_and_keeps_no_server_from_running() 
         assert answer(status, "Ready") == ("False", "ChildConflict")
         assert "Service default/store-io exists and no controller owns it" in await message(cluster, "Ready")
 
-    told(story)
+    play_story(story)
 
 
 async def all_ready(cluster: Cluster) -> bool:

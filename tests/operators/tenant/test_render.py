@@ -243,8 +243,8 @@ def test_servers_are_told_of_the_volumes_of_all_pools(pools: list[dict[str, Any]
 
 
 def test_another_domain_ends_the_names_of_servers() -> None:
-    told = render.volumes(typed(), namespace="ns", settings=Settings(cluster_domain="k8s.example"))
-    assert told["pool-0"].startswith("http://media-pool-0-{0...3}.media-hl.ns.svc.k8s.example:9000")
+    found = render.volumes(typed(), namespace="ns", settings=Settings(cluster_domain="k8s.example"))
+    assert found["pool-0"].startswith("http://media-pool-0-{0...3}.media-hl.ns.svc.k8s.example:9000")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from tests.operators.tenant.stories import (
     condition,
     images,
     is_ready,
+    play_story,
     pool,
     reaches,
     servers,
@@ -22,7 +23,6 @@ from tests.operators.tenant.stories import (
     strategy,
     tenant,
     to_image,
-    told,
 )
 
 from holdfast.client.resources import EVENTS, PODS, STATEFUL_SETS
@@ -69,7 +69,7 @@ def test_one_server_is_replaced_at_a_time() -> None:
         assert min(ready for (ready,) in seen) == 3
         assert await strategy(cluster) == COMPLETE
 
-    told(story)
+    play_story(story)
 
 
 def test_pools_are_rolled_out_in_lockstep() -> None:
@@ -88,7 +88,7 @@ def test_pools_are_rolled_out_in_lockstep() -> None:
         assert min(min(counts) for counts in seen) == 3, "one server of each pool at a time"
         assert max(ahead) <= 1
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_limits_of_the_spec_are_kept(rollout: dict[str, Any], lowest: int) -
         seen = await watched(cluster, lambda: settled(cluster, NEWER), pools=("pool-0",))
         assert min(ready for (ready,) in seen) == lowest
 
-    told(story)
+    play_story(story)
 
 
 def test_a_paused_rollout_waits_until_it_is_resumed() -> None:
@@ -120,7 +120,7 @@ def test_a_paused_rollout_waits_until_it_is_resumed() -> None:
         await reaches(cluster, "Ready")
         assert set(images(await servers(cluster))) == {NEWER}
 
-    told(story)
+    play_story(story)
 
 
 def test_limits_that_leave_no_server_to_replace_are_told_before_anything_is_touched() -> None:
@@ -134,7 +134,7 @@ def test_limits_that_leave_no_server_to_replace_are_told_before_anything_is_touc
         await cluster.patch(TENANTS, "store", {"spec": {"rollout": {"minAvailable": 3}}})
         await reaches(cluster, "Ready")
 
-    told(story)
+    play_story(story)
 
 
 def test_a_server_that_is_lost_while_the_rollout_is_paused_comes_back_with_the_new_revision() -> None:
@@ -148,7 +148,7 @@ def test_a_server_that_is_lost_while_the_rollout_is_paused_comes_back_with_the_n
         assert images(await servers(cluster)) == [IMAGE, NEWER, IMAGE, IMAGE]
         assert states(await status_of(cluster)) == ["PoolUpdating"]
 
-    told(story)
+    play_story(story)
 
 
 def test_a_rollout_that_was_paused_with_one_server_replaced_goes_on_to_a_third_image() -> None:
@@ -171,7 +171,7 @@ def test_a_rollout_that_was_paused_with_one_server_replaced_goes_on_to_a_third_i
         assert await strategy(cluster) == COMPLETE
         assert await stopped_by_stateful_sets(cluster) == []
 
-    told(story)
+    play_story(story)
 
 
 def test_a_template_that_is_edited_in_a_stateful_set_is_set_back_by_this_operator() -> None:
@@ -191,7 +191,7 @@ def test_a_template_that_is_edited_in_a_stateful_set_is_set_back_by_this_operato
         assert min(ready for (ready,) in seen) == 3
         assert await stopped_by_stateful_sets(cluster) == before, "its controller stopped none"
 
-    told(story)
+    play_story(story)
 
 
 async def all_run(cluster: Cluster, image: str) -> bool:
@@ -219,7 +219,7 @@ def test_a_rollout_that_hangs_fails_after_its_deadline_and_stops_one_server_only
         await cluster.advance(3600)
         assert sum(map(is_ready, await servers(cluster))) == 3, "and it stays at that"
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize("policy", ["Parallel", "OrderedReady"])
@@ -234,7 +234,7 @@ def test_a_broken_revision_is_superseded_without_anybody_deleting_pods(policy: s
         seen = await watched(cluster, lambda: settled(cluster, NEWEST), pools=("pool-0",))
         assert min(ready for (ready,) in seen) == 3
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize("policy", ["Parallel", "OrderedReady"])
@@ -246,7 +246,7 @@ def test_a_first_revision_that_never_worked_is_superseded_at_once(policy: str) -
         await to_image(cluster, NEWER, never_ready=None)
         await reaches(cluster, "Ready", within=120)
 
-    told(story)
+    play_story(story)
 
 
 def test_a_server_that_is_broken_below_healthy_ones_is_replaced_first() -> None:
@@ -263,7 +263,7 @@ def test_a_server_that_is_broken_below_healthy_ones_is_replaced_first() -> None:
         assert min(ready for (ready,) in seen) == 3
         assert await strategy(cluster) == COMPLETE
 
-    told(story)
+    play_story(story)
 
 
 async def ready_count(cluster: Cluster, number: int) -> bool:
@@ -283,7 +283,7 @@ def test_a_pool_that_fails_holds_the_others() -> None:
         for name in ("a", "b"):
             assert sum(map(is_ready, await servers(cluster, pool=name))) == 3
 
-    told(story)
+    play_story(story)
 
 
 def test_a_strategy_that_is_edited_in_a_stateful_set_midway_stops_no_rollout() -> None:
@@ -301,7 +301,7 @@ def test_a_strategy_that_is_edited_in_a_stateful_set_midway_stops_no_rollout() -
         assert await strategy(cluster) == COMPLETE
         assert await stopped_by_stateful_sets(cluster) == []
 
-    told(story)
+    play_story(story)
 
 
 async def replaced(cluster: Cluster, number: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.operators.tenant.stories import pool, reaches, tenant, told
+from tests.operators.tenant.stories import play_story, pool, reaches, tenant
 
 from holdfast.operators.tenant.observe import TENANTS
 from holdfast.testing.clusters import Cluster
@@ -35,4 +35,4 @@ def test_the_tenant_of_the_seed_reaches_the_status_of_the_seed() -> None:
         }
         assert set(status) == {"currentState", "availableReplicas", "pools", "conditions", "observedGeneration"}
 
-    told(story)
+    play_story(story)

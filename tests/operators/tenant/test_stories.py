@@ -12,13 +12,13 @@ from tests.operators.tenant.stories import (
     condition,
     images,
     is_ready,
+    play_story,
     pool,
     reaches,
     servers,
     states,
     status_of,
     tenant,
-    told,
 )
 
 from holdfast.client.resources import (
@@ -73,7 +73,7 @@ def test_a_tenant_that_is_ready_says_so_in_every_condition() -> None:
         ]
         assert len(await cluster.list(CLAIMS)) == 4
 
-    told(story)
+    play_story(story)
 
 
 def test_the_states_of_a_pool_follow_the_diagram_from_its_beginning() -> None:
@@ -92,7 +92,7 @@ def test_the_states_of_a_pool_follow_the_diagram_from_its_beginning() -> None:
             if old is not None:
                 TRANSITIONS.check(old, new)
 
-    told(story)
+    play_story(story)
 
 
 def test_the_same_pass_again_leaves_the_status_as_it_was_to_the_byte() -> None:
@@ -107,7 +107,7 @@ def test_the_same_pass_again_leaves_the_status_as_it_was_to_the_byte() -> None:
         assert msgspec.json.encode(before["status"]) == msgspec.json.encode(after["status"])
         assert before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
 
-    told(story)
+    play_story(story)
 
 
 def test_the_time_of_a_pool_moves_only_when_something_else_does() -> None:
@@ -126,7 +126,7 @@ def test_the_time_of_a_pool_moves_only_when_something_else_does() -> None:
         (found,) = (await status_of(cluster))["pools"]
         return bool(found["lastUpdateTime"] > than and found["readyReplicas"] == 4)
 
-    told(story)
+    play_story(story)
 
 
 # --- what others change
@@ -150,7 +150,7 @@ def test_a_service_that_somebody_edits_is_repaired_at_once(change: dict[str, Any
         await cluster.settle()
         assert await cluster.find(SERVICES, "store-console") is not None
 
-    told(story)
+    play_story(story)
 
 
 def test_another_port_and_one_more_label_of_a_service_are_set_back_and_stop_nothing_else() -> None:
@@ -168,7 +168,7 @@ def test_another_port_and_one_more_label_of_a_service_are_set_back_and_stop_noth
         await reaches(cluster, "Ready")
         assert len(await servers(cluster)) == 4
 
-    told(story)
+    play_story(story)
 
 
 def test_probes_and_sizes_of_a_stateful_set_that_somebody_edits_are_set_back() -> None:
@@ -186,7 +186,7 @@ def test_probes_and_sizes_of_a_stateful_set_that_somebody_edits_are_set_back() -
         assert spec["template"]["spec"]["containers"][0]["readinessProbe"]["httpGet"]["path"] == "/health/ready"
         assert len(await servers(cluster)) == 4
 
-    told(story)
+    play_story(story)
 
 
 def test_what_is_taken_out_of_the_spec_is_taken_out_of_the_servers() -> None:
@@ -200,7 +200,7 @@ def test_what_is_taken_out_of_the_spec_is_taken_out_of_the_servers() -> None:
         (server,) = await servers(cluster)
         assert "RUST_LOG" not in [each["name"] for each in server["spec"]["containers"][0]["env"]]
 
-    told(story)
+    play_story(story)
 
 
 def test_an_account_of_somebody_else_is_used_and_left_alone() -> None:
@@ -212,7 +212,7 @@ def test_an_account_of_somebody_else_is_used_and_left_alone() -> None:
         assert account["metadata"]["labels"] == {"mine": "yes"}
         assert "ownerReferences" not in account["metadata"]
 
-    told(story)
+    play_story(story)
 
 
 def test_a_service_of_somebody_else_is_left_alone_and_said() -> None:
@@ -226,7 +226,7 @@ def test_a_service_of_somebody_else_is_left_alone_and_said() -> None:
         await cluster.delete(SERVICES, "store-io")
         await reaches(cluster, "Ready")
 
-    told(story)
+    play_story(story)
 
 
 def test_a_server_that_is_lost_degrades_its_pool_until_it_is_back() -> None:
@@ -242,7 +242,7 @@ def test_a_server_that_is_lost_degrades_its_pool_until_it_is_back() -> None:
         await cluster.delete(PODS, "store-pool-0-1")
         await reaches(cluster, "Ready")
 
-    told(story)
+    play_story(story)
 
 
 # --- growth and removal
@@ -271,7 +271,7 @@ def test_a_new_pool_is_made_before_the_others_are_told_of_it() -> None:
             told_of = server["spec"]["containers"][0]["env"][0]["value"].split()
             assert len(told_of) == 2, "all know both pools"
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_the_shape_of_a_pool_is_refused_at_admission(changed: dict[str, Any]) ->
         with pytest.raises(Invalid, match="immutable"):
             await cluster.patch(TENANTS, "store", {"spec": {"pools": [changed]}})
 
-    told(story)
+    play_story(story)
 
 
 def test_a_pool_that_is_taken_out_without_being_drained_stays_and_the_reason_is_said() -> None:
@@ -310,7 +310,7 @@ def test_a_pool_that_is_taken_out_without_being_drained_stays_and_the_reason_is_
         await cluster.patch(TENANTS, "store", {"spec": {"pools": [pool("a", 2), pool("b", 2)]}})
         await reaches(cluster, "Ready")
 
-    told(story)
+    play_story(story)
 
 
 # --- Secrets
@@ -351,7 +351,7 @@ def test_credentials_that_will_not_do_stop_everything_until_they_are_corrected(
         status = await reaches(cluster, "Ready")
         assert answer(status, "CredentialsReady") == ("True", "Valid")
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_an_rpc_secret_that_will_not_do_is_said(given: dict[str, Any] | None, re
         status = await reaches(cluster, "Ready")
         assert condition(status, "RpcAuthReady") is None, "what does not apply any more is cleared"
 
-    told(story)
+    play_story(story)
 
 
 # --- what is not done yet
@@ -422,7 +422,7 @@ def test_what_is_not_done_yet_is_said_by_its_field(spec: dict[str, Any], field: 
         assert condition(status, "NotSupportedYet") is None
         assert condition(status, type) is None
 
-    told(story)
+    play_story(story)
 
 
 def test_an_image_that_is_not_known_to_run_is_not_run() -> None:
@@ -439,10 +439,10 @@ def test_an_image_that_is_not_known_to_run_is_not_run() -> None:
         await reaches(cluster, "Ready")
         assert images(await servers(cluster)) == ["mine/rustfs:1"]
 
-    told(story)
+    play_story(story)
 
 
-# --- what is told
+# --- what is reported
 
 
 def test_events_tell_what_was_done_and_when_it_was_ready() -> None:
@@ -457,7 +457,7 @@ def test_events_tell_what_was_done_and_when_it_was_ready() -> None:
         (done,) = [each for each in about if each["reason"] == "ReconcileSucceeded"]
         assert done["message"] == "4 of 4 servers ready"
 
-    told(story)
+    play_story(story)
 
 
 def test_every_reason_that_stops_everything_has_a_next_action() -> None:
@@ -489,7 +489,7 @@ def test_a_tenant_that_its_types_refuse_says_so_until_it_is_corrected() -> None:
         status = await reaches(cluster, "Ready")
         assert answer(status, "SpecValid") == ("True", "Valid")
 
-    told(story)
+    play_story(story)
 
 
 # --- what can never change
@@ -524,4 +524,4 @@ def test_what_a_stateful_set_cannot_change_is_said_before_it_is_tried(change: di
         assert said in found["message"]
         assert states(status) == ["PoolRolloutComplete"]
 
-    told(story)
+    play_story(story)

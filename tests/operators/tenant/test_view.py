@@ -41,7 +41,13 @@ def tenant(
     observed: int = 3,
 ) -> dict[str, Any]:
     ready = "True" if state == "Ready" else "False"
-    told = {"type": "Ready", "status": ready, "reason": reason, "message": "it says so", "lastTransitionTime": NOON}
+    condition = {
+        "type": "Ready",
+        "status": ready,
+        "reason": reason,
+        "message": "it says so",
+        "lastTransitionTime": NOON,
+    }
     metadata = {
         "name": "media",
         "namespace": "default",
@@ -63,7 +69,7 @@ def tenant(
             "currentState": state,
             "availableReplicas": 4,
             "pools": [pool_status() if pool is None else pool],
-            "conditions": [told],
+            "conditions": [condition],
         },
     }
 
@@ -106,7 +112,7 @@ def stateful_set(
 
 
 def server(ordinal: int, revision: str, *, ready: bool = True, age: int = 60) -> dict[str, Any]:
-    name, told = f"media-pool-0-{ordinal}", "True" if ready else "False"
+    name, is_ready = f"media-pool-0-{ordinal}", "True" if ready else "False"
     return {
         "metadata": {
             "name": name,
@@ -119,7 +125,7 @@ def server(ordinal: int, revision: str, *, ready: bool = True, age: int = 60) ->
         "spec": {"nodeName": f"node-{ordinal}", "containers": [{"image": NEW if revision == "new" else OLD}]},
         "status": {
             "phase": "Running",
-            "conditions": [{"type": "Ready", "status": told, "lastTransitionTime": ago(age)}],
+            "conditions": [{"type": "Ready", "status": is_ready, "lastTransitionTime": ago(age)}],
             "containerStatuses": [{"name": "rustfs", "ready": ready, "state": {"running": {"startedAt": ago(age)}}}],
         },
     }
@@ -144,7 +150,7 @@ STATES: dict[str, tuple[dict[str, Any], dict[str, Any] | None, RolloutState]] = 
     "all are there": (tenant(), stateful_set(), RolloutState.COMPLETED),
     "not reconciled yet": (tenant(observed=2), stateful_set(), RolloutState.UNSEEN),
     "servers are replaced": (UPDATING, stateful_set(current="old", updated=1), RolloutState.UNDER_WAY),
-    "it has just been told of another image": (tenant(), stateful_set(image=OLD), RolloutState.UNDER_WAY),
+    "its image was just changed": (tenant(), stateful_set(image=OLD), RolloutState.UNDER_WAY),
     "the StatefulSet has not looked at it": (tenant(), stateful_set(observed=6), RolloutState.UNDER_WAY),
     "the StatefulSet has just begun": (tenant(), stateful_set(current="old", updated=0), RolloutState.UNDER_WAY),
     "a restart has not reached it": (tenant(annotations={RESTARTED_AT: NOON}), stateful_set(), RolloutState.UNDER_WAY),
@@ -185,10 +191,10 @@ def test_a_pause_says_how_it_ends() -> None:
 
 
 def test_programs_are_told_of_each_pool() -> None:
-    told = rollouts.to_json(standing(UPDATING, stateful_set(current="old", updated=1, ready=3, strategy="OnDelete")))
-    (floor,) = told["floors"]
+    shown = rollouts.to_json(standing(UPDATING, stateful_set(current="old", updated=1, ready=3, strategy="OnDelete")))
+    (floor,) = shown["floors"]
     assert (floor["name"], floor["ready"], floor["desired"], floor["floor"]) == ("media-pool-0", 3, 4, 3)
-    assert told["pools"] == [
+    assert shown["pools"] == [
         {
             "name": "pool-0",
             "state": "PoolUpdating",
@@ -197,8 +203,8 @@ def test_programs_are_told_of_each_pool() -> None:
             "updatedReplicas": 1,
         }
     ]
-    assert (told["currentRevision"], told["updateRevision"]) == ("old", "new")
-    assert told["lateAt"] == "2025-01-01T12:09:40Z"
+    assert (shown["currentRevision"], shown["updateRevision"]) == ("old", "new")
+    assert shown["lateAt"] == "2025-01-01T12:09:40Z"
 
 
 def test_the_fewest_servers_that_were_ready_are_shown_with_the_floor() -> None:
@@ -227,8 +233,8 @@ def test_limits_that_cannot_be_had_break_no_screen() -> None:
 
 
 def test_the_end_counts_servers() -> None:
-    told = standing(tenant(), stateful_set())
-    assert rollouts.ending(told) == "media: revision new is rolled out: 4 of 4 servers ready"
+    shown = standing(tenant(), stateful_set())
+    assert rollouts.ending(shown) == "media: revision new is rolled out: 4 of 4 servers ready"
 
 
 # The whole.

@@ -28,6 +28,16 @@ from holdfast.providers.simulated import CAPABILITIES, Simulated
 from holdfast.testing.clusters import Cluster
 
 SOURCE, TARGET = "sim:9443", "far:9443"
+RUNS = {"powerOn": True}
+OFF = {"powerOffBeforeMigration": True}
+NFS: Wire = {
+    "type": "nfs",
+    "nfs": {"server": "files.example.com", "export": "/srv/vms", "path": "stage", "uid": 7},
+}
+S3 = {
+    "bucket": "moves", "endpoint": "https://s3.example.com", "prefix": "/team/", "usePathStyle": True,
+    "credentialsSecretRef": {"name": "bucket"},
+}  # fmt: skip
 
 
 class Shared:
@@ -94,7 +104,7 @@ def migration(
     }
 
 
-async def furnished(cluster: Cluster, **of_class: Any) -> None:
+async def prepare(cluster: Cluster, **of_class: Any) -> None:
     """Two providers, a class and an image."""
     await cluster.create(PROVIDERS, provider())
     await cluster.create(PROVIDERS, provider("far"))

@@ -84,7 +84,7 @@ def operator(hypervisors: Hypervisors, *, fetch: Fetch = no_guest) -> tuple[Cont
     return controllers(connect=hypervisors, fetch=fetch)
 
 
-def told(story: Callable[[Cluster], Awaitable[T]], hypervisors: Hypervisors | None = None, **more: Any) -> T:
+def play_story(story: Callable[[Cluster], Awaitable[T]], hypervisors: Hypervisors | None = None, **more: Any) -> T:
     """Play a story with the operator."""
     return play(story, controllers=operator(hypervisors or Hypervisors(), **more), kinds=KINDS)
 
@@ -139,7 +139,7 @@ def policy(name: str = "spread", **spec: Any) -> Wire:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def furnished(cluster: Cluster, **of_class: Any) -> None:
+async def prepare(cluster: Cluster, **of_class: Any) -> None:
     """A provider, a class and an image."""
     await cluster.create(PROVIDERS, provider())
     await cluster.create(CLASSES, vm_class(**of_class))

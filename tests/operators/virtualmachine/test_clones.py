@@ -19,12 +19,12 @@ from tests.operators.virtualmachine.stories import (
     Wire,
     answer,
     created,
-    furnished,
     machine,
     operator,
+    play_story,
+    prepare,
     reaches,
     status_of,
-    told,
     vm_class,
 )
 
@@ -63,7 +63,7 @@ def test_a_full_clone_is_made_customized_started_and_reported() -> None:
     shares: list[int] = []
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster, disks=[{"name": "data", "sizeGiB": 10}])
         hypervisors.at().write_file(await id_of(cluster, "web"), "/etc/motd", "hello")
         custom = {
@@ -104,7 +104,7 @@ def test_a_full_clone_is_made_customized_started_and_reported() -> None:
         assert await cluster.find(CLONES, "copying") is None
         assert (await status_of(cluster, "copy"))["phase"] == "Running", "the machine stays"
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 @pytest.mark.parametrize("type", ["LinkedClone", "InstantClone"])
@@ -114,7 +114,7 @@ def test_linked_and_instant_clones_are_made_where_the_provider_can_and_refused_w
     hypervisors = Hypervisors(capabilities=answers)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone(options={"type": type, "powerOn": True}))
         status = await in_phase(cluster, "Ready" if able else "Failed")
@@ -125,14 +125,14 @@ def test_linked_and_instant_clones_are_made_where_the_provider_can_and_refused_w
         assert await cluster.find(MACHINES, "copy") is None
         assert len(await hypervisors.at().machines()) == 1
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_snapshot_is_cloned_as_it_was_taken() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone(source={"snapshotRef": {"name": "before"}}))
         status = await in_phase(cluster, "Pending")
@@ -144,12 +144,12 @@ def test_a_snapshot_is_cloned_as_it_was_taken() -> None:
         assert hypervisors.at().read_file(status["targetVMID"], "/state") == "old"
         assert (await reaches(cluster, "Stopped", "copy"))["powerState"] == "Off"
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_clone_waits_for_the_class_and_networks_of_its_machine_and_not_for_its_image() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.client.delete(IMAGES, Key("default", "ubuntu"))
         card = {"name": "net", "networkRef": {"name": "lan"}}
@@ -162,27 +162,27 @@ def test_a_clone_waits_for_the_class_and_networks_of_its_machine_and_not_for_its
 
         await cluster.until(asks_for_the_network, within=60)
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize("field", ["imageRef", "templateRef"])
 def test_a_machine_is_made_from_an_image_or_a_template(field: str) -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         target = {"providerRef": {"name": "sim"}, "classRef": {"name": "small"}}
         source = {field: {"name": "ubuntu"}}
         await cluster.create(CLONES, clone(source=source, target=target, options={"powerOn": True}))
         await in_phase(cluster, "Ready")
         await reaches(cluster, "Running", "copy")
 
-    told(story)
+    play_story(story)
 
 
 def test_a_machine_of_the_name_that_the_clone_has_not_made_is_never_adopted() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await created(cluster, "copy")
         own = await id_of(cluster, "copy")
@@ -194,14 +194,14 @@ def test_a_machine_of_the_name_that_the_clone_has_not_made_is_never_adopted() ->
         await cluster.delete(MACHINES, "copy")
         await in_phase(cluster, "Ready")
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_machine_that_takes_the_name_meanwhile_keeps_it_and_the_clone_is_removed() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone())
         await in_phase(cluster, "Cloning")
@@ -213,14 +213,14 @@ def test_a_machine_that_takes_the_name_meanwhile_keeps_it_and_the_clone_is_remov
         assert answer(status, "Failed") == ("True", "TargetExists")
         assert len(await hypervisors.at().machines()) == 2
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_clone_that_is_deleted_before_it_is_a_machine_leaves_nothing() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone())
         await in_phase(cluster, "Cloning")
@@ -231,7 +231,7 @@ def test_a_clone_that_is_deleted_before_it_is_a_machine_leaves_nothing() -> None
         assert await cluster.find(MACHINES, "copy") is None
         assert len(await hypervisors.at().machines()) == 1
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_clone_that_fails_is_tried_again_as_its_policy_says() -> None:
@@ -240,7 +240,7 @@ def test_a_clone_that_fails_is_tried_again_as_its_policy_says() -> None:
         faulty = Hypervisors(faults=(Fault(call="clone", times=times, code=Code.INTERNAL, when="task"),))
 
         async def story(cluster: Cluster, phase: str = phase, faulty: Hypervisors = faulty) -> None:
-            await furnished(cluster)
+            await prepare(cluster)
             await created(cluster)
             await cluster.create(CLONES, clone(options={"retryPolicy": policy}))
             status = await in_phase(cluster, "Pending", within=60)
@@ -249,21 +249,21 @@ def test_a_clone_that_fails_is_tried_again_as_its_policy_says() -> None:
             assert status["retryCount"] == 1
             assert len(await faulty.at().machines()) == (2 if phase == "Ready" else 1)
 
-        told(story, faulty)
+        play_story(story, faulty)
 
 
 def test_a_clone_that_takes_too_long_is_cancelled() -> None:
     hypervisors = Hypervisors(latencies=Latencies(bytes_per_second=1 << 20))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone(options={"timeout": "30s", "retryPolicy": {"maxRetries": 0}}))
         status = await in_phase(cluster, "Failed", within=60)
         assert answer(status, "Failed") == ("True", "CloneTimedOut")
         assert len(await hypervisors.at().machines()) == 1
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 @pytest.mark.parametrize(
@@ -279,21 +279,21 @@ def test_a_clone_that_takes_too_long_is_cancelled() -> None:
 )
 def test_what_a_clone_cannot_do_is_refused_with_its_path(spec: Any, path: str) -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone(**spec))
         status = await in_phase(cluster, "Failed", within=10)
         assert answer(status, "Failed") == ("True", "InvalidSpec")
         assert path in status["message"]
 
-    told(story)
+    play_story(story)
 
 
 # --- the contract
 
 
 async def contract(cluster: Cluster) -> None:
-    await furnished(cluster)
+    await prepare(cluster)
     await created(cluster)
     await cluster.create(CLONES, clone(options={"powerOn": True, "retryPolicy": {"maxRetries": 9, "retryDelay": "1s"}}))
     await in_phase(cluster, "Ready")

@@ -15,9 +15,9 @@ from tests.operators.virtualmachine.stories import (
     Fault,
     Hypervisors,
     created,
-    furnished,
     image,
     operator,
+    prepare,
     reaches,
     status_of,
     vm_class,
@@ -36,7 +36,7 @@ MANY = ("dying with any write", "losing any change", "any write refused")
 
 async def story(cluster: Cluster) -> None:
     """A machine is created, changed while it runs, stopped and started."""
-    await furnished(cluster, **HOT)
+    await prepare(cluster, **HOT)
     await created(cluster, disks=[{"name": "data", "sizeGiB": 10}])
     await cluster.patch(MACHINES, "web", {"spec": {"resources": {"cpu": 4}, "powerState": "OffGraceful"}})
     await reaches(cluster, "Stopped")

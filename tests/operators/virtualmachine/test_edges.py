@@ -20,13 +20,13 @@ from tests.operators.virtualmachine.stories import (
     because,
     condition,
     created,
-    furnished,
     image,
     machine,
+    play_story,
+    prepare,
     provider,
     reaches,
     status_of,
-    told,
     vm_class,
 )
 
@@ -53,7 +53,7 @@ def test_a_machine_says_which_objects_do_not_exist_and_goes_on_when_they_do() ->
             "do not exist"
         )
         assert status["phase"] == "Pending"
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(NETWORKS, {"metadata": {"name": "lan"}, "spec": {"network": {"type": "nat"}}})
         await cluster.create(SECRETS, {"metadata": {"name": "first-boot"}, "stringData": {"other": "x"}})
         status = await because(cluster, "NoCloudInitKey")
@@ -63,7 +63,7 @@ def test_a_machine_says_which_objects_do_not_exist_and_goes_on_when_they_do() ->
         await cluster.patch(SECRETS, "first-boot", {"data": {"userdata": data}})
         await reaches(cluster, "Running")
 
-    told(story)
+    play_story(story)
 
 
 def test_an_error_of_each_code_has_a_reason_and_says_what_to_do() -> None:
@@ -79,7 +79,7 @@ def test_a_create_that_fails_is_reported_by_its_code_and_tried_again(code: Code,
     hypervisors = Hypervisors(faults=(Fault(call="create", code=code, message="no room", times=2),))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(MACHINES, machine())
         status = await because(cluster, OF_CODE[code].value)
         assert status["phase"] == phase
@@ -90,7 +90,7 @@ def test_a_create_that_fails_is_reported_by_its_code_and_tried_again(code: Code,
             await cluster.advance(301)
         await reaches(cluster, "Running")
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 @pytest.mark.parametrize("code", [Code.INTERNAL, Code.NOT_FOUND])
@@ -103,11 +103,11 @@ def test_a_create_whose_task_fails_is_begun_again_and_leaves_one_machine(code: C
     )
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         assert len(await hypervisors.at().machines()) == 1
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 class Strict(Simulated):
@@ -124,20 +124,20 @@ def test_a_machine_whose_creation_was_not_answered_is_found_by_its_name() -> Non
     hypervisors = Hypervisors(make=Strict)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(MACHINES, machine())
         await cluster.advance(5)
         status = await reaches(cluster, "Running")
         assert [each.id for each in await hypervisors.at().machines()] == [status["id"]]
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_two_namespaces_have_machines_of_one_name_on_one_provider() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         elsewhere: dict[str, Any] = {"namespace": "default"}
         other = machine(
             "web",
@@ -151,7 +151,7 @@ def test_two_namespaces_have_machines_of_one_name_on_one_provider() -> None:
         await cluster.advance(10)
         assert len({each.name for each in await hypervisors.at().machines()}) == 2
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 # --- drift
@@ -161,19 +161,19 @@ def test_a_machine_that_is_gone_is_created_again_or_only_reported() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         ids = {}
-        for name, policy in (("healed", "Heal"), ("told", "Report")):
+        for name, policy in (("healed", "Heal"), ("reported", "Report")):
             ids[name] = (await created(cluster, name, driftPolicy=policy))["id"]
             await hypervisors.at().delete(ids[name])
         await cluster.advance(60)
         healed = await reaches(cluster, "Running", "healed")
         assert healed["id"] != ids["healed"]
-        status = await status_of(cluster, "told")
+        status = await status_of(cluster, "reported")
         assert (status["phase"], answer(status, "Drifted")) == ("Failed", ("True", "Drifted"))
         assert status["message"].startswith("the machine no longer exists on its provider")
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 # --- hooks
@@ -199,7 +199,7 @@ def test_hooks_run_before_the_stop_and_after_the_start() -> None:
         return 200 if len(asked) > 2 else 503
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         hooks = {
             "preStop": {"exec": {"command": ["sync"]}},
             "postStart": {"httpGet": {"port": 8080, "path": "/warm"}},
@@ -220,14 +220,14 @@ def test_hooks_run_before_the_stop_and_after_the_start() -> None:
         assert isinstance(found, WithAgent)
         assert found.ran == [("On", "sync"), ("On", "sync")]
 
-    told(story, hypervisors, fetch=fetch)
+    play_story(story, hypervisors, fetch=fetch)
 
 
 def test_a_hook_that_fails_does_not_keep_a_machine_running() -> None:
     hypervisors = Hypervisors(capabilities=msgspec.structs.replace(CAPABILITIES, guest_commands=False))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster, lifecycle={"preStop": {"exec": {"command": ["sync"]}}})
         await cluster.patch(MACHINES, "web", {"spec": {"powerState": "Off"}})
         await reaches(cluster, "Stopped")
@@ -235,20 +235,20 @@ def test_a_hook_that_fails_does_not_keep_a_machine_running() -> None:
             "spec.lifecycle.preStop: this provider does not support commands in guests"
         )
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_snapshot_is_taken_before_the_stop() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         id = (await created(cluster, lifecycle={"preStop": {"snapshot": {"name": "before"}}}))["id"]
         await cluster.patch(MACHINES, "web", {"spec": {"powerState": "Off"}})
         await reaches(cluster, "Stopped")
         assert (await hypervisors.at().describe(id)).disks[0].snapshots
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 # --- reverting
@@ -258,7 +258,7 @@ def test_a_machine_is_reverted_once_to_the_snapshot_that_its_spec_names() -> Non
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.patch(MACHINES, "web", {"spec": {"snapshot": {"revertToRef": {"name": "s"}}}})
         await because(cluster, "WaitingForSnapshot")
@@ -279,7 +279,7 @@ def test_a_machine_is_reverted_once_to_the_snapshot_that_its_spec_names() -> Non
         await cluster.patch(MACHINES, "web", {"spec": {"snapshot": None}})
         assert "revertedTo" not in await reaches(cluster, "Running")
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 # --- deletion
@@ -289,7 +289,7 @@ def test_a_deletion_that_fails_keeps_the_finalizer_until_it_is_forced() -> None:
     hypervisors = Hypervisors(faults=(Fault(call="delete", code=Code.INTERNAL, message="locked"),))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.delete(MACHINES, "web")
         await cluster.advance(600)
@@ -301,26 +301,26 @@ def test_a_deletion_that_fails_keeps_the_finalizer_until_it_is_forced() -> None:
         assert await cluster.find(MACHINES, "web") is None
         assert "DeletionForced" in await events(cluster)
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_deletion_whose_task_finds_nothing_to_delete_is_repeated_until_the_machine_is_gone() -> None:
     hypervisors = Hypervisors(faults=(Fault(call="delete", when="task", code=Code.NOT_FOUND, times=1),))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.delete(MACHINES, "web")
         await cluster.advance(600)
         assert await cluster.find(MACHINES, "web") is None
         assert hypervisors.at().leftovers() == ()
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_machine_whose_provider_is_gone_is_kept_and_says_how_to_let_it_go() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.delete(PROVIDERS, "sim")
         if await cluster.find(PROVIDERS, "sim") is not None:
@@ -331,7 +331,7 @@ def test_a_machine_whose_provider_is_gone_is_kept_and_says_how_to_let_it_go() ->
         assert message.startswith("Provider sim does not exist")
         assert "virtrigaud.io/force-delete=true" in message
 
-    told(story)
+    play_story(story)
 
 
 def test_a_machine_that_never_was_is_gone_at_once() -> None:
@@ -342,12 +342,12 @@ def test_a_machine_that_never_was_is_gone_at_once() -> None:
         await cluster.settle()
         assert await cluster.find(MACHINES, "web") is None
 
-    told(story)
+    play_story(story)
 
 
 def test_a_provider_stays_until_its_machines_are_gone() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.delete(PROVIDERS, "sim")
         await cluster.settle()
@@ -360,7 +360,7 @@ def test_a_provider_stays_until_its_machines_are_gone() -> None:
         await cluster.advance(31)
         assert await cluster.find(PROVIDERS, "sim") is None
 
-    told(story)
+    play_story(story)
 
 
 # --- adoption
@@ -396,7 +396,7 @@ def test_machines_that_were_there_are_adopted_by_a_filter_and_not_touched() -> N
         await cluster.advance(31)
         assert "correct the annotation" in (await status_of(cluster, "sim", PROVIDERS))["adoption"]["message"]
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 # --- classes, networks, images
@@ -404,7 +404,7 @@ def test_machines_that_were_there_are_adopted_by_a_filter_and_not_touched() -> N
 
 def test_a_changed_class_says_what_it_will_do_before_it_does() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster, "on")
         await created(cluster, "off", powerState="Off")
         await created(cluster, "allowed", reconfigure={"restart": "Always"})
@@ -422,14 +422,14 @@ def test_a_changed_class_says_what_it_will_do_before_it_does() -> None:
         cpus = {name: each["currentResources"]["cpu"] for name, each in found.items()}
         assert cpus == {"on": 2, "off": 4, "allowed": 4, "own": 2}
 
-    told(story)
+    play_story(story)
 
 
 def test_a_spec_that_was_stored_without_a_review_says_what_is_wrong_and_holds_up_no_machine_that_runs() -> None:
     card = {"name": "a", "ipAddress": "10.0.0.5", "prefix": 24, "gateway": "10.9.9.9"}
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(MACHINES, machine("bad", networks=[card]))
         status = await because(cluster, "InvalidSpec", "bad")
         assert status["phase"] == "Failed"
@@ -444,7 +444,7 @@ def test_a_spec_that_was_stored_without_a_review_says_what_is_wrong_and_holds_up
         await cluster.advance(30)
         assert await cluster.find(MACHINES, "web") is None
 
-    told(story)
+    play_story(story)
 
 
 def test_a_class_that_contradicts_itself_is_refused_with_the_path() -> None:
@@ -464,12 +464,12 @@ def test_a_class_that_contradicts_itself_is_refused_with_the_path() -> None:
         await cluster.patch(CLASSES, "small", {"spec": {"firmware": "UEFI"}})
         await reaches(cluster, "Running")
 
-    told(story)
+    play_story(story)
 
 
 def test_a_network_counts_its_machines_and_finds_addresses_that_collide() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(NETWORKS, {"metadata": {"name": "lan"}, "spec": {"network": {"type": "nat"}}})
         for name in ("a", "b"):
             card = {"name": "net", "networkRef": {"name": "lan"}, "ipAddress": "10.0.0.5", "prefix": 24}
@@ -484,7 +484,7 @@ def test_a_network_counts_its_machines_and_finds_addresses_that_collide() -> Non
         await cluster.advance(10)
         assert (await status_of(cluster, "lan", NETWORKS))["phase"] == "Ready"
 
-    told(story)
+    play_story(story)
 
 
 URL = {"http": {"url": "https://images.example.com/u.qcow2"}}
@@ -516,7 +516,7 @@ def test_an_image_is_imported_once_for_each_provider_that_needs_it() -> None:
         for address in ("sim:9443", "other:9443"):
             assert [call for call, _ in hypervisors.at(address).calls].count("prepare_image") == 1
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_the_phase_of_an_image_follows_the_stage_of_its_import() -> None:
@@ -532,7 +532,7 @@ def test_the_phase_of_an_image_follows_the_stage_of_its_import() -> None:
             phases.append((status.get("phase", ""), answer(status, "Downloading")[0]))
             await cluster.advance(0.25)
 
-    told(story)
+    play_story(story)
     assert list(dict.fromkeys(phases)) == [
         ("", ""), ("Downloading", "True"), ("Importing", "False"), ("Converting", "False"), ("Optimizing", "False"),
         ("Ready", "False"),
@@ -555,7 +555,7 @@ def test_an_image_that_is_missing_is_not_imported_where_the_spec_says_so(missing
         await cluster.advance(60)
         assert "prepare_image" not in {call for call, _ in hypervisors.at().calls}
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 @pytest.mark.parametrize("code", [Code.INTERNAL, Code.NOT_FOUND])
@@ -582,4 +582,4 @@ def test_an_import_that_fails_is_tried_again_and_one_that_takes_too_long_is_canc
         await cluster.until(timed_out)
         assert "cancel" in {call for call, _ in hypervisors.at().calls}
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)

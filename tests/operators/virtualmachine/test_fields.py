@@ -31,9 +31,9 @@ from tests.operators.virtualmachine.stories import (
     image,
     is_ready,
     machine,
+    play_story,
     policy,
     provider,
-    told,
     vm_class,
 )
 from tests.operators.virtualmachine.test_clones import clone
@@ -245,7 +245,7 @@ def seen() -> dict[str, Seen]:
             await cluster.settle()
             return found
 
-    return told(story, hypervisors)
+    return play_story(story, hypervisors)
 
 
 async def _furnished(cluster: Cluster) -> None:

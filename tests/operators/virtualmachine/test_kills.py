@@ -21,8 +21,8 @@ from tests.operators.virtualmachine.stories import (
     Hypervisors,
     Latencies,
     created,
-    furnished,
     operator,
+    prepare,
 )
 from tests.operators.virtualmachine.test_clones import clone
 from tests.operators.virtualmachine.test_clones import in_phase as clone_in_phase
@@ -111,7 +111,7 @@ for _name in (*(each for each in vars(Hypervisor) if not each.startswith("_")), 
 
 async def story(cluster: Cluster) -> None:
     """A machine with two snapshots and two clones, a set that is updated; in the end everything is deleted."""
-    await furnished(cluster)
+    await prepare(cluster)
     await created(cluster)
     await cluster.create(SETS, vm_set("farm", replicas=2, updateStrategy=rolling(maxSurge=0, maxUnavailable=1)))
     await taken(cluster, "first", snapshotConfig={"includeMemory": True})

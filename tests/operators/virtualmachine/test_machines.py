@@ -11,11 +11,11 @@ from tests.operators.virtualmachine.stories import (
     answer,
     condition,
     created,
-    furnished,
     machine,
+    play_story,
+    prepare,
     reaches,
     status_of,
-    told,
 )
 
 from holdfast.client.resources import EVENTS
@@ -28,7 +28,7 @@ def test_a_machine_is_created_started_and_reported_in_full() -> None:
     seen: list[str] = []
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(MACHINES, machine(disks=[{"name": "data", "sizeGiB": 10}]))
         for _ in range(40):
             seen.append((await status_of(cluster)).get("phase", ""))
@@ -54,14 +54,14 @@ def test_a_machine_is_created_started_and_reported_in_full() -> None:
             ("False", "NoDrift"),
         ]
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_machine_that_is_deleted_goes_when_the_provider_has_confirmed_it() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.delete(MACHINES, "web")
         await cluster.settle()
@@ -72,26 +72,26 @@ def test_a_machine_that_is_deleted_goes_when_the_provider_has_confirmed_it() -> 
         assert await cluster.find(MACHINES, "web") is None
         assert await hypervisors.at().machines() == ()
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_machine_is_stopped_and_started_again() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         for power, phase in (("OffGraceful", "Stopped"), ("On", "Running"), ("Off", "Stopped")):
             await cluster.patch(MACHINES, "web", {"spec": {"powerState": power}})
             status = await reaches(cluster, phase)
             assert status["powerState"] == ("On" if power == "On" else "Off")
 
-    told(story)
+    play_story(story)
 
 
 def test_a_machine_that_was_shut_down_gracefully_is_not_shut_down_again() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.patch(MACHINES, "web", {"spec": {"powerState": "OffGraceful"}})
         await reaches(cluster, "Stopped")
@@ -100,12 +100,12 @@ def test_a_machine_that_was_shut_down_gracefully_is_not_shut_down_again() -> Non
         later = hypervisors.at().calls[len(calls) :]
         assert "power" not in {call for call, _ in later}
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_processors_and_memory_are_added_while_the_machine_runs() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster, **HOT)
+        await prepare(cluster, **HOT)
         await created(cluster)
         await cluster.patch(MACHINES, "web", {"spec": {"resources": {"cpu": 4, "memoryMiB": 8192}}})
         await cluster.settle()
@@ -117,14 +117,14 @@ def test_processors_and_memory_are_added_while_the_machine_runs() -> None:
         assert status["lastReconfigureTime"]
         assert "reconfigureTaskRef" not in status
 
-    told(story)
+    play_story(story)
 
 
 def test_a_change_that_needs_a_restart_waits_for_consent_and_says_so() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.patch(MACHINES, "web", {"spec": {"resources": {"cpu": 4}}})
         status = await reaches(cluster, "Running")
@@ -136,12 +136,12 @@ def test_a_change_that_needs_a_restart_waits_for_consent_and_says_so() -> None:
         assert status["currentResources"]["cpu"] == 4
         assert "pendingChanges" not in status
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_change_that_needs_a_restart_is_made_when_the_machine_is_off() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.patch(MACHINES, "web", {"spec": {"resources": {"cpu": 1}}})
         await reaches(cluster, "Running")
@@ -149,12 +149,12 @@ def test_a_change_that_needs_a_restart_is_made_when_the_machine_is_off() -> None
         status = await reaches(cluster, "Stopped")
         assert status["currentResources"]["cpu"] == 1
 
-    told(story)
+    play_story(story)
 
 
 def test_a_change_waits_for_a_maintenance_window() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         window = {"start": "02:00", "duration": "1h"}
         policy = {"restart": "InWindow", "windows": [window]}
@@ -166,7 +166,7 @@ def test_a_change_waits_for_a_maintenance_window() -> None:
         assert status["currentResources"]["cpu"] == 4
         assert status["lastReconfigureTime"].startswith("2030-01-01T02:00:0")
 
-    told(story)
+    play_story(story)
 
 
 def test_disks_are_added_and_grown_and_never_shrunk() -> None:
@@ -177,7 +177,7 @@ def test_disks_are_added_and_grown_and_never_shrunk() -> None:
         return {"spec": {"disks": wanted}}
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster, disks=disks(10)["spec"]["disks"])
         await cluster.patch(MACHINES, "web", disks(20, 5))
         status = await reaches(cluster, "Running")
@@ -194,14 +194,14 @@ def test_disks_are_added_and_grown_and_never_shrunk() -> None:
         status = await reaches(cluster, "Running")
         assert status["pendingChanges"] == ["disk d1 of 5 GiB is no longer in spec.disks; it is kept with its data"]
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_machine_is_rebooted_once_for_each_request() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster, annotations={"virtrigaud.io/reboot": "zero"})
         for request in ("one", "two"):
             await cluster.patch(MACHINES, "web", {"metadata": {"annotations": {"virtrigaud.io/reboot": request}}})
@@ -210,14 +210,14 @@ def test_a_machine_is_rebooted_once_for_each_request() -> None:
         await cluster.advance(120)
         assert [call for call, _ in hypervisors.at().calls].count("power") == 3
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_machine_that_others_stopped_is_started_again_and_that_is_told() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         id = (await created(cluster))["id"]
         await hypervisors.at().power(id, "Off")
         await cluster.advance(31)
@@ -226,14 +226,14 @@ def test_a_machine_that_others_stopped_is_started_again_and_that_is_told() -> No
         events = {each["reason"]: each["message"] for each in await cluster.list(EVENTS)}
         assert events["Healing"] == ("the machine is Off, and spec.powerState asks for On; it is changed back")
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_drift_is_only_reported_where_the_policy_says_so() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster, **HOT)
+        await prepare(cluster, **HOT)
         id = (await created(cluster, driftPolicy="Report"))["id"]
         await hypervisors.at().reconfigure(id, Change(cpus=8))
         await cluster.advance(65)
@@ -246,16 +246,16 @@ def test_drift_is_only_reported_where_the_policy_says_so() -> None:
         await cluster.patch(MACHINES, "web", {"spec": {"resources": {"cpu": 8}}})
         assert answer(await reaches(cluster, "Running"), "Drifted") == ("False", "NoDrift")
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_the_size_of_the_root_disk_may_be_written_as_v1alpha1_wrote_it() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster, diskDefaults={"type": "thin", "sizeGiB": 50})
+        await prepare(cluster, diskDefaults={"type": "thin", "sizeGiB": 50})
         await created(cluster)
         found = await hypervisors.at().describe((await status_of(cluster))["id"])
         assert 50 * 2**30 in [disk.virtual_bytes for disk in found.disks]
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.operators.virtualmachine.migration_stories import Pair, furnished, in_phase, migration
+from tests.operators.virtualmachine.migration_stories import Pair, in_phase, migration, prepare
 from tests.operators.virtualmachine.stories import KINDS, MIGRATIONS, Fault, created, operator, reaches
 
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
@@ -19,7 +19,7 @@ OFF, RUNS = {"powerOffBeforeMigration": True}, {"powerOn": True}
 
 async def story(cluster: Cluster) -> None:
     """A machine moves; what is left of the migration is removed."""
-    await furnished(cluster)
+    await prepare(cluster)
     await created(cluster)
     policy = {"maxRetries": 10, "retryDelay": "1s", "backoffMultiplier": 1}
     await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS, options={"retryPolicy": policy}))

@@ -18,11 +18,11 @@ from tests.operators.virtualmachine.migration_stories import (
     SOURCE,
     TARGET,
     Pair,
-    furnished,
     in_phase,
     left,
     migration,
     nothing_but,
+    prepare,
 )
 from tests.operators.virtualmachine.stories import KINDS, MACHINES, MIGRATIONS, created, operator, reaches, status_of
 
@@ -143,7 +143,7 @@ class KilledPair(Pair):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tale:
+class Case:
     """What a user does, after the machine runs and the migration is created, and how it ends."""
 
     spec: dict[str, Any]
@@ -170,31 +170,31 @@ async def _deleted(cluster: Cluster) -> None:
 
 
 OFF, RUNS = {"powerOffBeforeMigration": True}, {"powerOn": True}
-TALES = {
-    "a machine that is stopped first": Tale(spec={"source": OFF, "target": RUNS}, then=_ready, succeeds=True),
-    "a machine that runs until its target is made": Tale(
+CASES = {
+    "a machine that is stopped first": Case(spec={"source": OFF, "target": RUNS}, then=_ready, succeeds=True),
+    "a machine that runs until its target is made": Case(
         spec={"source": {"deleteAfterMigration": False}, "target": RUNS}, then=_ready, succeeds=True
     ),
-    "a target that has no room": Tale(
+    "a target that has no room": Case(
         spec={"source": OFF, "target": RUNS, "options": {"cleanupPolicy": "Always"}},
         then=_failed,
         succeeds=False,
         faults=(Fault(call="import_disk", code=Code.QUOTA, when="task"),),
     ),
-    "a target that cannot be made": Tale(
+    "a target that cannot be made": Case(
         spec={"source": OFF, "target": RUNS, "options": {"cleanupPolicy": "Always", "timeout": "30s"}},
         then=_failed,
         succeeds=False,
         faults=(Fault(call="power", name="moved-*", code=Code.INTERNAL, when="task"),),
     ),
-    "a migration that is deleted": Tale(spec={"source": OFF, "target": RUNS}, then=_deleted, succeeds=False),
+    "a migration that is deleted": Case(spec={"source": OFF, "target": RUNS}, then=_deleted, succeeds=False),
 }
 
 
-def told(tale: Tale, n: int, folder: Path) -> int:
-    """Tell a tale in which everything is killed with the n-th event; returns how many events there were."""
+def with_kill(case: Case, n: int, folder: Path) -> int:
+    """Play a case in which everything is killed with the n-th event; returns how many events there were."""
     folder.mkdir()
-    pair = KilledPair(folder, latencies=Latencies(bytes_per_second=64 << 20), faults=tale.faults)
+    pair = KilledPair(folder, latencies=Latencies(bytes_per_second=64 << 20), faults=case.faults)
 
     async def played(loop: VirtualLoop) -> int:
         kill = pair.kill = Kill(n)
@@ -219,24 +219,24 @@ def told(tale: Tale, n: int, folder: Path) -> int:
 
         async with opened(loop, employ=employ, kinds=KINDS) as cluster:
             reviver = asyncio.create_task(revive(cluster))
-            await furnished(cluster)
+            await prepare(cluster)
             await created(cluster)
             pair.source.write_file((await status_of(cluster))["id"], FILE, "hello")
             kill.armed = True
-            await cluster.create(MIGRATIONS, migration(**tale.spec))
-            await tale.then(cluster)
+            await cluster.create(MIGRATIONS, migration(**case.spec))
+            await case.then(cluster)
             await cluster.advance(90)
-            await _check(cluster, tale, pair)
+            await _check(cluster, case, pair)
             reviver.cancel()
             return kill.events
 
     return run(played)
 
 
-async def _check(cluster: Cluster, tale: Tale, pair: KilledPair) -> None:
+async def _check(cluster: Cluster, case: Case, pair: KilledPair) -> None:
     pair.powers.check()
     assert await cluster.find(CLAIMS, "move-storage") is None
-    if not tale.succeeds:
+    if not case.succeeds:
         assert (await reaches(cluster, "Running"))["powerState"] == "On"
         assert await cluster.find(MACHINES, "moved") is None
         assert left(pair) == nothing_but(1, 0)
@@ -247,13 +247,13 @@ async def _check(cluster: Cluster, tale: Tale, pair: KilledPair) -> None:
     assert left(pair) == nothing_but(1, 1)
 
 
-@pytest.mark.parametrize("name", TALES)
+@pytest.mark.parametrize("name", CASES)
 def test_a_kill_at_any_moment_converges_and_both_machines_never_run_at_the_same_time(name: str, tmp_path: Path) -> None:
-    tale = TALES[name]
-    events = told(tale, 0, tmp_path / "undisturbed")
+    case = CASES[name]
+    events = with_kill(case, 0, tmp_path / "undisturbed")
     assert events > 20
     for n in range(1 + sum(map(ord, name)) % EVERY, events + 1, EVERY):
         try:
-            told(tale, n, tmp_path / str(n))
+            with_kill(case, n, tmp_path / str(n))
         except AssertionError as error:
             raise AssertionError(f"{name}, killed with event {n} of {events}: {error}") from error

@@ -8,17 +8,20 @@ from typing import Any
 import msgspec
 import pytest
 from tests.operators.virtualmachine.migration_stories import (
+    NFS,
+    OFF,
+    RUNS,
+    S3,
     Diary,
     Pair,
-    furnished,
     in_phase,
     left,
     migration,
     nothing_but,
+    prepare,
 )
 from tests.operators.virtualmachine.snapshot_stories import taken
 from tests.operators.virtualmachine.stories import (
-    KINDS,
     MACHINES,
     MIGRATIONS,
     PROVIDERS,
@@ -30,24 +33,20 @@ from tests.operators.virtualmachine.stories import (
     created,
     is_ready,
     machine,
-    no_guest,
+    play_story,
     provider,
     reaches,
     status_of,
-    told,
 )
 from tests.operators.virtualmachine.test_fields import Seen, declared, status_schema
 
-from holdfast.client.resources import CLAIMS, DEPLOYMENTS, EVENTS, PODS, SECRETS
-from holdfast.cluster.controllers.gc.collector import GarbageCollector
+from holdfast.client.resources import CLAIMS, DEPLOYMENTS, EVENTS, SECRETS
 from holdfast.operators.admission import Admission
 from holdfast.operators.virtualmachine import OPERATOR
-from holdfast.operators.virtualmachine.controller import controllers
-from holdfast.operators.virtualmachine.settings import Settings
 from holdfast.providers.contract import Code
 from holdfast.providers.simulated import CAPABILITIES
 from holdfast.providers.simulated.world import World
-from holdfast.testing.clusters import Cluster, play
+from holdfast.testing.clusters import Cluster
 
 PHASES = [
     "Pending", "Validating", "Snapshotting", "Exporting", "Transferring", "Converting", "Importing", "Creating",
@@ -55,17 +54,11 @@ PHASES = [
 ]  # fmt: skip
 CONDITIONS = ("Ready", "Validating", "Snapshotting", "Exporting", "Transferring", "Importing", "Failed")
 SLOW = Latencies(bytes_per_second=16 << 20)
-RUNS = {"powerOn": True}
-OFF = {"powerOffBeforeMigration": True}
-NFS: Wire = {
-    "type": "nfs",
-    "nfs": {"server": "files.example.com", "export": "/srv/vms", "path": "stage", "uid": 7},
-}
 
 
 async def begun(cluster: Cluster, **spec: Any) -> None:
     """A machine that runs, and a migration of it."""
-    await furnished(cluster)
+    await prepare(cluster)
     await created(cluster)
     await cluster.create(MIGRATIONS, migration(**spec))
 
@@ -88,7 +81,7 @@ def test_a_machine_moves_through_all_phases_with_its_files() -> None:
     pair = Pair(latencies=SLOW)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         pair.source.write_file((await status_of(cluster))["id"], "/etc/motd", "hello")
         diary = Diary(cluster)
@@ -144,7 +137,7 @@ def test_a_machine_moves_through_all_phases_with_its_files() -> None:
         reasons = {"MigrationComplete", "Exporting", "Importing", "SourcePowerOff", "WritesNotMoved"}
         assert reasons <= await events(cluster)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_machine_that_is_stopped_first_moves_with_all_that_it_wrote() -> None:
@@ -162,7 +155,7 @@ def test_a_machine_that_is_stopped_first_moves_with_all_that_it_wrote() -> None:
         assert pair.target.read_file(status["targetVMID"], "/last") == "words"
         assert "WritesNotMoved" not in await events(cluster)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_machine_that_is_not_to_run_is_made_off_and_the_source_runs_on() -> None:
@@ -172,7 +165,7 @@ def test_a_machine_that_is_not_to_run_is_made_off_and_the_source_runs_on() -> No
         assert (await reaches(cluster, "Stopped", "moved"))["powerState"] == "Off"
         assert (await status_of(cluster))["powerState"] == "On"
 
-    told(story, Pair())
+    play_story(story, Pair())
 
 
 def test_the_source_is_deleted_at_the_end_if_the_spec_says_so() -> None:
@@ -187,14 +180,14 @@ def test_the_source_is_deleted_at_the_end_if_the_spec_says_so() -> None:
         assert left(pair) == nothing_but(0, 1)
         assert (await status_of(cluster, "move", MIGRATIONS))["phase"] == "Ready"
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_snapshot_that_the_spec_names_is_moved_and_kept() -> None:
     pair = Pair()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         id = (await status_of(cluster))["id"]
         await cluster.create(MIGRATIONS, migration(source={"snapshotRef": {"name": "before"}}))
@@ -208,7 +201,7 @@ def test_a_snapshot_that_the_spec_names_is_moved_and_kept() -> None:
         assert pair.target.read_file(status["targetVMID"], "/state") == "old"
         assert len(left(pair)["source"]["snapshots"]) == 1
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 @pytest.mark.parametrize("direct", [True, False])
@@ -226,18 +219,12 @@ def test_nfs_is_reached_directly_where_both_providers_can(direct: bool) -> None:
             '{"server":"files.example.com","export":"/srv/vms","path":"stage","uid":7}'
         )
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def secret(**data: str) -> Wire:
     encoded = {name: base64.b64encode(value.encode()).decode() for name, value in data.items()}
     return {"metadata": {"name": "bucket"}, "data": encoded}
-
-
-S3 = {
-    "bucket": "moves", "endpoint": "https://s3.example.com", "prefix": "/team/", "usePathStyle": True,
-    "credentialsSecretRef": {"name": "bucket"},
-}  # fmt: skip
 
 
 def test_s3_needs_credentials_which_no_status_shows() -> None:
@@ -257,7 +244,7 @@ def test_s3_needs_credentials_which_no_status_shows() -> None:
         assert pair.store.seen[0].credentials == {"accessKeyID": "me", "secretAccessKey": "hush-hush"}
         assert "hush-hush" not in str(await cluster.get(MIGRATIONS, "move"))
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 # --- what goes wrong
@@ -265,7 +252,7 @@ def test_s3_needs_credentials_which_no_status_shows() -> None:
 
 def test_what_the_migration_needs_is_waited_for() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.delete(PROVIDERS, "far")
         await cluster.create(MIGRATIONS, migration())
         status = await in_phase(cluster, "Pending")
@@ -277,7 +264,7 @@ def test_what_the_migration_needs_is_waited_for() -> None:
         await cluster.create(PROVIDERS, provider("far"))
         await in_phase(cluster, "Ready")
 
-    told(story, Pair())
+    play_story(story, Pair())
 
 
 @pytest.mark.parametrize(
@@ -314,7 +301,7 @@ def test_an_attempt_that_fails_is_repeated_as_the_policy_says_and_rolled_back_in
             return
         await is_rolled_back(cluster, pair)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 async def is_rolled_back(cluster: Cluster, pair: Pair) -> None:
@@ -341,7 +328,7 @@ def test_what_only_a_user_can_correct_is_not_repeated(code: Code) -> None:
         await cluster.advance(30)
         await is_rolled_back(cluster, pair)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_migration_that_stored_nothing_is_deleted_although_its_storage_does_not_exist() -> None:
@@ -359,7 +346,7 @@ def test_a_migration_that_stored_nothing_is_deleted_although_its_storage_does_no
         await cluster.delete(MIGRATIONS, "move")
         await gone(cluster, MIGRATIONS, "move")
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_an_export_that_cannot_be_deleted_keeps_its_migration() -> None:
@@ -374,7 +361,7 @@ def test_an_export_that_cannot_be_deleted_keeps_its_migration() -> None:
         assert "Export" in status["artifacts"]
         assert "not mounted" in status["message"]
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_migration_that_takes_too_long_is_cancelled_and_rolled_back() -> None:
@@ -396,7 +383,7 @@ def test_a_migration_that_takes_too_long_is_cancelled_and_rolled_back() -> None:
         assert (await status_of(cluster, "moved"))["phase"] == "Running"
         assert left(pair) == nothing_but(1, 1)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_target_that_does_not_boot_is_removed_and_the_source_runs_again() -> None:
@@ -415,7 +402,7 @@ def test_a_target_that_does_not_boot_is_removed_and_the_source_runs_again() -> N
         await reaches(cluster, "Running")
         assert await cluster.find(MACHINES, "moved") is None
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_disk_that_changed_on_the_way_is_exported_anew() -> None:
@@ -435,14 +422,14 @@ def test_a_disk_that_changed_on_the_way_is_exported_anew() -> None:
         assert sum(call == "export_disk" for call, _ in pair.source.calls) >= 2
         assert left(pair) == nothing_but(1, 1)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_machine_of_the_name_that_the_migration_has_not_made_is_never_touched() -> None:
     pair = Pair()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await created(cluster, "moved")
         own = await status_of(cluster, "moved")
@@ -453,7 +440,7 @@ def test_a_machine_of_the_name_that_the_migration_has_not_made_is_never_touched(
         await cluster.delete(MACHINES, "moved")
         await in_phase(cluster, "Ready")
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_machine_that_takes_the_name_meanwhile_keeps_it() -> None:
@@ -470,7 +457,7 @@ def test_a_machine_that_takes_the_name_meanwhile_keeps_it() -> None:
         await cluster.advance(60)
         assert left(pair) == nothing_but(2, 0)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 @pytest.mark.parametrize("phase", ["Snapshotting", "Importing", "Creating"])
@@ -488,7 +475,7 @@ def test_a_migration_that_is_deleted_on_the_way_leaves_the_source_running_and_no
         assert await cluster.find(CLAIMS, "move-storage") is None
         assert left(pair) == nothing_but(1, 0)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_migration_that_is_deleted_when_it_is_complete_leaves_its_target() -> None:
@@ -504,7 +491,7 @@ def test_a_migration_that_is_deleted_when_it_is_complete_leaves_its_target() -> 
         assert (await reaches(cluster, "Stopped"))["powerState"] == "Off", "the two never run at the same time"
         assert left(pair) == nothing_but(1, 1)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 @pytest.mark.parametrize(("policy", "succeeds"), [("Never", True), ("Never", False), ("Always", False)])
@@ -524,7 +511,7 @@ def test_what_is_staged_is_removed_as_the_policy_says(policy: str, succeeds: boo
         assert ("is kept at" in status["message"]) is (not succeeds and not removed)
         assert (await cluster.find(CLAIMS, "move-storage") is None) is removed
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_two_migrations_of_one_machine_do_not_both_stop_it() -> None:
@@ -540,7 +527,7 @@ def test_two_migrations_of_one_machine_do_not_both_stop_it() -> None:
         await in_phase(cluster, "Ready")
         assert (await status_of(cluster, "second", MIGRATIONS))["phase"] == "Pending"
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_the_target_that_a_user_deletes_ends_the_migration_and_the_source_runs_again() -> None:
@@ -555,7 +542,7 @@ def test_the_target_that_a_user_deletes_ends_the_migration_and_the_source_runs_a
         assert answer(status, "Failed") == ("True", "TargetDeleted")
         await reaches(cluster, "Running")
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_the_disk_in_the_storage_is_kept_when_the_source_is_gone() -> None:
@@ -572,12 +559,12 @@ def test_the_disk_in_the_storage_is_kept_when_the_source_is_gone() -> None:
         status = await status_of(cluster, "move", MIGRATIONS)
         assert "VirtualMachine web of the source no longer exists" in status["message"]
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_machine_with_more_disks_moves_only_if_the_target_gets_its_own() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster, disks=[{"name": "data", "sizeGiB": 10}])
         await cluster.create(MIGRATIONS, migration())
         status = await in_phase(cluster, "Failed")
@@ -586,7 +573,7 @@ def test_a_machine_with_more_disks_moves_only_if_the_target_gets_its_own() -> No
         await in_phase(cluster, "Ready")
         assert (await status_of(cluster, "moved"))["currentDisks"] == [{"name": "data", "sizeGiB": 20}]
 
-    told(story, Pair())
+    play_story(story, Pair())
 
 
 def test_a_provider_that_does_not_answer_is_waited_for() -> None:
@@ -598,7 +585,7 @@ def test_a_provider_that_does_not_answer_is_waited_for() -> None:
         assert "failed" not in status
         assert await is_ready(cluster, MACHINES, "moved")
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 ABILITIES: dict[str, tuple[Wire, Wire, str]] = {
@@ -619,7 +606,7 @@ def test_what_a_provider_cannot_do_is_refused_before_anything_is_done() -> None:
     pair = Pair(abilities={f"{name}:9443": ability for name, (ability, _, _) in both.items()})
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         for name in both:
             await cluster.create(PROVIDERS, provider(name))
             await cluster.until(lambda name=name: is_ready(cluster, PROVIDERS, name))
@@ -636,7 +623,7 @@ def test_what_a_provider_cannot_do_is_refused_before_anything_is_done() -> None:
             assert answer(status, "Failed") in (("True", "UnsupportedByProvider"), ("True", "InvalidSpec"))
         assert not any(call in ("snapshot", "export_disk") for call, _ in pair.source.calls)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 PROBLEMS: list[tuple[Wire, str]] = [
@@ -679,217 +666,7 @@ def test_a_spec_that_was_stored_with_a_problem_says_so_in_its_status() -> None:
         assert answer(status, "Failed") == ("True", "InvalidSpec")
         assert "spec.target.providerRef" in status["message"]
 
-    told(story, Pair())
-
-
-# --- the storage
-
-
-def claim(name: str) -> Wire:
-    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
-    labels = {"virtrigaud.io/component": "migration-storage"}
-    return {"metadata": {"name": name, "labels": labels}, "spec": spec}
-
-
-async def process(cluster: Cluster, name: str, *claims: str, nfs: tuple[str, ...] = ()) -> None:
-    """A pod of the process of a Provider, as a node reports it, with the claims and NFS servers that it has mounted."""
-    labels = {"app.kubernetes.io/name": "virtrigaud-provider", "app.kubernetes.io/instance": name}
-    volumes = [{"name": f"storage-{n}", "persistentVolumeClaim": {"claimName": each}} for n, each in enumerate(claims)]
-    volumes += [{"name": f"nfs-{n}", "nfs": {"server": each, "path": "/srv/vms"}} for n, each in enumerate(nfs)]
-    if await cluster.find(PODS, name) is not None:
-        await cluster.delete(PODS, name, grace_seconds=0)
-    spec = {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}
-    await cluster.create(PODS, {"metadata": {"name": name, "labels": labels}, "spec": spec})
-    status = {"phase": "Running", "podIP": name, "conditions": [{"type": "Ready", "status": "True"}]}
-    await cluster.patch(PODS, name, {"status": status}, subresource="status")
-    await cluster.until(lambda: is_ready(cluster, PROVIDERS, name))
-
-
-async def mounts(cluster: Cluster, name: str) -> list[str]:
-    deployment = await cluster.get(DEPLOYMENTS, f"virtrigaud-provider-default-{name}")
-    container = deployment["spec"]["template"]["spec"]["containers"][0]
-    return [each["mountPath"] for each in container["volumeMounts"] if "migration-storage" in each["mountPath"]]
-
-
-def test_processes_mount_the_claim_before_anything_is_exported() -> None:
-    pair = Pair()
-
-    async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
-        for name in ("sim", "far"):
-            await cluster.patch(PROVIDERS, name, {"spec": {"endpoint": "https://vcenter.example.com/sdk"}})
-            await process(cluster, name)
-        await created(cluster)
-        await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS))
-        status = await in_phase(cluster, "Validating")
-        await cluster.advance(5)
-        status = await status_of(cluster, "move", MIGRATIONS)
-        assert answer(status, "Validating") == ("True", "WaitingForStorageMount")
-        assert "provider sim and provider far must mount the claim move-storage" in status["message"]
-        assert await mounts(cluster, "sim") == ["/mnt/migration-storage/move-storage"]
-        await process(cluster, "sim", "move-storage")
-        await cluster.advance(5)
-        status = await status_of(cluster, "move", MIGRATIONS)
-        assert "provider far must mount" in status["message"]
-        assert (await status_of(cluster))["powerState"] == "On", "it is not stopped before the way is free"
-        await process(cluster, "far", "move-storage")
-        await in_phase(cluster, "Ready")
-        await cluster.advance(10)
-        assert await mounts(cluster, "sim") == []
-
-        # A claim that both have mounted is used, and one that is never mounted is not waited for without end.
-        for name in ("sim", "far"):
-            await process(cluster, name, "shared")
-        await created(cluster, "other")
-        await cluster.create(MIGRATIONS, migration("second", source={"vmRef": {"name": "other"}}, target={"name": "x"}))
-        assert (await in_phase(cluster, "Ready", "second"))["storagePVCName"] == "shared"
-        named = {"source": {"vmRef": {"name": "other"}}, "storage": {"pvc": {"name": "absent"}}}
-        await cluster.create(MIGRATIONS, migration("third", target={"name": "y"}, **named))
-        await cluster.advance(330)
-        status = await in_phase(cluster, "Failed", "third")
-        assert answer(status, "Failed") == ("True", "StorageNotMounted")
-        assert "claim absent, which does not exist in namespace default" in status["message"]
-
-    told(story, pair)
-
-
-def test_an_nfs_server_is_waited_for_while_processes_have_mounted_another_one() -> None:
-    async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
-        for name in ("sim", "far"):
-            await cluster.patch(PROVIDERS, name, {"spec": {"endpoint": "https://vcenter.example.com/sdk"}})
-            await process(cluster, name, nfs=("other.example.com",))
-        assert (await status_of(cluster, "sim", PROVIDERS))["mountedExports"] == ["other.example.com:/srv/vms"]
-        await created(cluster)
-        await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS, storage=NFS))
-        await in_phase(cluster, "Validating")
-        await cluster.advance(5)
-        status = await status_of(cluster, "move", MIGRATIONS)
-        assert answer(status, "Validating") == ("True", "WaitingForStorageMount")
-        must = "must mount the NFS export files.example.com:/srv/vms"
-        assert f"provider sim and provider far {must}" in status["message"]
-        await process(cluster, "sim", nfs=("files.example.com", "other.example.com"))
-        await cluster.advance(5)
-        assert f"provider far {must}" in (await status_of(cluster, "move", MIGRATIONS))["message"]
-        assert (await status_of(cluster))["powerState"] == "On", "it is not stopped before the way is free"
-        await process(cluster, "far", nfs=("files.example.com",))
-        await in_phase(cluster, "Ready")
-
-    told(story, Pair())
-
-
-def test_whether_providers_use_nfs_directly_is_asked_when_they_have_mounted_it() -> None:
-    relay = {"transfer_modes": ("relay",)}
-    pair = Pair(abilities={"sim:9443": relay, "far:9443": relay})
-
-    async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
-        for name in ("sim", "far"):
-            await cluster.patch(PROVIDERS, name, {"spec": {"endpoint": "https://vcenter.example.com/sdk"}})
-            await process(cluster, name)
-        await created(cluster)
-        direct = {**NFS, "transferMode": "direct"}
-        await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS, storage=direct))
-        await cluster.advance(5)
-        status = await status_of(cluster, "move", MIGRATIONS)
-        assert answer(status, "Validating") == ("True", "WaitingForStorageMount")
-        for name in ("sim", "far"):
-            await process(cluster, name, nfs=("files.example.com",))
-        status = await in_phase(cluster, "Failed")
-        assert "spec.storage.transferMode: direct needs both providers, sim and far" in status["message"]
-
-    told(story, pair)
-
-
-def test_an_nfs_server_that_is_never_mounted_fails_the_migration() -> None:
-    async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
-        for name in ("sim", "far"):
-            await cluster.patch(PROVIDERS, name, {"spec": {"endpoint": "https://vcenter.example.com/sdk"}})
-            await process(cluster, name)
-        await created(cluster)
-        await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS, storage=NFS))
-        await cluster.advance(330)
-        status = await in_phase(cluster, "Failed")
-        assert answer(status, "Failed") == ("True", "StorageNotMounted")
-        assert "did not mount the NFS export files.example.com:/srv/vms within 5m" in status["message"]
-
-    told(story, Pair())
-
-
-def test_a_process_of_the_node_without_a_folder_for_nfs_is_refused_at_once() -> None:
-    settings = Settings(processes=True, command=("holdfast",), local=frozenset({"simulated"}))
-    lacking = {"export_backends": ("pvc", "s3"), "import_backends": ("pvc", "s3")}
-    pair = Pair(abilities={"sim:9443": lacking, "far:9443": lacking})
-
-    async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
-        for name in ("sim", "far"):
-            await cluster.patch(PROVIDERS, name, {"spec": {"endpoint": "https://vcenter.example.com/sdk"}})
-            await process(cluster, name, "virtrigaud-migration-storage")
-        await created(cluster)
-        await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS, storage=NFS))
-        status = await in_phase(cluster, "Failed", within=30)
-        assert "spec.storage.type: provider sim has pvc, s3, and not nfs" in status["message"]
-        assert "mountedExports" not in await status_of(cluster, "sim", PROVIDERS)
-
-    play(story, controllers=controllers(settings, connect=pair, fetch=no_guest), kinds=KINDS)
-
-
-def test_claims_and_nfs_servers_are_mounted_as_long_as_they_are_used() -> None:
-    async def story(cluster: Cluster) -> None:
-        await cluster.create(PROVIDERS, provider("sim", endpoint="https://vcenter.example.com/sdk"))
-        await cluster.create(CLAIMS, claim("stage"))
-        await cluster.create(MIGRATIONS, migration(target={"providerRef": {"name": "sim"}}, storage=NFS))
-        await cluster.settle()
-        assert await mounts(cluster, "sim") == [
-            "/mnt/migration-storage/stage", "/mnt/migration-storage/nfs/files.example.com/srv/vms",
-        ]  # fmt: skip
-        await cluster.delete(CLAIMS, "stage")
-        await cluster.delete(MIGRATIONS, "move")
-        await cluster.advance(1)
-        assert await mounts(cluster, "sim") == []
-
-    told(story, Pair())
-
-
-def test_providers_that_run_as_processes_share_a_claim_that_goes_with_the_last_of_them() -> None:
-    settings = Settings(processes=True, command=("holdfast",), local=frozenset({"simulated"}))
-
-    async def story(cluster: Cluster) -> None:
-        for name in ("sim", "far"):
-            await cluster.create(PROVIDERS, provider(name, endpoint="https://vcenter.example.com/sdk"))
-        await cluster.advance(5)
-        deployment = await cluster.get(DEPLOYMENTS, "virtrigaud-provider-default-sim")
-        command = deployment["spec"]["template"]["spec"]["containers"][0]["command"]
-        shared = "virtrigaud-migration-storage"
-        assert command[command.index("--claim") + 1] == f"{shared}=/mnt/migration-storage/{shared}"
-        owners = (await cluster.get(CLAIMS, shared))["metadata"]["ownerReferences"]
-        assert sorted(each["name"] for each in owners) == ["far", "sim"]
-        await cluster.create(CLAIMS, claim("later"))
-        await cluster.settle()
-        assert await mounts(cluster, "sim") == [f"/mnt/migration-storage/{shared}"], "machines would end with a restart"
-        for name in ("sim", "far"):
-            await cluster.delete(PROVIDERS, name)
-        await cluster.advance(30)
-        assert await cluster.find(CLAIMS, shared) is None
-
-    found = controllers(settings, connect=Pair(), fetch=no_guest)
-    play(story, controllers=found, components=(GarbageCollector(),), kinds=KINDS)
-
-
-def test_a_claim_is_not_shared_between_namespaces() -> None:
-    async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
-        await created(cluster)
-        await cluster.create(PROVIDERS, {**provider("off"), "metadata": {"name": "off", "namespace": "kube-public"}})
-        await cluster.advance(5)
-        reference = {"name": "off", "namespace": "kube-public"}
-        await cluster.create(MIGRATIONS, migration(target={"providerRef": reference}))
-        status = await in_phase(cluster, "Failed")
-        assert "the providers are in the namespaces default and kube-public" in status["message"]
-
-    told(story, Pair())
+    play_story(story, Pair())
 
 
 # --- the source
@@ -899,7 +676,7 @@ def test_a_machine_that_is_off_already_is_confirmed_to_be_off() -> None:
     pair = Pair()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster, powerState="Off")
         await cluster.create(MIGRATIONS, migration(source=OFF, target=RUNS))
         status = await in_phase(cluster, "Ready")
@@ -918,7 +695,7 @@ def test_a_machine_that_is_off_already_is_confirmed_to_be_off() -> None:
         source = await reaches(cluster, "Running")
         assert "heldFor" not in source
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_disk_is_exported_once_and_imported_once() -> None:
@@ -930,7 +707,7 @@ def test_a_disk_is_exported_once_and_imported_once() -> None:
         for hypervisor, call in ((pair.source, "export_disk"), (pair.target, "import_disk")):
             assert [name for name, _ in hypervisor.calls].count(call) == 1
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_provider_that_starts_on_demand_starts_for_a_machine_that_is_on_its_way() -> None:
@@ -943,7 +720,7 @@ def test_a_provider_that_starts_on_demand_starts_for_a_machine_that_is_on_its_wa
         await cluster.settle()
         assert await cluster.find(DEPLOYMENTS, "virtrigaud-provider-default-lazy") is not None
 
-    told(story, Pair())
+    play_story(story, Pair())
 
 
 def test_a_provider_is_kept_until_the_disk_of_a_migration_is_deleted_through_it() -> None:
@@ -960,14 +737,14 @@ def test_a_provider_is_kept_until_the_disk_of_a_migration_is_deleted_through_it(
         await gone(cluster, PROVIDERS, "far")
         assert left(pair) == nothing_but(1, 0)
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 def test_a_machine_of_a_set_that_is_kept_off_is_not_available() -> None:
     pair = Pair(latencies=SLOW)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         labels = {"app": "farm"}
         template = {"metadata": {"labels": labels}, "spec": machine("x")["spec"]}
         spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
@@ -983,7 +760,7 @@ def test_a_machine_of_a_set_that_is_kept_off_is_not_available() -> None:
         assert "ownerReferences" not in made["metadata"], "the target belongs to no set"
         assert (await cluster.get(MACHINES, "farm-1"))["status"]["powerState"] == "Off"
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 # --- every field
@@ -1003,7 +780,7 @@ def test_every_field_phase_and_condition_is_seen() -> None:
     found = Seen(status_schema(MIGRATIONS))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         diary = Diary(cluster)
         for name in ("web", "frail", "mute"):
             await created(cluster, name)
@@ -1021,7 +798,7 @@ def test_every_field_phase_and_condition_is_seen() -> None:
         for each in diary.versions:
             found.add(each)
 
-    told(story, pair)
+    play_story(story, pair)
     assert sorted(set(declared(found.schema)) - found.fields) == []
     assert set(SEED.split()) - found.fields == set()
     assert found.phases == {*PHASES, "Failed"}

@@ -21,13 +21,13 @@ from tests.operators.virtualmachine.stories import (
     because,
     condition,
     created,
-    furnished,
     machine,
+    play_story,
     policy,
+    prepare,
     provider,
     reaches,
     status_of,
-    told,
     vm_class,
 )
 from tests.operators.virtualmachine.test_clones import clone
@@ -67,7 +67,7 @@ def test_a_machine_is_created_where_its_policy_chooses_and_says_why() -> None:
     hypervisors = hosts()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(hard={"zones": ["zone-b"]}, soft={"clusters": ["cluster-7"]}))
         status = await created(cluster, **REF)
         placed = status["placement"]
@@ -86,7 +86,7 @@ def test_a_machine_is_created_where_its_policy_chooses_and_says_why() -> None:
         assert said.startswith("VMPlacementPolicy spread: host-1 has the best score")
         assert "refused: host-0: zone zone-a is not among spec.hard.zones (zone-b)" in said
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_folders_pools_gpus_and_taints_count() -> None:
@@ -111,7 +111,7 @@ def test_folders_pools_gpus_and_taints_count() -> None:
     )
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(hard={"folders": ["prod"], "resourcePools": ["gold"]}))
         gpu = {"resources": {"gpu": {"count": 2, "type": "t4"}}}
         placed = (await created(cluster, **REF, **gpu))["placement"]
@@ -122,24 +122,24 @@ def test_folders_pools_gpus_and_taints_count() -> None:
         assert "gpu, plain: 0 t4 GPUs free, 2 needed" in said
         assert "kept: taint team=ml:NoSchedule is not tolerated" in said
 
-    told(story, Hypervisors(world=there))
+    play_story(story, Hypervisors(world=there))
 
 
 def test_what_the_machine_itself_asks_for_is_a_hard_constraint_too() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(soft={"hosts": ["host-0"]}))
         placed = (await created(cluster, **REF, placement={"cluster": "cluster-1"}))["placement"]
         assert placed["host"] == "host-1"
 
-    told(story, hosts())
+    play_story(story, hosts())
 
 
 def test_machines_that_are_created_at_the_same_time_are_spread_and_several_are_placed_at_once() -> None:
     hypervisors = hosts(12)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(**STRICT))
         before = len(hypervisors.at().calls)
         for n in range(12):
@@ -150,14 +150,14 @@ def test_machines_that_are_created_at_the_same_time_are_spread_and_several_are_p
         asked = [call for call, _ in hypervisors.at().calls[before:] if call == "inventory"]
         assert len(asked) <= 6, "one look at the hosts places several machines"
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_the_machines_of_a_set_are_spread_also_while_it_is_updated() -> None:
     hypervisors = hosts(6)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(**STRICT))
         template = {"metadata": {"labels": {"app": "web"}}, "spec": machine(**REF)["spec"]}
         update = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "podManagementPolicy": "Parallel"}}
@@ -184,7 +184,7 @@ def test_the_machines_of_a_set_are_spread_also_while_it_is_updated() -> None:
 
         await cluster.until(says_why)
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 # --- clones
@@ -194,7 +194,7 @@ def test_clones_are_made_where_the_policy_of_their_target_chooses() -> None:
     hypervisors = hosts(3)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(**STRICT))
         await created(cluster, **REF)
         for n in range(3):
@@ -215,12 +215,12 @@ def test_clones_are_made_where_the_policy_of_their_target_chooses() -> None:
         await cluster.delete(MACHINES, f"copy-{(waits + 1) % 3}")
         await cluster.until(lambda: cluster.find(MACHINES, f"copy-{waits}"), within=900)
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_clone_waits_for_its_policy() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone("c", target={"name": "copy", **REF}))
         await cluster.settle()
@@ -230,7 +230,7 @@ def test_a_clone_waits_for_its_policy() -> None:
         await cluster.until(lambda: cluster.find(MACHINES, "copy"), within=900)
         assert (await reaches(cluster, "Stopped", "copy"))["placement"]["host"] == "host-2"
 
-    told(story, hosts(3))
+    play_story(story, hosts(3))
 
 
 # --- machines that fit nowhere
@@ -240,7 +240,7 @@ def test_a_machine_that_fits_nowhere_waits_names_every_host_and_goes_on_when_the
     hypervisors = hosts(2)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(**STRICT))
         await created(cluster, "one", **REF)
         await created(cluster, "two", **REF)
@@ -260,14 +260,14 @@ def test_a_machine_that_fits_nowhere_waits_names_every_host_and_goes_on_when_the
         await reaches(cluster, "Running", "three")
         assert (await status_of(cluster, "three"))["placement"]["phase"] == "Placed"
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_machine_that_fits_nowhere_is_tried_again_when_a_host_is_added() -> None:
     hypervisors = hosts(1)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(**STRICT))
         await created(cluster, "one", **REF)
         await cluster.create(MACHINES, machine("two", **REF))
@@ -279,24 +279,24 @@ def test_a_machine_that_fits_nowhere_is_tried_again_when_a_host_is_added() -> No
         # Each health check asks once, and so does each try: none is repeated sooner than that.
         assert len([call for call, _ in there.calls if call == "inventory"]) - asked <= 4
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_machine_that_fits_nowhere_is_tried_again_when_its_policy_is_changed() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(hard={"hosts": ["host-9"]}))
         await cluster.create(MACHINES, machine(**REF))
         await because(cluster, "Unplaceable")
         await cluster.patch(POLICIES, "spread", {"spec": {"hard": {"hosts": ["host-2"]}}})
         assert (await reaches(cluster, "Running", within=5))["placement"]["host"] == "host-2"
 
-    told(story, hosts())
+    play_story(story, hosts())
 
 
 def test_a_machine_waits_for_a_policy_that_does_not_exist_and_for_one_that_is_not_valid() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(MACHINES, machine(**REF))
         status = await because(cluster, "WaitingForDependencies")
         assert status["message"].startswith("VMPlacementPolicy spread does not exist")
@@ -311,14 +311,14 @@ def test_a_machine_waits_for_a_policy_that_does_not_exist_and_for_one_that_is_no
         await cluster.patch(POLICIES, "spread", {"spec": {"hard": {"excludedHosts": None}}})
         assert (await reaches(cluster, "Running"))["placement"]["host"] == "host-0"
 
-    told(story, hosts())
+    play_story(story, hosts())
 
 
 def test_a_policy_that_is_not_valid_does_not_keep_machines_of_others_from_their_place() -> None:
     wrong = {"topologyKey": "host", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy("broken"))
         await created(cluster, "other", placementRef={"name": "broken"})
         apart = {"vmAntiAffinity": {"requiredDuringScheduling": [wrong]}}
@@ -328,17 +328,17 @@ def test_a_policy_that_is_not_valid_does_not_keep_machines_of_others_from_their_
         found = await policy_says(cluster, lambda it: answer(it, "Ready")[0] == "False", "broken")
         assert answer(found, "Validated") == ("False", "PolicyInvalid")
 
-    told(story, hosts())
+    play_story(story, hosts())
 
 
 def test_a_policy_and_a_class_may_come_after_the_machine() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.create(MACHINES, machine(**REF))
         await cluster.create(POLICIES, policy(**STRICT))
-        await furnished(cluster)
+        await prepare(cluster)
         await reaches(cluster, "Running")
 
-    told(story, hosts())
+    play_story(story, hosts())
 
 
 # --- machines that the provider refuses
@@ -348,7 +348,7 @@ def test_a_machine_that_the_provider_refuses_on_one_host_is_placed_on_another_on
     refusal = Fault(call="create", times=1, code=Code.QUOTA, message="host-0 is full")
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(soft={"hosts": ["host-0"]}))
         status = await created(cluster, **REF)
         assert status["placement"]["host"] != "host-0"
@@ -356,7 +356,7 @@ def test_a_machine_that_the_provider_refuses_on_one_host_is_placed_on_another_on
         refused = {each["host"]: each["reason"] for each in status["placement"]["refused"]}
         assert refused["host-0"] == "the provider could not create the machine there"
 
-    told(story, Hypervisors(world=World.of(hosts=3), faults=(refusal,)))
+    play_story(story, Hypervisors(world=World.of(hosts=3), faults=(refusal,)))
 
 
 def test_a_machine_with_one_possible_host_is_tried_there_again_after_a_while() -> None:
@@ -364,31 +364,31 @@ def test_a_machine_with_one_possible_host_is_tried_there_again_after_a_while() -
     hypervisors = Hypervisors(world=World.of(hosts=3), faults=(refusal,))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(hard={"hosts": ["host-0"]}))
         status = await created(cluster, **REF)
         assert status["placement"]["host"] == "host-0"
         assert len([call for call, _ in hypervisors.at().calls if call == "create"]) == 3
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_provider_that_fails_for_a_while_does_not_move_a_machine() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(soft={"hosts": ["host-0"]}))
         status = await created(cluster, **REF)
         assert status["placement"]["host"] == "host-0"
         assert "failedHosts" not in status["placement"]
 
-    told(story, Hypervisors(world=World.of(hosts=3), faults=(Fault(call="create", times=2),)))
+    play_story(story, Hypervisors(world=World.of(hosts=3), faults=(Fault(call="create", times=2),)))
 
 
 def test_a_machine_that_was_deleted_by_others_comes_back_on_another_host_if_its_own_takes_none() -> None:
     hypervisors = hosts(3)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(soft={"hosts": ["host-0"]}))
         status = await created(cluster, **REF)
         there = hypervisors.at()
@@ -402,14 +402,14 @@ def test_a_machine_that_was_deleted_by_others_comes_back_on_another_host_if_its_
         (listed,) = await there.machines()
         assert listed.host == (await status_of(cluster))["placement"]["host"] != "host-0"
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_machine_that_is_migrated_is_placed_by_the_policy_of_the_target() -> None:
     pair = migrations.Pair(world=World.of(hosts=3, clusters=1))
 
     async def story(cluster: Cluster) -> None:
-        await migrations.furnished(cluster)
+        await migrations.prepare(cluster)
         await cluster.create(POLICIES, policy(hard={"hosts": ["host-2"]}))
         await created(cluster)
         await cluster.create(MIGRATIONS, migrations.migration(target=REF))
@@ -418,7 +418,7 @@ def test_a_machine_that_is_migrated_is_placed_by_the_policy_of_the_target() -> N
         assert listed.host == "host-2"
         assert (await status_of(cluster, "moved"))["placement"]["phase"] == "Placed"
 
-    told(story, pair)
+    play_story(story, pair)
 
 
 # --- providers that report nothing
@@ -428,7 +428,7 @@ def test_hard_constraints_are_passed_on_to_a_provider_without_an_inventory() -> 
     able = msgspec.structs.replace(CAPABILITIES, inventory=False)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(POLICIES, policy(hard={"hosts": ["host-2"], "clusters": ["cluster-0"]}, **STRICT))
         placed = (await created(cluster, **REF))["placement"]
         assert (placed["host"], placed["cluster"]) == ("host-2", "cluster-0")
@@ -441,7 +441,7 @@ def test_hard_constraints_are_passed_on_to_a_provider_without_an_inventory() -> 
         assert result["supportedFeatures"] == ["hard.clusters", "hard.hosts"]
         assert result["unsupportedFeatures"] == ["antiAffinity.hostAntiAffinity"]
 
-    told(story, Hypervisors(world=World.of(hosts=3, clusters=1), capabilities=able))
+    play_story(story, Hypervisors(world=World.of(hosts=3, clusters=1), capabilities=able))
 
 
 # --- the policy
@@ -449,7 +449,7 @@ def test_hard_constraints_are_passed_on_to_a_provider_without_an_inventory() -> 
 
 def test_a_policy_reports_its_machines_its_providers_and_statistics() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         given = policy(priority=7, **STRICT)
         await cluster.create(POLICIES, given)
         for name in ("one", "two"):
@@ -482,14 +482,14 @@ def test_a_policy_reports_its_machines_its_providers_and_statistics() -> None:
         await cluster.delete(MACHINES, "one")
         await policy_says(cluster, lambda it: it["usedByVMs"] == [{"name": "two"}])
 
-    told(story, hosts())
+    play_story(story, hosts())
 
 
 def test_a_policy_whose_places_do_not_exist_says_so_until_they_do() -> None:
     hypervisors = hosts(2)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         rules = {"hard": {"zones": ["zone-c", "zone-d"], "hosts": ["host-0", "host-2"]}}
         await cluster.create(POLICIES, policy(**rules))
         await cluster.create(MACHINES, machine(**REF))
@@ -502,7 +502,7 @@ def test_a_policy_whose_places_do_not_exist_says_so_until_they_do() -> None:
         await policy_says(cluster, lambda it: answer(it, "Ready")[0] == "True", within=120)
         assert (await reaches(cluster, "Running"))["placement"]["host"] == "host-2"
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_policies_that_contradict_each_other_are_named_to_both() -> None:
@@ -510,7 +510,7 @@ def test_policies_that_contradict_each_other_are_named_to_both() -> None:
         return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "host"}
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         with_db = {"affinity": {"vmAffinity": {"requiredDuringScheduling": [term("db")]}}}
         without_web = {"antiAffinity": {"vmAntiAffinity": {"requiredDuringScheduling": [term("web")]}}}
         await cluster.create(POLICIES, policy("web", **with_db))
@@ -534,7 +534,7 @@ def test_policies_that_contradict_each_other_are_named_to_both() -> None:
         for name in ("web", "db"):
             await policy_says(cluster, lambda it: answer(it, "Conflicts")[0] == "False", name)
 
-    told(story, hosts())
+    play_story(story, hosts())
 
 
 def test_machines_of_the_policy_with_the_higher_priority_are_placed_first() -> None:
@@ -550,7 +550,7 @@ def test_machines_of_the_policy_with_the_higher_priority_are_placed_first() -> N
         for n in range(3):
             await because(cluster, "Unplaceable", f"low-{n}")
 
-    told(story, Hypervisors(world=World.of(hosts=1, memory_gib=512)))
+    play_story(story, Hypervisors(world=World.of(hosts=1, memory_gib=512)))
 
 
 async def furnished_but_class(cluster: Cluster) -> None:
@@ -562,10 +562,10 @@ async def furnished_but_class(cluster: Cluster) -> None:
 
 def test_the_places_of_a_provider_are_in_its_status() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         found = (await status_of(cluster, "sim", PROVIDERS))["inventory"]
         assert found["hosts"] == ["host-0", "host-1", "host-2"]
         assert found["zones"] == ["zone-a", "zone-b", "zone-c"]
         assert found["features"] == ["secure-boot", "tpm"]
 
-    told(story, hosts())
+    play_story(story, hosts())

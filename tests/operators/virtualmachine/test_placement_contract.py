@@ -12,10 +12,10 @@ from tests.operators.virtualmachine.stories import (
     POLICIES,
     Hypervisors,
     answer,
-    furnished,
     machine,
     operator,
     policy,
+    prepare,
     reaches,
     status_of,
 )
@@ -50,7 +50,7 @@ def watched(**more: Any) -> Hypervisors:
 def scenario(name: str, hypervisors: Hypervisors, patience: float) -> Scenario:
     async def story(cluster: Cluster) -> None:
         """As many machines as hosts, and one more, which gets the host of one that is deleted."""
-        await furnished(cluster)
+        await prepare(cluster)
         rules = {"antiAffinity": {"hostAntiAffinity": {"enabled": True, "scope": "strict"}}}
         await cluster.create(POLICIES, policy("spread", **rules))
         for n in range(HOSTS):

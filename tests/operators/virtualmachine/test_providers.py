@@ -18,12 +18,12 @@ from tests.operators.virtualmachine.stories import (
     because,
     condition,
     created,
-    furnished,
     machine,
     no_guest,
+    play_story,
+    prepare,
     provider,
     status_of,
-    told,
 )
 
 from holdfast.client.resources import DEPLOYMENTS, PODS, SECRETS, SERVICES
@@ -132,14 +132,14 @@ def test_health_follows_its_thresholds_there_and_back() -> None:
             (True, None, None),
         ]
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_machines_wait_for_a_provider_that_is_not_healthy() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         hypervisors.at().faults[:] = [Fault(call="*", code=Code.UNAUTHORIZED, message="password expired")]
         await cluster.advance(95)
@@ -155,7 +155,7 @@ def test_machines_wait_for_a_provider_that_is_not_healthy() -> None:
         await cluster.advance(31)
         assert answer(await status_of(cluster), "Ready")[0] == "True"
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_health_is_not_checked_where_the_spec_says_so() -> None:
@@ -169,7 +169,7 @@ def test_health_is_not_checked_where_the_spec_says_so() -> None:
         await cluster.advance(1800)
         assert len(hypervisors.at().calls) == before
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 # --- TLS
@@ -200,7 +200,7 @@ def test_calls_are_encrypted_unless_the_spec_disables_it(tls: dict[str, Any] | N
         )
         assert (await cluster.get(SERVICES, NAME))["spec"]["ports"][0]["port"] == 9444
 
-    told(story)
+    play_story(story)
 
 
 def test_certificates_are_for_both_sides_and_are_renewed_before_they_expire() -> None:
@@ -279,7 +279,7 @@ def test_a_provider_of_another_project_gets_the_arguments_and_variables_that_it_
         assert pod["nodeSelector"] == {"disk": "ssd"}
         assert container["securityContext"]["runAsUser"] == 65532
 
-    told(story)
+    play_story(story)
 
 
 def test_as_processes_hypervisors_that_cannot_run_here_are_simulated_and_that_is_said() -> None:

@@ -13,10 +13,10 @@ from tests.operators.virtualmachine.stories import (
     POLICIES,
     Hypervisors,
     Latencies,
-    furnished,
     machine,
     operator,
     policy,
+    prepare,
     status_of,
 )
 
@@ -76,7 +76,7 @@ def measured(story: Callable[[Cluster, Costs], Awaitable[None]], *, latencies: L
             )
 
         async with opened(loop, employ=employ, kinds=KINDS) as cluster:
-            await furnished(cluster, **HOT)
+            await prepare(cluster, **HOT)
             await story(cluster, Costs(fault, passes, hypervisors))
 
     run(played)

@@ -29,9 +29,9 @@ from tests.operators.virtualmachine.stories import (
     Hypervisors,
     answer,
     created,
-    furnished,
+    play_story,
+    prepare,
     status_of,
-    told,
 )
 from tests.operators.virtualmachine.test_clones import clone, in_phase
 
@@ -46,29 +46,29 @@ def test_a_linked_clone_of_a_provider_that_does_not_say_what_it_can_is_asked_for
     hypervisors = Hypervisors(faults=(SILENT,), latencies=INSTANT)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone(options={"type": "LinkedClone"}))
         assert (await in_phase(cluster, "Ready"))["actualCloneType"] == "LinkedClone"
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_snapshot_of_a_provider_that_does_not_say_what_it_can_is_asked_for() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(SNAPSHOTS, snapshot(snapshotConfig={"includeMemory": True}))
         await snapshot_in_phase(cluster, "Ready")
 
-    told(story, Hypervisors(faults=(SILENT,), latencies=INSTANT))
+    play_story(story, Hypervisors(faults=(SILENT,), latencies=INSTANT))
 
 
 def test_a_provider_that_cannot_clone_at_all_is_asked_once_and_said_so() -> None:
     hypervisors = Hypervisors(faults=(Fault(call="clone", code=Code.UNSUPPORTED),), latencies=INSTANT)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone())
         status = await in_phase(cluster, "Failed")
@@ -77,19 +77,19 @@ def test_a_provider_that_cannot_clone_at_all_is_asked_once_and_said_so() -> None
         assert [call for call, _ in hypervisors.at().calls].count("clone") == 1
         assert await cluster.find(MACHINES, "copy") is None
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_clone_whose_source_does_not_exist_waits_for_it() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(CLONES, clone())
         status = await in_phase(cluster, "Pending")
         assert "VirtualMachine web does not exist" in status["message"]
         await created(cluster)
         await in_phase(cluster, "Ready")
 
-    told(story, Hypervisors(latencies=INSTANT))
+    play_story(story, Hypervisors(latencies=INSTANT))
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -97,21 +97,21 @@ def test_a_clone_that_is_asked_for_twice_is_one_machine(when: Any) -> None:
     hypervisors = Hypervisors(faults=(Fault(call="clone", times=2, when=when),))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone(options={"type": "LinkedClone"}))
         status = await in_phase(cluster, "Ready")
         assert [each.name.rpartition("-")[0] for each in await hypervisors.at().machines()] == ["web", "copy"]
         assert (await status_of(cluster, "copy"))["id"] == status["targetVMID"]
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_an_operator_that_ends_before_the_machine_is_bound_gives_it_the_clone_that_was_made() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(CLONES, clone())
 
@@ -126,7 +126,7 @@ def test_an_operator_that_ends_before_the_machine_is_bound_gives_it_the_clone_th
         assert (await status_of(cluster, "copy"))["id"] == made
         assert len(await hypervisors.at().machines()) == 2
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 REFERENCE: dict[str, tuple[Callable[..., None], ...]] = {

@@ -20,10 +20,10 @@ from tests.operators.virtualmachine.stories import (
     Fault,
     Hypervisors,
     answer,
-    furnished,
     machine,
     operator,
-    told,
+    play_story,
+    prepare,
     vm_class,
 )
 
@@ -89,7 +89,7 @@ async def settled(cluster: Cluster, *, phase: str = "Completed", within: float =
 
 
 async def made(cluster: Cluster, **spec: Any) -> Wire:
-    await furnished(cluster, **HOT)
+    await prepare(cluster, **HOT)
     await cluster.create(SETS, vm_set(**spec))
     return await settled(cluster)
 
@@ -122,7 +122,7 @@ def test_machines_are_created_one_after_another_with_ordinals_and_a_revision() -
             "FloorHeld": "True",
         }
 
-    told(story)
+    play_story(story)
 
 
 def test_a_set_is_scaled_and_shrinks_from_its_end() -> None:
@@ -135,7 +135,7 @@ def test_a_set_is_scaled_and_shrinks_from_its_end() -> None:
         await cluster.until(lambda: count_is(cluster, 2))
         assert list(await machines(cluster)) == ["web-0", "web-1"]
 
-    told(story)
+    play_story(story)
 
 
 async def count_is(cluster: Cluster, number: int) -> bool:
@@ -156,7 +156,7 @@ def test_a_change_of_the_template_replaces_machines_and_ends_with_the_same_names
         assert status["floor"]["lowest"] == 3
         assert [each["revision"] for each in await cluster.list(CONTROLLER_REVISIONS)] == [1, 2]
 
-    told(story)
+    play_story(story)
 
 
 def test_a_change_of_the_class_alone_is_made_in_place_within_the_floor() -> None:
@@ -172,12 +172,12 @@ def test_a_change_of_the_class_alone_is_made_in_place_within_the_floor() -> None
         assert {each["metadata"]["labels"][REVISION] for each in found.values()} == {status["updateRevision"]}
         assert status["floor"]["lowest"] >= 2
 
-    told(story)
+    play_story(story)
 
 
 def test_a_class_that_needs_a_restart_waits_until_the_template_allows_it_and_keeps_the_machines() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(SETS, vm_set(updateStrategy=rolling(maxSurge=0, maxUnavailable=1)))
         await settled(cluster)
         uids = {name: each["metadata"]["uid"] for name, each in (await machines(cluster)).items()}
@@ -198,7 +198,7 @@ def test_a_class_that_needs_a_restart_waits_until_the_template_allows_it_and_kee
         assert {each["status"]["currentResources"]["cpu"] for each in found.values()} == {4}
         assert (seen.stopped, seen.breaches) == (3, [])
 
-    told(story)
+    play_story(story)
 
 
 def test_another_template_midway_supersedes_the_update_within_the_floor() -> None:
@@ -215,7 +215,7 @@ def test_another_template_midway_supersedes_the_update_within_the_floor() -> Non
         assert set((await revisions(cluster)).values()) == {status["currentRevision"]}
         assert list(await machines(cluster)) == [f"web-{each}" for each in range(5)]
 
-    told(story)
+    play_story(story)
 
 
 def test_a_partition_keeps_the_first_machines_also_when_one_is_lost() -> None:
@@ -233,7 +233,7 @@ def test_a_partition_keeps_the_first_machines_also_when_one_is_lost() -> None:
         status = await settled(cluster)
         assert set((await revisions(cluster)).values()) == {new} == {status["currentRevision"]}
 
-    told(story)
+    play_story(story)
 
 
 async def revisions(cluster: Cluster) -> dict[str, str]:
@@ -256,7 +256,7 @@ def test_a_paused_update_waits_and_goes_on_when_it_is_resumed() -> None:
         await cluster.patch(SETS, "web", {"spec": {"paused": None}})
         assert (await settled(cluster))["updatedReplicas"] == 3
 
-    told(story)
+    play_story(story)
 
 
 def test_with_on_delete_machines_are_replaced_when_they_are_deleted() -> None:
@@ -270,7 +270,7 @@ def test_with_on_delete_machines_are_replaced_when_they_are_deleted() -> None:
         old = before["updateRevision"]
         assert {name for name, each in (await revisions(cluster)).items() if each == old} == {"web-0", "web-2"}
 
-    told(story)
+    play_story(story)
 
 
 async def updated_are(cluster: Cluster, number: int) -> bool:
@@ -286,7 +286,7 @@ def test_recreate_deletes_all_machines_before_it_creates_any() -> None:
             await settled(cluster)
         assert seen.mixed == 0
 
-    told(story)
+    play_story(story)
 
 
 def test_the_history_has_as_many_revisions_as_its_limit() -> None:
@@ -298,19 +298,19 @@ def test_the_history_has_as_many_revisions_as_its_limit() -> None:
         await cluster.settle()
         assert [each["revision"] for each in await cluster.list(CONTROLLER_REVISIONS)] == [3, 4]
 
-    told(story, Hypervisors(latencies=INSTANT))
+    play_story(story, Hypervisors(latencies=INSTANT))
 
 
 def test_a_machine_of_others_with_the_name_of_an_ordinal_is_reported_and_left_alone() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(MACHINES, machine("web-1"))
         await cluster.create(SETS, vm_set(updateStrategy=rolling()))
         await cluster.until(lambda: is_taken(cluster), within=600)
         await cluster.delete(MACHINES, "web-1")
         assert (await settled(cluster))["readyReplicas"] == 3
 
-    told(story)
+    play_story(story)
 
 
 async def is_taken(cluster: Cluster) -> bool:
@@ -328,7 +328,7 @@ def test_an_update_that_makes_no_progress_fails_and_names_its_machines() -> None
         await cluster.patch(SETS, "web", {"spec": {"template": {"spec": {"imageRef": {"name": "ubuntu"}}}}})
         assert (await settled(cluster))["readyReplicas"] == 3
 
-    told(story)
+    play_story(story)
 
 
 def test_a_restart_reboots_the_machines_one_after_another_and_keeps_them() -> None:
@@ -343,7 +343,7 @@ def test_a_restart_reboots_the_machines_one_after_another_and_keeps_them() -> No
         assert {name: each["metadata"]["uid"] for name, each in found.items()} == uids
         assert (seen.stopped, seen.breaches) == (3, [])
 
-    told(story)
+    play_story(story)
 
 
 async def rebooted(cluster: Cluster, moment: str) -> bool:
@@ -357,7 +357,7 @@ def test_a_set_has_a_scale_subresource() -> None:
         await cluster.patch(SETS, "web", {"spec": {"replicas": 4}}, subresource="scale")
         assert (await settled(cluster))["readyReplicas"] == 4
 
-    told(story)
+    play_story(story)
 
 
 # --- the floor
@@ -443,7 +443,7 @@ def test_a_set_never_goes_below_its_floor_by_the_controller(replicas: int, floor
         assert seen.lost
         assert status["updatedReplicas"] == replicas
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 # --- the contract

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from tests.operators.virtualmachine.snapshot_stories import gone, snapshot, taken
-from tests.operators.virtualmachine.stories import KINDS, SNAPSHOTS, Fault, Hypervisors, created, furnished, operator
+from tests.operators.virtualmachine.stories import KINDS, SNAPSHOTS, Fault, Hypervisors, created, operator, prepare
 
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
 from holdfast.testing.clusters import Cluster
@@ -18,7 +18,7 @@ EVERY = 1 if WHOLE else 17
 
 async def story(cluster: Cluster) -> None:
     """Three snapshots are taken; one is deleted, one expires and is deleted, one stays."""
-    await furnished(cluster)
+    await prepare(cluster)
     await created(cluster)
     await taken(cluster, "stays")
     await taken(cluster, "goes")

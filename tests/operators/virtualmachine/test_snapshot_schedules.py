@@ -12,10 +12,10 @@ from tests.operators.virtualmachine.stories import (
     Hypervisors,
     Latencies,
     created,
-    furnished,
     machine,
+    play_story,
+    prepare,
     status_of,
-    told,
 )
 
 from holdfast.client.resources import EVENTS
@@ -35,7 +35,7 @@ def test_a_schedule_takes_snapshots_on_time_and_keeps_as_many_as_its_limit_says(
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(SNAPSHOTS, snapshot("nightly", schedule={**EVERY, "successfulJobsHistoryLimit": 2}))
         status = await in_phase(cluster, "Ready", "nightly")
@@ -62,12 +62,12 @@ def test_a_schedule_takes_snapshots_on_time_and_keeps_as_many_as_its_limit_says(
         assert await runs(cluster) == made
         assert "snapshotID" not in await status_of(cluster, "nightly", SNAPSHOTS)
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_missed_runs_are_made_up_for_once() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(SNAPSHOTS, snapshot("nightly", schedule=EVERY))
         await cluster.advance(270)
         status = await status_of(cluster, "nightly", SNAPSHOTS)
@@ -79,7 +79,7 @@ def test_missed_runs_are_made_up_for_once() -> None:
         assert said
         assert said[0].startswith("3 times")
 
-    told(story)
+    play_story(story)
 
 
 def test_a_run_that_meets_the_last_one_waits_or_takes_its_place_or_goes_beside_it() -> None:
@@ -87,7 +87,7 @@ def test_a_run_that_meets_the_last_one_waits_or_takes_its_place_or_goes_beside_i
         slow = Hypervisors(latencies=Latencies(snapshot=90))
 
         async def story(cluster: Cluster, policy: str = policy, expected: int = expected) -> None:
-            await furnished(cluster)
+            await prepare(cluster)
             await created(cluster)
             await cluster.create(SNAPSHOTS, snapshot("nightly", schedule={**EVERY, "concurrencyPolicy": policy}))
             await cluster.advance(65)
@@ -102,14 +102,14 @@ def test_a_run_that_meets_the_last_one_waits_or_takes_its_place_or_goes_beside_i
                 await cluster.advance(40)
                 assert len(await runs(cluster)) == 2, "it begins when the last one has ended"
 
-        told(story, slow)
+        play_story(story, slow)
 
 
 def test_runs_that_failed_are_not_tried_again_and_kept_as_the_limit_says() -> None:
     hypervisors = Hypervisors(faults=(Fault(call="snapshot", code=Code.INVALID),))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(SNAPSHOTS, snapshot("nightly", schedule={**EVERY, "failedJobsHistoryLimit": 1}))
         await cluster.advance(200)
@@ -117,12 +117,12 @@ def test_runs_that_failed_are_not_tried_again_and_kept_as_the_limit_says() -> No
         assert [each["status"]["phase"] for each in made] == ["Failed"]
         assert "nextTime" not in made[0]["status"]["failed"]
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_snapshots_stay_when_their_schedule_is_deleted() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(SNAPSHOTS, snapshot("nightly", schedule=EVERY))
         await cluster.advance(70)
@@ -130,4 +130,4 @@ def test_snapshots_stay_when_their_schedule_is_deleted() -> None:
         await cluster.advance(10)
         assert [each["status"]["phase"] for each in await cluster.list(SNAPSHOTS)] == ["Ready"]
 
-    told(story)
+    play_story(story)

@@ -13,10 +13,10 @@ from tests.operators.virtualmachine.stories import (
     Fault,
     Hypervisors,
     created,
-    furnished,
+    play_story,
+    prepare,
     reaches,
     status_of,
-    told,
 )
 
 from holdfast.client.resources import EVENTS
@@ -39,7 +39,7 @@ def test_a_snapshot_is_taken_with_its_memory_and_reported_in_full() -> None:
     shares: list[int] = []
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(SNAPSHOTS, snapshot(snapshotConfig={"includeMemory": True, "description": "before"}))
         for _ in range(100):
@@ -68,12 +68,12 @@ def test_a_snapshot_is_taken_with_its_memory_and_reported_in_full() -> None:
         machine = await reaches(cluster, "Running")
         assert [(each["name"], each["hasMemory"]) for each in machine["snapshots"]] == [("before", True)]
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_snapshot_as_v1alpha1_wrote_it_has_its_name_its_memory_and_its_description() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await taken(cluster, nameHint="weekly $(date)", memory=True, description="before the update")
         status = await reaches(cluster, "Running")
@@ -83,12 +83,12 @@ def test_a_snapshot_as_v1alpha1_wrote_it_has_its_name_its_memory_and_its_descrip
         assert [each.name.rpartition("-")[0] for each in on] == ["weekly-date"]
 
     hypervisors = Hypervisors()
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_snapshots_say_which_builds_on_which() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         for name in ("a", "b", "c"):
             await taken(cluster, name)
@@ -102,12 +102,12 @@ def test_snapshots_say_which_builds_on_which() -> None:
         a, c = [await status_of(cluster, name, SNAPSHOTS) for name in ("a", "c")]
         assert ([each["name"] for each in a["children"]], c["parent"]["name"]) == (["c"], "a")
 
-    told(story)
+    play_story(story)
 
 
 def test_a_snapshot_waits_for_its_machine() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await cluster.create(SNAPSHOTS, snapshot())
         status = await in_phase(cluster, "Pending")
         assert reason(status) == ("False", "WaitingForMachine")
@@ -115,7 +115,7 @@ def test_a_snapshot_waits_for_its_machine() -> None:
         await created(cluster)
         await in_phase(cluster, "Ready")
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_a_provider_cannot_do_is_said_and_not_faked(able: Capabilities, con
     hypervisors = Hypervisors(capabilities=able)
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(SNAPSHOTS, snapshot(snapshotConfig=config))
         status = await in_phase(cluster, phase)
@@ -143,14 +143,14 @@ def test_what_a_provider_cannot_do_is_said_and_not_faked(able: Capabilities, con
         assert phase == "Failed" or "NotQuiesced" in events
         assert bool(await names_on(hypervisors, cluster)) == (phase == "Ready")
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_guest_without_an_agent_is_not_quiesced_unless_the_spec_gives_it_up() -> None:
     hypervisors = Hypervisors(world=World(**{**_world(), "no_agent": ("web-*",)}))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(SNAPSHOTS, snapshot())
         await cluster.advance(30)
@@ -160,7 +160,7 @@ def test_a_guest_without_an_agent_is_not_quiesced_unless_the_spec_gives_it_up() 
         await cluster.patch(SNAPSHOTS, "before", {"spec": {"snapshotConfig": {"quiesce": False}}})
         await in_phase(cluster, "Ready", within=10)
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def _world() -> dict[str, Any]:
@@ -172,7 +172,7 @@ def test_a_snapshot_that_fails_is_tried_again_and_says_how_often_and_why() -> No
     hypervisors = Hypervisors(faults=(Fault(call="snapshot", times=2, code=Code.INTERNAL, when="task"),))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await cluster.create(SNAPSHOTS, snapshot())
 
@@ -187,14 +187,14 @@ def test_a_snapshot_that_fails_is_tried_again_and_says_how_often_and_why() -> No
         assert "failed" not in status
         assert len(await names_on(hypervisors, cluster)) == 1
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_snapshot_goes_when_the_provider_has_confirmed_its_deletion() -> None:
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await taken(cluster)
         await cluster.delete(SNAPSHOTS, "before")
@@ -205,14 +205,14 @@ def test_a_snapshot_goes_when_the_provider_has_confirmed_its_deletion() -> None:
         await gone(cluster)
         assert await names_on(hypervisors, cluster) == []
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_deletion_that_fails_keeps_the_finalizer() -> None:
     hypervisors = Hypervisors(faults=(Fault(call="delete_snapshot", times=3, code=Code.INTERNAL),))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await taken(cluster)
         await cluster.delete(SNAPSHOTS, "before")
@@ -222,25 +222,25 @@ def test_a_deletion_that_fails_keeps_the_finalizer() -> None:
         await gone(cluster)
         assert await names_on(hypervisors, cluster) == []
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_deletion_whose_task_finds_no_snapshot_is_done() -> None:
     hypervisors = Hypervisors(faults=(Fault(call="delete_snapshot", when="task", code=Code.NOT_FOUND),))
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await taken(cluster)
         await cluster.delete(SNAPSHOTS, "before")
         await gone(cluster)
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def test_a_snapshot_goes_with_its_machine_unless_its_retention_says_otherwise() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await taken(cluster, "goes")
         await taken(cluster, "stays", retentionPolicy={"deleteOnVMDelete": False})
@@ -255,7 +255,7 @@ def test_a_snapshot_goes_with_its_machine_unless_its_retention_says_otherwise() 
         await cluster.delete(SNAPSHOTS, "stays")
         await gone(cluster, "stays")
 
-    told(story)
+    play_story(story)
 
 
 # --- retention
@@ -265,7 +265,7 @@ def test_a_snapshot_expires_by_its_age_and_is_deleted_after_the_grace_period() -
     hypervisors = Hypervisors()
 
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await taken(cluster, retentionPolicy={"maxAge": "10m", "gracePeriod": "5m"})
         calls = len(hypervisors.at().calls)
@@ -281,7 +281,7 @@ def test_a_snapshot_expires_by_its_age_and_is_deleted_after_the_grace_period() -
         await gone(cluster, within=10)
         assert await names_on(hypervisors, cluster) == []
 
-    told(story, hypervisors)
+    play_story(story, hypervisors)
 
 
 def later(time: str, **by: int) -> str:
@@ -290,7 +290,7 @@ def later(time: str, **by: int) -> str:
 
 def test_a_snapshot_that_is_pinned_before_its_deletion_is_kept() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         await taken(cluster, retentionPolicy={"maxAge": "1m", "gracePeriod": "5m"})
         await cluster.advance(90)
@@ -301,12 +301,12 @@ def test_a_snapshot_that_is_pinned_before_its_deletion_is_kept() -> None:
         await cluster.advance(600)
         await in_phase(cluster, "Ready", within=5)
 
-    told(story)
+    play_story(story)
 
 
 def test_the_oldest_snapshots_beyond_the_count_expire_and_pinned_ones_do_not_count() -> None:
     async def story(cluster: Cluster) -> None:
-        await furnished(cluster)
+        await prepare(cluster)
         await created(cluster)
         policy = {"maxCount": 2, "gracePeriod": "1m"}
         await taken(cluster, "pinned", retentionPolicy=policy, metadata={"pinned": True})
@@ -319,7 +319,7 @@ def test_the_oldest_snapshots_beyond_the_count_expire_and_pinned_ones_do_not_cou
         left = [each["metadata"]["name"] for each in await cluster.list(SNAPSHOTS)]
         assert sorted(left) == ["b", "c", "pinned"]
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize(
@@ -339,4 +339,4 @@ def test_a_spec_that_cannot_be_meant_says_where(spec: Any, path: str) -> None:
         assert reason(status) == ("False", "InvalidSpec")
         assert path in status["message"]
 
-    told(story)
+    play_story(story)

@@ -75,7 +75,7 @@ class Phases:
         return only[1:]
 
 
-def told(story: Callable[[Cluster, Phases], Awaitable[T]], *, nodes: int = 1) -> T:
+def play_story(story: Callable[[Cluster, Phases], Awaitable[T]], *, nodes: int = 1) -> T:
     """Play a story with the controller of requests; every phase that follows another is checked."""
     phases = Phases()
     broken: list[Exception] = []

@@ -12,11 +12,11 @@ from tests.operators.deploymentrequest.requests.stories import (
     condition,
     graph_is,
     job_runs,
+    play_story,
     reports,
     request,
     status_of,
     succeeds,
-    told,
 )
 
 from holdfast.client.resources import CONFIG_MAPS
@@ -50,7 +50,7 @@ def test_a_request_is_profiled_and_deployed() -> None:
         assert answer(status, "Succeeded") == ("True", "Deployed")
         assert phases.of() == ["Pending", "Profiling", "Deploying", "Deployed"]
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_bad_input_is_refused_when_it_is_applied(spec: dict[str, Any], message: 
             await cluster.create(REQUESTS, request(**spec))
         assert message in str(refused.value)
 
-    told(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_the_schema_cannot_say_is_said_by_the_validation(spec: dict[str, An
         await cluster.patch(REQUESTS, "qwen", {"spec": {"modelCache": None}})
         assert (await status_of(cluster))["phase"] == "Profiling"
 
-    told(story)
+    play_story(story)
 
 
 def test_a_name_that_is_too_long_for_a_job_is_said() -> None:
@@ -105,7 +105,7 @@ def test_a_name_that_is_too_long_for_a_job_is_said() -> None:
         status = await status_of(cluster, "q" * 60)
         assert "metadata.name: it has 60 characters" in condition(status, "Validation")["message"]
 
-    told(story)
+    play_story(story)
 
 
 def test_a_profiler_that_falls_silent_is_said() -> None:
@@ -120,7 +120,7 @@ def test_a_profiler_that_falls_silent_is_said() -> None:
         await reports(cluster, phase="SweepingPrefill", heartbeat=times.format(cluster.now()))
         assert "has not reported" not in condition(await status_of(cluster), "Profiling")["message"]
 
-    told(story)
+    play_story(story)
 
 
 def test_an_output_that_is_deleted_is_made_again() -> None:
@@ -134,4 +134,4 @@ def test_an_output_that_is_deleted_is_made_again() -> None:
         assert again["metadata"]["uid"] != before["metadata"]["uid"]
         assert again["data"] == before["data"]
 
-    told(story)
+    play_story(story)

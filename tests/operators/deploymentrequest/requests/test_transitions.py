@@ -1,6 +1,6 @@
 """Every row of the transition table, on an API server; and every kind of failure.
 
-`told` raises where a phase follows another one that the table does not have.
+`play_story` raises where a phase follows another one that the table does not have.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tests.operators.deploymentrequest.requests.stories import (
     graph_is,
     job_ends,
     job_runs,
+    play_story,
     point,
     reports,
     request,
     status_of,
     succeeds,
-    told,
     until_deployed,
 )
 
@@ -464,7 +464,7 @@ def rows_of(name: str) -> frozenset[str]:
         await STORIES[name](cluster, phases)
         rows.update(phases.rows)
 
-    told(recorded)
+    play_story(recorded)
     return frozenset(rows)
 
 

@@ -11,11 +11,11 @@ from tests.operators.deploymentrequest.requests.stories import (
     graph_is,
     job_ends,
     job_runs,
+    play_story,
     reports,
     request,
     status_of,
     succeeds,
-    told,
     until_deployed,
 )
 
@@ -67,7 +67,7 @@ def test_a_request_is_followed_through_its_job() -> None:
         assert (shown.standing.state, shown.standing.phase) == (RolloutState.UNDER_WAY, "Profiling")
         assert shown.standing.facts == ("Qwen/Qwen3-0.6B", "up to 8 x h200_sxm")
 
-    told(story)
+    play_story(story)
 
 
 def test_what_was_predicted_is_shown_beside_what_was_asked() -> None:
@@ -90,7 +90,7 @@ def test_what_was_predicted_is_shown_beside_what_was_asked() -> None:
         }
         assert len(others) == 5
 
-    told(story)
+    play_story(story)
 
 
 def test_a_request_that_waits_for_a_review_is_promoted() -> None:
@@ -105,7 +105,7 @@ def test_a_request_that_waits_for_a_review_is_promoted() -> None:
         await graph_is(cluster, "successful")
         assert (await status_of(cluster))["phase"] == "Deployed"
 
-    told(story)
+    play_story(story)
 
 
 def test_a_request_that_failed_is_retried() -> None:
@@ -132,7 +132,7 @@ def test_a_request_that_failed_is_retried() -> None:
         obj = await cluster.client.get(REQUESTS, Key("default", NAME))
         return ROLLOUT.answer("retry", Case(object=obj, now=cluster.now()))
 
-    told(story)
+    play_story(story)
 
 
 def test_a_request_that_is_paused_is_left_alone_until_it_is_resumed() -> None:
@@ -147,7 +147,7 @@ def test_a_request_that_is_paused_is_left_alone_until_it_is_resumed() -> None:
         await carried_out(cluster, "resume")
         assert (await status_of(cluster))["phase"] == "Deploying"
 
-    told(story)
+    play_story(story)
 
 
 def test_an_sla_that_is_not_met_is_a_warning_and_a_failure_needs_none() -> None:
@@ -160,4 +160,4 @@ def test_an_sla_that_is_not_met_is_a_warning_and_a_failure_needs_none() -> None:
         assert made.state is RolloutState.FAILED
         assert made.warnings == ()
 
-    told(story)
+    play_story(story)
