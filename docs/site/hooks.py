@@ -7,6 +7,7 @@ generated page, and a file that is not part of the site is only named.
 
 from __future__ import annotations
 
+import importlib
 import os
 import posixpath
 import re
@@ -22,7 +23,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 sys.path.insert(0, str(ROOT))
 
-from docs.site import reference  # noqa: E402 -- MkDocs runs this file by its path, so its imports need the lines above
+reference = importlib.import_module("docs.site.reference")  # MkDocs runs this file by its path, outside any package.
 
 PROJECT: Final = {name: f"project/{name.lower()}" for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")}
 """Pages of the project that are not in docs, by their path in a checkout."""

@@ -44,7 +44,7 @@ def test_a_change_is_seen_whatever_happens_on_the_way(script: tuple[str, ...]) -
         await api.client.create(CONFIG_MAPS, configmap("one"))
         await api.client.create(CONFIG_MAPS, configmap("another", data={"done": "yes"}))
         waiting = asyncio.create_task(until(client, CONFIG_MAPS, ONE, is_done, timeout=60))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # Virtual time, in which it begins to wait.
         await api.client.patch(CONFIG_MAPS, ONE, {"data": {"done": "no"}})
         await asyncio.sleep(20)
         await api.client.patch(CONFIG_MAPS, ONE, {"data": {"done": "yes"}})

@@ -7,13 +7,14 @@ after it, and is removed in the end.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import eventually
 
 from holdfast.apiserver.http import listener as serve
 from holdfast.apiserver.server import Server
@@ -128,12 +129,7 @@ class Site:
 
     async def eventually(self, holds: Callable[[], Awaitable[Any] | Any], what: str) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
-                while True:
-                    answer = holds()
-                    if await answer if inspect.isawaitable(answer) else answer:
-                        return
-                    await asyncio.sleep(0.05)
+            await eventually(holds, within=PATIENCE)
         except TimeoutError:
             raise AssertionError(f"{what}: it did not come about within {PATIENCE:g} seconds") from None
 

@@ -314,7 +314,7 @@ async def reviewing(site: Site) -> AsyncIterator[None]:
             number += 1
             if not await refused(site):
                 accepted.append(number)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # So that the server has time for the other requests.
 
     task = asyncio.create_task(ask())
     try:

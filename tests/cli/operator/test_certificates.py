@@ -137,7 +137,7 @@ class Store:
         self._put(wire["data"])
 
     async def patch(self, resource: Resource, key: Key, wire: Mapping[str, Any]) -> None:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # Virtual time, in which the other process may write.
         if wire["metadata"]["resourceVersion"] != str(self.version):
             raise Conflict.of(resource.plural, key.name)
         self._put(wire["data"])

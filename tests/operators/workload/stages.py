@@ -97,7 +97,7 @@ async def mortal(cluster: Cluster, *, every: int, seen: set[str]) -> AsyncIterat
             async with operator(cluster, Seen(connected(cluster.server), fault, seen=seen)):
                 await fault.dead.wait()
             deaths += 1
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.2)  # Virtual time until the next one starts.
 
     living = asyncio.create_task(lives())
     try:

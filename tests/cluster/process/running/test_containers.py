@@ -556,14 +556,12 @@ def test_a_log_is_followed_over_its_rotation_until_its_end(tmp_path: Path) -> No
 
         log.write("stdout", [(b"0", True)])
         following = asyncio.create_task(follow())
-        async with asyncio.timeout(PATIENCE):
-            for number in range(1, 20):
-                # No faster than it is read, for what is set aside twice is lost.
-                while len(heard.split()) < number:
-                    await asyncio.sleep(0.001)
-                log.write("stdout", [(b"%d" % number, True)])
-            alive = False
-            await following
+        for number in range(1, 20):
+            # No faster than it is read, for what is set aside twice is lost.
+            await eventually(lambda number=number: len(heard.split()) >= number)
+            log.write("stdout", [(b"%d" % number, True)])
+        alive = False
+        await asyncio.wait_for(following, PATIENCE)
         assert [int(line) for line in heard.split()] == list(range(20))
 
     play(story)

@@ -20,8 +20,9 @@ from tests.places import ROOT
 HOLDFAST = [sys.executable, "-m", "holdfast"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 MANIFESTS = ROOT / "examples" / "deploymentrequests"
-WITHIN = 30.0
-"""Seconds in which a request of a model that is known is deployed."""
+PATIENCE = 120.0
+COMMANDS = 40
+"""A model that is known is deployed in the time of at most so many commands."""
 
 
 class Up:
@@ -40,7 +41,7 @@ class Up:
         self("apply", "-f", "-", given=yaml.safe_dump_all(objects))
 
     def reaches(self, name: str, phase: str) -> dict[str, Any]:
-        self("wait", f"dgdr/{name}", f"--for=jsonpath={{.status.phase}}={phase}", f"--timeout={WITHIN:.0f}s")
+        self("wait", f"dgdr/{name}", f"--for=jsonpath={{.status.phase}}={phase}", f"--timeout={PATIENCE:.0f}s")
         status: dict[str, Any] = json.loads(self("get", "dgdr", name, "-o", "json"))["status"]
         return status
 
@@ -60,11 +61,14 @@ def up() -> Iterator[Up]:
         process.terminate()
 
 
-def test_a_model_is_profiled_and_deployed_within_half_a_minute(up: Up) -> None:
+def test_a_model_is_profiled_and_deployed_in_the_time_of_some_commands(up: Up) -> None:
+    started = time.monotonic()
+    up("get", "nodes")
     began = time.monotonic()
     up("apply", "-f", str(MANIFESTS / "minimal.yaml"))
     status = up.reaches("qwen-small", "Deployed")
-    assert time.monotonic() - began < WITHIN
+    took, command = time.monotonic() - began, began - started
+    assert took < COMMANDS * command, f"{took:.1f} s, where a command takes {command:.1f} s"
     assert status["hardware"] == {"gpuSku": "h200_sxm", "numGpusPerNode": 8, "totalGpus": 32, "vramMb": 143771}
     assert answer(status, "SLASatisfied") == ("True", "TargetsMet")
     results = status["profilingResults"]

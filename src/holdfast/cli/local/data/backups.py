@@ -135,11 +135,11 @@ async def _ask(kubeconfig: Path, target: gzip.GzipFile) -> int:
 @contextlib.contextmanager
 def _written(path: Path) -> Iterator[gzip.GzipFile]:
     """A file that only its owner can read, and that is there once it is whole."""
-    try:
-        opened = NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}.")  # noqa: SIM115 -- below
-    except OSError as error:
-        raise BackupError(f"{path}: {error.strerror}; choose a place that you can write to") from error
-    with opened as draft:
+    with contextlib.ExitStack() as stack:
+        try:
+            draft = stack.enter_context(NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}."))
+        except OSError as error:
+            raise BackupError(f"{path}: {error.strerror}; choose a place that you can write to") from error
         with gzip.GzipFile(fileobj=draft, mode="wb", filename="", compresslevel=6) as packed:
             yield packed
         draft.flush()
