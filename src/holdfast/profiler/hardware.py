@@ -107,10 +107,6 @@ class Hardware(msgspec.Struct, frozen=True, kw_only=True):
     def estimated(self) -> bool:
         return self.table is None
 
-    @property
-    def precisions(self) -> tuple[str, ...]:
-        return ("bf16", "fp8") if self.peaks.fp8 is not None else ("bf16",)
-
 
 MEASURED: Final = ("h200_sxm",)
 """The SKUs whose tables are in the package."""

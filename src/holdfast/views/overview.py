@@ -301,11 +301,6 @@ def since(wire: Wire, stated: Wire | None) -> str | None:
     return (stated or {}).get("lastTransitionTime") or _created(wire)
 
 
-def summary_condition(wire: Wire) -> Wire | None:
-    """The condition that says most of an object: one that means trouble, else one that summarizes it."""
-    return _bad(wire) or _summary(wire)
-
-
 def _summary(wire: Wire) -> Wire | None:
     return next((each for type in _SUMMARIES if (each := condition(wire, type))), None)
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.profiler.mocker.servers import MODEL, served, worker
+from tests.profiler.mocker.timings import Linear
 
 from holdfast.profiler.load import generator
 from holdfast.profiler.load.figures import Sample, figures
 from holdfast.profiler.load.generator import Plan, Progress, Unusable
-from holdfast.profiler.mocker.timing import Linear
 
 
 def measured(timing: Linear | None = None, **plan: Any) -> list[Sample]:

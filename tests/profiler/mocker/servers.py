@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from aiohttp import web
+from tests.profiler.mocker.timings import Linear
 
 from holdfast.profiler.mocker.engine import Engine, Limits, Timing
 from holdfast.profiler.mocker.frontend import Backends, Frontend
-from holdfast.profiler.mocker.timing import Linear
 from holdfast.profiler.mocker.worker import Role, Settings, Worker
 
 MODEL = "acme/tiny"

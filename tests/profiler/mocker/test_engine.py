@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.profiler.mocker.timings import Linear
 
 from holdfast.profiler.mocker.engine import Chunk, Engine, Limits, Step, Token, TooLong
-from holdfast.profiler.mocker.timing import Linear, Scaled
+from holdfast.profiler.mocker.timing import Scaled
 
 TIMING = Linear(step=10, prompt=0.1, token=1, context=0)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.profiler.mocker.timings import Linear
 
 from holdfast.profiler.load.arrivals import times
 from holdfast.profiler.load.figures import figures
 from holdfast.profiler.mocker.engine import Limits
 from holdfast.profiler.mocker.simulation import Deployment, Pool, Traffic, simulate
-from holdfast.profiler.mocker.timing import Linear
 
 POOL = Pool(
     replicas=1, limits=Limits(kv_tokens=100_000, batch=64), timing=Linear(step=10, prompt=0.1, token=0, context=0)

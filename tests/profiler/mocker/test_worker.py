@@ -10,11 +10,11 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.profiler.mocker.servers import MODEL, worker
+from tests.profiler.mocker.timings import Linear
 from tests.waiting import eventually
 
 from holdfast.profiler.mocker import text
 from holdfast.profiler.mocker.engine import Engine
-from holdfast.profiler.mocker.timing import Linear
 from holdfast.profiler.mocker.worker import on_its_way
 
 CHAT = "/v1/chat/completions"

@@ -9,8 +9,6 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-DOCS: Final = "docs/operations.md"
-
 _OBJECT: Final = "{{ $labels.kind }} {{ $labels.namespace }}/{{ $labels.name }}"
 
 

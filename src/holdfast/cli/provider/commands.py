@@ -25,6 +25,7 @@ from holdfast.runtime.health import Health
 if TYPE_CHECKING:
     from holdfast.providers.contract import Hypervisor
     from holdfast.providers.simulated import World
+    from holdfast.providers.wire.tls import Tls
 
 INVENTORY: Final = "HOLDFAST_PROVIDER_INVENTORY"
 """The environment variable with the inventory of a simulated hypervisor, in YAML."""
@@ -260,13 +261,11 @@ def _serve(listening: Listening, make: Callable[[], Awaitable[Hypervisor]]) -> N
     from holdfast.providers.contract import ProviderError
     from holdfast.providers.wire.metrics import ServedMetrics
     from holdfast.providers.wire.server import Server
-    from holdfast.providers.wire.tls import Tls
 
     tls = _tls(listening)
     logs.configure(listening.log_format, level=logging.INFO)
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    files = None if tls is None else Tls(cert=tls[0], key=tls[1], ca=tls[2])
 
     async def run() -> None:
         hypervisor = await make()
@@ -274,7 +273,7 @@ def _serve(listening: Listening, make: Callable[[], Awaitable[Hypervisor]]) -> N
             server = Server(
                 hypervisor,
                 listening.address,
-                tls=files,
+                tls=tls,
                 plaintext=listening.plaintext,
                 clients=listening.clients,
                 metrics=ServedMetrics(registry),
@@ -315,19 +314,21 @@ async def _health(address: str, registry: CollectorRegistry) -> AsyncIterator[st
         await health.close()
 
 
-def _tls(listening: Listening) -> tuple[Path, Path, Path] | None:
+def _tls(listening: Listening) -> Tls | None:
     """The files of TLS, or None if plaintext is asked for."""
-    folder = listening.tls_dir
-    cert = listening.tls_cert or (folder / "tls.crt" if folder else None)
-    key = listening.tls_key or (folder / "tls.key" if folder else None)
-    ca = listening.tls_ca or (folder / "ca.crt" if folder else None)
+    from holdfast.providers.wire.tls import Tls
+
+    mounted = Tls.in_folder(listening.tls_dir) if listening.tls_dir else None
+    cert = listening.tls_cert or (mounted and mounted.cert)
+    key = listening.tls_key or (mounted and mounted.key)
+    ca = listening.tls_ca or (mounted and mounted.ca)
     if cert and key and ca:
         if listening.plaintext:
             raise click.UsageError("--plaintext and TLS files exclude each other; leave one of them out")
         missing = [str(path) for path in (cert, key, ca) if not path.is_file()]
         if missing:
             raise click.UsageError(f"there is no file {missing[0]}")
-        return cert, key, ca
+        return Tls(cert=cert, key=key, ca=ca)
     if not listening.plaintext:
         raise click.UsageError(
             "a provider serves with TLS: give --tls-dir, or --tls-cert, --tls-key and --tls-ca;"

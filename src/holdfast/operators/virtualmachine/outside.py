@@ -34,7 +34,7 @@ def connect(target: Target) -> Hypervisor:
         return Remote(target.address, plaintext=True, name=name, settings=settings)
     kept = tempfile.TemporaryDirectory(prefix="holdfast-tls-")
     folder = _written(target, Path(kept.name))
-    tls = Tls(cert=folder / CERTIFICATE, key=folder / KEY, ca=folder / CA, server_name=target.server_name)
+    tls = Tls.in_folder(folder, target.server_name)
     remote = Remote(target.address, tls=tls, name=name, settings=settings)
     weakref.finalize(remote, kept.cleanup)
     return remote

@@ -31,7 +31,6 @@ class MachineReason(Reason):
     UPDATING = "Updating", "The provider changes the hardware of the machine."
     REVERTING = "Reverting", "The machine goes back to a snapshot."
     RUNNING_HOOK = "RunningHook", "A lifecycle hook of the machine runs."
-    TASK_IN_PROGRESS = "TaskInProgress", "A task of the provider is under way."
     DELETING = "Deleting", "The provider deletes the machine."
 
     # What a machine waits for.

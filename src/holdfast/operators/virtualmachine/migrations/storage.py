@@ -16,7 +16,6 @@ from holdfast.providers.staging import HostPolicy
 
 PVC: Final = "pvc"
 NFS: Final = "nfs"
-S3: Final = "s3"
 NATIVE: Final = "qcow2"
 _KEYS: Final = ("accessKeyID", "secretAccessKey", "sessionToken")
 
