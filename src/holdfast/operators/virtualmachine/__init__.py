@@ -9,14 +9,7 @@ from holdfast.kinds import virtrigaud
 from holdfast.operators.operator import Operator
 from holdfast.operators.virtualmachine.classes import validate as classes
 from holdfast.operators.virtualmachine.clones import validate as clones
-from holdfast.operators.virtualmachine.controller import (
-    CONTROLLERS,
-    IMAGES_FOLDER,
-    PROCESSES,
-    RUNTIME,
-    STORAGE_FOLDER,
-    configure,
-)
+from holdfast.operators.virtualmachine.controller import CONTROLLERS, configure
 from holdfast.operators.virtualmachine.images import validate as images
 from holdfast.operators.virtualmachine.machines import validate as machines
 from holdfast.operators.virtualmachine.migrations import validate as migrations
@@ -39,6 +32,7 @@ from holdfast.operators.virtualmachine.reasons import (
 from holdfast.operators.virtualmachine.sets import validate as sets
 from holdfast.operators.virtualmachine.sets.reasons import SetReason
 from holdfast.operators.virtualmachine.sets.verbs import ROLLOUT as SETS
+from holdfast.operators.virtualmachine.settings import IMAGES_FOLDER, PROCESSES, RUNTIME, STORAGE_FOLDER
 from holdfast.operators.virtualmachine.shown import SHOWN
 from holdfast.operators.virtualmachine.snapshots import validate as snapshots
 from holdfast.operators.virtualmachine.verbs import ROLLOUT

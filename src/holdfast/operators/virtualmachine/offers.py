@@ -7,8 +7,8 @@ from typing import Any
 
 from holdfast.client.resources import Resource
 from holdfast.operators.virtualmachine import names
-from holdfast.operators.virtualmachine.controller import local_types
 from holdfast.operators.virtualmachine.resources import PROVIDERS
+from holdfast.operators.virtualmachine.settings import local_types
 
 
 def offered() -> tuple[tuple[Resource, Mapping[str, Any]], ...]:

@@ -27,9 +27,9 @@ from holdfast.operators.rollouts import (
     left_alone,
     records_of,
 )
-from holdfast.operators.virtualmachine.controller import SET_CONTROLLER
 from holdfast.operators.virtualmachine.resources import MACHINES, SETS
 from holdfast.operators.virtualmachine.sets import view
+from holdfast.operators.virtualmachine.sets.controller import CONTROLLER
 from holdfast.operators.virtualmachine.sets.observe import Machine
 from holdfast.operators.virtualmachine.sets.plan import OFFLINE, SETTINGS, outlook
 from holdfast.operators.virtualmachine.sets.render import RESTARTED_AT, REVISION, SET, Template, labels
@@ -166,7 +166,7 @@ ROLLOUT: Final = RolloutKind(
     unsupported={"promote": _NO_STEPS, "abort": _NOT_REJECTED, "retry": _NOT_REJECTED},
     history=History(label=REVISION, refused=lambda obj: "", why=lambda obj: ""),
     settings=SETTINGS,
-    planner=Planner(controllers=(SET_CONTROLLER,), plan=outlook),
+    planner=Planner(controllers=(CONTROLLER,), plan=outlook),
     offline=OFFLINE,
     demo=Demo(
         group=lambda name, its: f"machines {name}" if its.get(SET) == name else None,
