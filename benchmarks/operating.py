@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast.apiserver.http.event_loops import new_event_loop
+from holdfast.cli.process.garbage import collect_rarely
 from holdfast.client.kubeconfig import connect
 from holdfast.runtime.controllers import Component, Controller
 from holdfast.runtime.manager import Manager, Settings
@@ -107,6 +108,7 @@ async def operate(program: Program, namespace: str) -> None:
 
 async def _print_when_working(manager: Manager) -> None:
     await manager.working.wait()
+    collect_rarely()  # as `holdfast operator run` does
     print(WORKING, flush=True)
 
 

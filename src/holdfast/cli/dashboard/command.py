@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import ssl
@@ -22,6 +21,7 @@ from holdfast.cli.dashboard.serving import PORT, served
 from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.operator import selection
 from holdfast.cli.process.binding import checked_bind
+from holdfast.cli.process.garbage import collect_rarely
 from holdfast.cli.process.signals import until_signalled
 from holdfast.client.kubeconfig import Connection, connect, with_token
 from holdfast.client.protocols import Client
@@ -115,7 +115,7 @@ def command(
                 )
                 click.echo(f"dashboard: {link}\n  of {settings.server}, {may}")
                 sys.stdout.flush()
-                gc.freeze()  # what is there now stays; the collector need not look at it for every viewer
+                collect_rarely()
                 await asyncio.get_running_loop().create_future()
         finally:
             await connection.client.close()

@@ -26,6 +26,7 @@ from holdfast.cli.operator import health as checkups
 from holdfast.cli.operator.installing import Installed
 from holdfast.cli.operator.registration import Registered, WebhookOptions
 from holdfast.cli.process.binding import CannotStart
+from holdfast.cli.process.garbage import collect_rarely
 from holdfast.client.kubeconfig import Connection, connect
 from holdfast.client.protocols import Unreachable, Untrusted
 from holdfast.client.settings import KubeconfigError
@@ -129,7 +130,7 @@ async def _done_before(stop: asyncio.Event, doing: Coroutine[Any, Any, None]) ->
 async def _worked(manager: Manager, stop: asyncio.Event) -> None:
     async with asyncio.TaskGroup() as group:
         working = group.create_task(manager.run(), name="manager")
-        begun = group.create_task(_log_start(manager), name="begun")
+        begun = group.create_task(_begun(manager), name="begun")
         await stop.wait()
         manager.stop()
         await asyncio.wait({working})
@@ -137,8 +138,9 @@ async def _worked(manager: Manager, stop: asyncio.Event) -> None:
     _log.info("operator stopped")
 
 
-async def _log_start(manager: Manager) -> None:
+async def _begun(manager: Manager) -> None:
     await manager.working.wait()
+    collect_rarely()
     _log.info("operator working")
 
 

@@ -1,1 +1,1 @@
-"""A command that runs until it is stopped: its address and port, its data directory, the signals that end it."""
+"""A command that runs until it is stopped: its address, port and data directory, memory, the signals that end it."""

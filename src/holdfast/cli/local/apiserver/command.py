@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 
 import click
@@ -40,7 +39,5 @@ def command(options: serving.Options) -> None:
 
 async def _run(settings: Settings) -> None:
     async with serving.serving(settings) as served:
-        # Everything imported and built so far is never freed, so the garbage collector may skip it.
-        gc.freeze()
         click.echo(f"ready: {served.url}  KUBECONFIG={settings.kubeconfig}")
         await asyncio.Event().wait()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import gc
 import logging
 import os
 import ssl
@@ -39,6 +38,7 @@ from holdfast.cli.errors import Complaint, InputError
 from holdfast.cli.local.apiserver import kubeconfigs
 from holdfast.cli.process import ports, running
 from holdfast.cli.process.binding import CannotStart, checked_bind
+from holdfast.cli.process.garbage import collect_rarely
 from holdfast.client.settings import KubeconfigError
 
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -157,8 +157,7 @@ async def serving(
         url = _url(listener)
         _write_kubeconfig(server.identity, settings, url)
         renewal = asyncio.ensure_future(_renew(tls, server.identity, settings.bind))
-        # What is there now stays for good; the collector need not look at it again and again.
-        gc.freeze()
+        collect_rarely()
         await server.own_service.start(*listener.address)
         try:
             yield Serving(server, url)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,6 +20,7 @@ from holdfast.cli.local.apiserver import serving
 from holdfast.cli.local.apiserver.serving import Serving, Settings
 from holdfast.cli.operator import installing, selection
 from holdfast.cli.process import running
+from holdfast.cli.process.garbage import collect_rarely
 from holdfast.client.api import ApiClient
 from holdfast.client.inprocess import InProcess
 from holdfast.client.resources import Resource
@@ -104,8 +104,7 @@ async def embedded(options: ClusterOptions) -> AsyncIterator[Embedded]:
     ) as served:
         with running.announced(options.settings.data_dir) if options.settings.data_dir else contextlib.nullcontext():
             async with _managed(served, options, processes) as cluster:
-                # Everything imported and built so far is never freed, so the garbage collector may skip it.
-                gc.freeze()
+                collect_rarely()
                 yield cluster
 
 
