@@ -1,6 +1,6 @@
 """Replaying the console blocks of a page: what its commands print now, beside what the page shows.
 
-``...`` stands for any lines.  Names that are drawn anew, ages, addresses and times may differ.
+``...`` stands for any lines.  Random names, ages, addresses and times may differ.
 """
 
 from __future__ import annotations

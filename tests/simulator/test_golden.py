@@ -1,7 +1,7 @@
 """Golden simulations: whole rollouts as logs that can be read, one for each strategy and turn of events.
 
 A log changes when the engine's behaviour or its words do.  Read the difference;
-if it is meant, write the files anew with ``HOLDFAST_UPDATE_GOLDEN=1`` set, and
+if it is meant, write the files again with ``HOLDFAST_UPDATE_GOLDEN=1`` set, and
 commit them with the change.
 """
 

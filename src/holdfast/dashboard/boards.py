@@ -80,7 +80,7 @@ class Board:
 
     def __init__(self, subscribe: Subscribe, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.epoch = secrets.token_hex(8)
-        """Numbers of changes mean something only together with it: another board counts anew."""
+        """Numbers of changes mean something only together with it: another board counts from the beginning."""
         self._subscribe = subscribe
         self._now = now
         self._entries: dict[str, Entry] = {}

@@ -140,7 +140,7 @@ def _nested(came: Any, was: Any) -> bool:
 
 
 def _names(value: Any) -> list[str] | None:
-    """The names of a list of items that are told apart by them; None for any other value."""
+    """The names of a list of items that are identified by them; None for any other value."""
     if not isinstance(value, list) or not value:
         return None
     names = [item.get("name") if isinstance(item, Mapping) else None for item in value]

@@ -163,7 +163,7 @@ class Cluster:
         quiet, revision, turns, began, first = 0, -1, 0, self.loop.time(), self.server.store.revision
         while quiet < _QUIET:
             await asyncio.sleep(0)
-            # A manager that begins anew may wait for time to pass, which it does not while this loop turns.
+            # A manager that starts over may wait for time to pass, which it does not while this loop turns.
             await self._restarted.wait()
             turns = turns + 1 if self.loop.time() == began else 0
             began = self.loop.time()

@@ -83,7 +83,7 @@ class Bounds:
 class Scenario:
     """
     controllers  the controllers under test
-    components   made anew for every process, because they may keep something in memory
+    components   new ones for every process, because they may keep something in memory
     kinds        whose definitions are installed first
     story        what the user does; it waits with `until`, never for a fixed number of passes
     deleted      what is deleted at the end, after which nothing that it owned may be left; None skips that
@@ -210,7 +210,7 @@ def undisturbed(scenario: Scenario) -> Undisturbed:
 
 
 def check_second_look(scenario: Scenario) -> None:
-    """A controller that starts anew and looks at everything again finds nothing to write."""
+    """A controller that is restarted and looks at everything again finds nothing to write."""
 
     async def played(loop: VirtualLoop) -> None:
         fault = Fault()

@@ -1,7 +1,7 @@
 """Clients that fail on purpose, to stand between a runtime and its API.
 
     Crash      after the n-th write the process gets no answer to anything any more
-    Loss       the n-th change is never delivered, and the watch must begin anew, as after a compaction
+    Loss       the n-th change is never delivered, and the watch must start over, as after a compaction
     Lag        every change is withheld until the next one comes, so that all reads are one version old
     Disorder   changes of different kinds come late by different times, so that they come in another order
     Refusal    the n-th write is refused, as a busy server does

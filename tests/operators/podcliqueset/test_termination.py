@@ -1,4 +1,4 @@
-"""Gangs that are incomplete for too long are ended and made anew: no more of them than needs be, and on time."""
+"""Gangs that are incomplete for too long are ended and made again: no more of them than needs be, and on time."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_gt_4_and_5_one_replica_of_a_group_goes_alone_and_only_both_end_the_repl
             for name, pod in before.items()
             if name in await names(cluster)
         }
-        assert left == {None, "1"}, "GT-5: only the replica that lacks something is made anew"
+        assert left == {None, "1"}, "GT-5: only the replica that lacks something is made again"
         assert len(set(before) & await names(cluster)) == 6
         await lose(cluster, "pc-b", "1")
         await cluster.advance(20)

@@ -231,7 +231,7 @@ def test_the_floor_holds_and_the_last_spec_wins_in_whatever_order_a_rollout_is_c
 
 
 async def dying(cluster: Cluster) -> None:
-    """An operator that dies with each of its writes, and is started anew every time."""
+    """An operator that dies with each of its writes, and is started again every time."""
     while True:
         fault = faults.Crash(1)
         manager = Manager(

@@ -179,7 +179,7 @@ def test_a_rollout_does_not_fail_while_the_tenant_is_blocked() -> None:
         assert answer(status, "WorkloadsReady") == ("False", "CredentialSecretNotFound")
         await cluster.create(SECRETS, root)
         await cluster.advance(60)
-        assert states(await status_of(cluster)) == ["PoolUpdating"], "its time begins anew"
+        assert states(await status_of(cluster)) == ["PoolUpdating"], "its time starts over"
         status = await reaches(cluster, "Degraded", within=120)
         assert states(status) == ["PoolRolloutFailed"]
 

@@ -37,7 +37,7 @@ FRAME: Final = 1 / 8
 """The least time between two frames, in seconds."""
 
 TICK: Final = 1.0
-"""Seconds after which ages are shown anew although nothing has changed."""
+"""Seconds after which ages are shown again although nothing has changed."""
 
 CODES: Final = {
     RolloutState.UNSEEN: ExitCode.OK,

@@ -40,7 +40,7 @@ FRAME: Final = 1 / 8
 """The least time between two frames, in seconds."""
 
 TICK: Final = 1.0
-"""Seconds after which ages and outages are shown anew although nothing has changed."""
+"""Seconds after which ages and outages are shown again although nothing has changed."""
 
 MESSAGE_SECONDS: Final = 8.0
 

@@ -67,7 +67,7 @@ class Listing(ScrollView, can_focus=True):
         self._count = 0
 
     def show(self, count: int, *, cursor: int) -> None:
-        """Draw so many lines anew."""
+        """Draw so many lines again."""
         self._count = count
         self.virtual_size = Size(self.size.width, count)
         self.cursor = max(0, min(cursor, count - 1))

@@ -1,4 +1,4 @@
-"""Occupancy: the nodes and the pods on them, adjusted with every change, never counted anew.
+"""Occupancy: the nodes and the pods on them, adjusted with every change, never recounted.
 
 What a scheduler asks again and again (what is free on a node, how many pods of some
 kind run in a zone) is a number that a change adjusts, so one pod costs the same
@@ -24,7 +24,7 @@ from holdfast.meta.selectors import LabelSelector, Operator, Requirement
 T = TypeVar("T")
 
 _MOST_TALLIES: Final = 4096
-"""Groups of pods that are counted all the time; one more is counted anew when it is asked for again."""
+"""Groups of pods that are counted all the time; one more is recounted when it is asked for again."""
 
 
 # --- nodes

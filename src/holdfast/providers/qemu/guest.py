@@ -25,7 +25,7 @@ log: Final = logging.getLogger(__name__)
 
 PROGRAM: Final = "qemu-system-x86_64"
 SETTLING: Final = 15.0
-"""How long QEMU may need to open its sockets, or to end after it was told to."""
+"""How long QEMU may need to open its sockets, or to end after it was asked to."""
 
 
 class Guest:
@@ -246,7 +246,7 @@ class Guest:
             ) from None
 
     async def addresses(self, now: float) -> tuple[str, ...]:
-        """The addresses that the guest agent reports; asked anew after a while, or if there are none yet."""
+        """The addresses that the guest agent reports; asked again after a while, or if there are none yet."""
         if not self.running:
             return ()
         if now < self.ips_at + (30.0 if self.ips else 1.0):

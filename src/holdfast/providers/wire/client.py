@@ -123,7 +123,7 @@ class Remote:
     # --- calling -----------------------------------------------------------------------
 
     async def _connected(self, now: float) -> None:
-        """Make the channel, and make it anew when the TLS files have changed."""
+        """Make the channel, and make it again when the TLS files have changed."""
         if self._channel is not None and (self._tls is None or now < self._looked + STAMP_SECONDS):
             return
         self._looked = now

@@ -251,7 +251,7 @@ def suspended(status: JobStatus, *, now: datetime) -> JobStatus:
 
 
 def resumed(status: JobStatus, *, now: datetime) -> JobStatus:
-    """A job that was suspended begins anew, and so does its deadline."""
+    """A job that was suspended starts over, and so does its deadline."""
     if not status.condition(SUSPENDED):
         return status
     awake = _set(status, SUSPENDED, "False", reason="JobResumed", message="Job resumed", now=now)

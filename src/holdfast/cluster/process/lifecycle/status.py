@@ -1,7 +1,7 @@
 """The status of a pod, derived from the facts alone.
 
 Pure, and the only place that says phases, conditions and container states of
-pods that run here.  It is computed anew on every look and written when it differs;
+pods that run here.  It is computed again on every look and written when it differs;
 nothing is steered by it.
 """
 

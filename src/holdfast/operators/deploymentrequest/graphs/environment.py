@@ -1,4 +1,4 @@
-"""The environment of the pods of a graph: how they are told what they are, and how they find each other.
+"""The environment of the pods of a graph: what they are, and how they find each other.
 
 Every container `main` has these variables, unless the manifest sets one of the same name:
 
@@ -55,7 +55,7 @@ PORT_VARIABLES: Final[Mapping[str, str]] = {
     FRONTEND: "DYN_HTTP_PORT",
     **dict.fromkeys(sorted(WORKERS), "DYN_SYSTEM_PORT"),
 }
-"""The variable by which the container `main` is told its port, by the type of the component."""
+"""The variable that gives the container `main` its port, by the type of the component."""
 
 WORKERS_FILE: Final = "workers.json"
 WORKERS_PATH: Final = "/etc/holdfast/workers"

@@ -72,7 +72,7 @@ class _Gang(msgspec.Struct, frozen=True):
 
 
 def _listed(obj: Object) -> list[Any]:
-    """The groups that a PodGang lists; none where they cannot be read, so that they are written anew."""
+    """The groups that a PodGang lists; none where they cannot be read, so that they are written again."""
     try:
         obj.decode(_Gang)
     except Undecodable:

@@ -90,7 +90,7 @@ def _rolled_back(world: World, now: datetime) -> Step | None:
         return step(world, _Phase.FAILED, reason, message, now)
     fresh = replace(world, migration=msgspec.structs.replace(world.migration, status=VMMigrationStatus()))
     return recorded(
-        fresh, _Phase.PENDING, MigrationReason.STARTED, "the spec was changed: the migration begins anew", now
+        fresh, _Phase.PENDING, MigrationReason.STARTED, "the spec was changed: the migration starts over", now
     )
 
 

@@ -69,9 +69,9 @@ NEXT: Final[Mapping[str, str]] = {
         "wait for it or delete it; if it is gone, remove the annotation virtrigaud.io/migration-hold of the machine"
     ),
     MigrationReason.TARGET_EXISTS: "choose another spec.target.name, or delete that VirtualMachine",
-    MigrationReason.TARGET_DELETED: "create the VMMigration anew",
-    MigrationReason.SOURCE_DELETED: "create the VMMigration anew once the VirtualMachine exists again",
-    MigrationReason.TARGET_FAILED: "correct what is wrong with the VirtualMachine, then create the VMMigration anew",
+    MigrationReason.TARGET_DELETED: "create the VMMigration again",
+    MigrationReason.SOURCE_DELETED: "create the VMMigration again once the VirtualMachine exists again",
+    MigrationReason.TARGET_FAILED: "correct what is wrong with the VirtualMachine, then create the VMMigration again",
     MigrationReason.VALIDATION_FAILED: "correct the machine, or spec.options.validationChecks",
     MigrationReason.TIMED_OUT: "raise spec.options.timeout, or see why the providers are slow",
     MigrationReason.WRITES_NOT_MOVED: "set spec.source.powerOffBeforeMigration to move everything",

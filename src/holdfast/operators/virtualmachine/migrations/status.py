@@ -58,7 +58,7 @@ def _verdicts(step: Step, message: str) -> dict[str, Verdict]:
         elif phase is not _Phase.FAILED and _ORDER.index(phase) > min(map(_ORDER.index, phases)):
             found[type] = Verdict.false(ended, ended.meaning.rstrip("."))
         else:
-            found[type] = Verdict.false(MigrationReason.NOT_BEGUN, "the migration has not come so far, or begins anew")
+            found[type] = Verdict.false(MigrationReason.NOT_BEGUN, "the migration has not come so far, or starts over")
     if phase is _Phase.FAILED:
         found["Failed"] = Verdict.true(step.reason, message)
     elif step.status.failed is not None and phase is _Phase.PENDING:

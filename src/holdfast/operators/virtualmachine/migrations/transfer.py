@@ -137,7 +137,7 @@ def done(world: World, stage: Stage, result: dict[str, str], now: datetime) -> S
 
 
 def refuted(world: World, code: Code, message: str, now: datetime) -> Step:
-    """What a provider could not do.  A disk in the storage that cannot be imported is exported anew."""
+    """What a provider could not do.  A disk in the storage that cannot be imported is exported again."""
     if world.stage is Stage.IMPORT and code in (Code.INVALID, Code.NOT_FOUND):
         return failed(_without_export(world), MigrationReason.CHECKSUM_MISMATCH, message, now)
     return failed(world, OF_CODE[code], message, now)

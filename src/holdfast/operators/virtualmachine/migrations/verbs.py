@@ -36,8 +36,8 @@ _ABORT: Final = Refusal(
 )
 
 _RETRY: Final = Refusal(
-    "a migration that has failed begins anew when its spec is changed",
-    "correct the spec, such as spec.options.timeout, or create the VMMigration anew",
+    "a migration that has failed starts over when its spec is changed",
+    "correct the spec, such as spec.options.timeout, or create the VMMigration again",
 )
 
 ROLLOUT: Final = RolloutKind(
