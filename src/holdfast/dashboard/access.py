@@ -44,31 +44,38 @@ class Access:
 
     async def begin(self, request: web.Request) -> web.StreamResponse:
         given = await read(request, _Login)
-        if given.link:
-            if not self._settings.links or not self._sessions.is_valid(given.link):
-                raise _used_before()
-            token = ""
-        elif token := given.token.strip():
-            pass  # an empty token would be the user of the kubeconfig
-        else:
-            raise Problem(400, "neither a link nor a token was given", "open the link, or enter a bearer token")
-        namespace = given.namespace.strip()
+        token, namespace = given.token.strip(), given.namespace.strip()
         if namespace:
             checked("namespace", namespace)
         if given.link:
-            self._worlds.prepare(token, namespace)
-        user = await self._user(token)
-        if not given.link:
-            self._worlds.prepare(token, namespace)  # not before the API server has accepted the token
-        # Only now, so that a link stays valid where the API server did not answer.
-        if given.link and not self._sessions.redeem(given.link):
-            raise _used_before()
+            token = ""
+            user = await self._user_by_link(given.link, namespace)
+        else:
+            user = await self._user_by_token(token, namespace)
         session = self._sessions.begin(token=token, user=user, namespace=namespace)
         response = json_answer(self._described(session))
         response.set_cookie(
             _cookie(request), session.id, httponly=True, samesite="Strict", secure=request.secure, path="/"
         )
         return response
+
+    async def _user_by_link(self, link: str, namespace: str) -> str:
+        """The user of the kubeconfig, for whom a link is redeemed."""
+        if not self._settings.links or not self._sessions.is_valid(link):
+            raise _used_before()
+        self._worlds.prepare("", namespace)
+        user = await self._user("")
+        # Only now, so that a link stays valid where the API server did not answer.
+        if not self._sessions.redeem(link):
+            raise _used_before()
+        return user
+
+    async def _user_by_token(self, token: str, namespace: str) -> str:
+        if not token:  # which would be the user of the kubeconfig
+            raise Problem(400, "neither a link nor a token was given", "open the link, or enter a bearer token")
+        user = await self._user(token)
+        self._worlds.prepare(token, namespace)  # not before the API server has accepted the token
+        return user
 
     async def _user(self, token: str) -> str:
         """The name of the user of a token, whom the API server accepts."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import msgspec
 from aiohttp import web
 
 from holdfast.dashboard.answers import FAILURES, RETRY_SECONDS, Problem, key_of, problem_of
+from holdfast.dashboard.boards import Board, Delta
 from holdfast.dashboard.sessions import Session
 from holdfast.dashboard.worlds import World, Worlds
 
@@ -99,21 +100,8 @@ async def overview(world: World, since: str) -> AsyncGenerator[Message]:
     while True:
         delta = world.board.since(seen)
         if delta.reset or delta.rows or delta.gone or seen == 0:
-            rows = delta.rows
-            for start in range(0, max(len(rows), 1), CHUNK):
-                last = start + CHUNK >= len(rows)
-                yield Message(
-                    "rows",
-                    b'{"reset":%s,"more":%s,"rows":[%s],"gone":%s,"counts":%s}'
-                    % (
-                        _BOOLEANS[delta.reset and start == 0],
-                        _BOOLEANS[not last],
-                        b",".join(rows[start : start + CHUNK]),
-                        msgspec.json.encode(delta.gone if last else []),
-                        msgspec.json.encode(world.board.counts),
-                    ),
-                    f"{world.board.epoch}.{delta.number}" if last else "",
-                )
+            for message in _rows(world.board, delta):
+                yield message
         seen = delta.number
         state = (world.trouble, world.loading)
         if state != sent:
@@ -123,6 +111,25 @@ async def overview(world: World, since: str) -> AsyncGenerator[Message]:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PULSE_SECONDS / 5):
                 await world.board.change(seen)
+
+
+def _rows(board: Board, delta: Delta) -> Iterator[Message]:
+    """A change of rows; only its last message has an id, after which a viewer has seen all of it."""
+    rows = delta.rows
+    for start in range(0, max(len(rows), 1), CHUNK):
+        last = start + CHUNK >= len(rows)
+        yield Message(
+            "rows",
+            b'{"reset":%s,"more":%s,"rows":[%s],"gone":%s,"counts":%s}'
+            % (
+                _BOOLEANS[delta.reset and start == 0],
+                _BOOLEANS[not last],
+                b",".join(rows[start : start + CHUNK]),
+                msgspec.json.encode(delta.gone if last else []),
+                msgspec.json.encode(board.counts),
+            ),
+            f"{board.epoch}.{delta.number}" if last else "",
+        )
 
 
 async def page(world: World, query: Mapping[str, str]) -> AsyncGenerator[Message]:
