@@ -9,7 +9,6 @@ from typing import Any, Final
 import click
 
 from holdfast.meta import names
-from holdfast.meta.suggestions import nearest
 
 EMPTY: Final = "is empty; is a variable of the shell not set?"
 
@@ -57,24 +56,3 @@ class FloatRange(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a number", param, ctx)
         return found
-
-
-class Group(click.Group):
-    """A group of commands whose list of commands is not cut, and which says what there is instead of a wrong one."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, each.get_short_help_str(limit=1000)) for name, each in found if each is not None]
-            )
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            close = nearest(args[0], known)
-            hint = f"the commands are {', '.join(known)}" if close is None else f"did you mean {close}?"
-            ctx.fail(f"there is no command {args[0]!r}; {hint}")
-        return super().resolve_command(ctx, args)

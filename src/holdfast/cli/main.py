@@ -19,6 +19,7 @@ import click
 import holdfast
 from holdfast import operators
 from holdfast.cli.errors import ExitCode, InputError, for_terminal, usage_message
+from holdfast.cli.groups import Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ TRACEBACK: Final = "HOLDFAST_TRACEBACK"
 """The variable that shows where an internal error comes from."""
 
 
-class Commands(click.Group):
+class Commands(Group):
     """A group that knows its commands by name and imports only the one that is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -104,13 +105,6 @@ class Commands(click.Group):
         module, _, attribute = entry.target.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"there is no command {args[0]!r}; {_suggestion(args[0])}")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -197,13 +191,6 @@ def _report(error: Exception) -> None:
 def _discard_output() -> None:
     """Send the rest of the output nowhere, so that the interpreter's last flush does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _suggestion(word: str) -> str:
-    import difflib  # only a mistyped command pays for it
-
-    close = difflib.get_close_matches(word, COMMANDS, n=1)
-    return f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -16,9 +16,10 @@ from aiohttp import web
 
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs
-from holdfast.cli.arguments import FloatRange, Group, PathType
+from holdfast.cli.arguments import FloatRange, PathType
 from holdfast.cli.bundling import Decorator, together
 from holdfast.cli.errors import Complaint, InputError
+from holdfast.cli.groups import Group
 from holdfast.cli.process.binding import CannotStart, checked_bind
 from holdfast.profiler.mocker import discovery, modelled
 from holdfast.profiler.mocker.engine import Engine, Limits

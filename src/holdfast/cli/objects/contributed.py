@@ -14,9 +14,10 @@ import click
 
 from holdfast import operators
 from holdfast.cli import connecting
-from holdfast.cli.arguments import Group, NameType
+from holdfast.cli.arguments import NameType
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode, printable
+from holdfast.cli.groups import Group
 from holdfast.meta.errors import Conflict
 from holdfast.meta.objects import Key
 from holdfast.operators import steering

@@ -14,7 +14,8 @@ import click
 import holdfast
 from holdfast.apiserver.http.event_loops import new_event_loop
 from holdfast.cli import logs, painting
-from holdfast.cli.arguments import Group, PathType
+from holdfast.cli.arguments import PathType
+from holdfast.cli.groups import Group
 from holdfast.cli.manifests import writing
 from holdfast.cli.operator import deploying, selection, settings, wait_for
 from holdfast.cli.operator.deploying import Installation

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from holdfast.cli.arguments import Group
+from holdfast.cli.groups import Group
 
 COMMANDS: Final = {
     "model": "holdfast.cli.profile.search:command",

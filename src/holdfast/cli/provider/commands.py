@@ -16,9 +16,10 @@ import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from holdfast.cli import logs
-from holdfast.cli.arguments import FloatRange, Group, PathType
+from holdfast.cli.arguments import FloatRange, PathType
 from holdfast.cli.bundling import bundled
 from holdfast.cli.errors import Complaint, InputError
+from holdfast.cli.groups import Group
 from holdfast.cli.process.signals import until_signalled
 from holdfast.runtime.health import Health
 

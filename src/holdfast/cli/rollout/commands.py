@@ -13,10 +13,10 @@ from typing import Any, Final
 import click
 
 from holdfast.cli import connecting, painting
-from holdfast.cli.arguments import Group
 from holdfast.cli.bundling import together
 from holdfast.cli.connecting import Refused, Session, Verb, Where
 from holdfast.cli.errors import ExitCode
+from holdfast.cli.groups import Group
 from holdfast.cli.objects import completing, fetching, printers, targets
 from holdfast.cli.objects.targets import Asked, Target
 from holdfast.cli.objects.wait import timeout_of

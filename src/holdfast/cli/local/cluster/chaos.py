@@ -17,10 +17,11 @@ import click
 import msgspec
 
 from holdfast.cli import painting
-from holdfast.cli.arguments import FloatRange, Group
+from holdfast.cli.arguments import FloatRange
 from holdfast.cli.bundling import bundled
 from holdfast.cli.connecting import Refused, Session, Where, options, run
 from holdfast.cli.errors import ExitCode, printable
+from holdfast.cli.groups import Group
 from holdfast.client.objects import Object
 from holdfast.client.protocols import Client, Scope
 from holdfast.client.resources import CONFIG_MAPS, NODES, PODS

@@ -1,0 +1,28 @@
+"""Groups of commands: their help, and what a mistyped command is answered."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.meta.suggestions import nearest
+
+
+class Group(click.Group):
+    """A group of commands whose list of commands is not cut, and which says what there is instead of a wrong one."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, each.get_short_help_str(limit=1000)) for name, each in found if each is not None]
+            )
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            close = nearest(args[0], known)
+            hint = f"the commands are {', '.join(known)}" if close is None else f"did you mean {close}?"
+            ctx.fail(f"there is no command {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
