@@ -7,17 +7,16 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from click.testing import CliRunner
+from tests.clusters import HOLDFAST
 from tests.places import ROOT
 
 from holdfast.cli import main
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
 STEP = re.compile(r"\s*\|\s*(?=holdfast |kubectl |sed |jq )")
 PLAIN = re.compile(r"[^<>&;`$]*")
 """A command in which a shell would find nothing to do but to split it into words."""

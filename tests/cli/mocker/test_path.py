@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.clusters import HOLDFAST
 
 from holdfast.profiler.load.figures import figures as load_figures
 from holdfast.profiler.mocker import modelled
@@ -19,8 +20,6 @@ from holdfast.profiler.mocker.simulation import simulate
 from holdfast.profiler.request import Machines, Request, Targets, Traffic
 from holdfast.profiler.results import Point
 from holdfast.profiler.search import search
-
-HOLDFAST = [sys.executable, "-m", "holdfast"]
 
 REQUEST = """
 apiVersion: nvidia.com/v1beta1

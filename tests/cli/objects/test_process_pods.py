@@ -12,11 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.api_runs import Cli
+from tests.clusters import up
 
 SERVER = """
 import socketserver
@@ -33,17 +33,8 @@ PATIENCE = 30.0
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     """A cluster with a Deployment of one process, and a simulated pod."""
     directory = tmp_path_factory.mktemp("cluster")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "up", "--ephemeral", "--nodes", "1", "--operators", "none"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        found = re.search(r"KUBECONFIG=(\S+)", process.stdout.readline())
-        assert found
-        cli = Cli(Path(found[1]), directory, "default")
+    with up("--nodes", "1", "--operators", "none") as kubeconfig:
+        cli = Cli(kubeconfig, directory, "default")
         volumes = {"volumes": [{"name": "data", "emptyDir": {}}]}
         mounts = [{"name": "data", "mountPath": "/data"}]
         main = {"name": "main", "image": "none", "command": ["sh", "-c", SCRIPT], "volumeMounts": mounts}
@@ -61,9 +52,6 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
         cli("wait", "--for=condition=Available", "deployment/real", "--timeout=30s")
         cli("wait", "--for=condition=Ready", "pod/simulated", "--timeout=30s")
         yield cli
-    finally:
-        process.terminate()
-        process.communicate()
 
 
 def command(cli: Cli, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -23,6 +22,7 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.clusters import HOLDFAST
 from tests.waiting import eventually
 
 from holdfast.cli.errors import ExitCode
@@ -47,7 +47,6 @@ from holdfast.meta.objects import Key
 
 T = TypeVar("T")
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
 PATIENCE = 30.0
 SYSTEM = "holdfast-system"
 OPERATOR = "holdfast-operator"

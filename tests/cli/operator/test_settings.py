@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +14,13 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.clusters import HOLDFAST
 from tests.places import ROOT
 
 from holdfast.cli.errors import ExitCode, InputError
 from holdfast.cli.main import main
 from holdfast.cli.operator import selection, settings
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
 DOMAIN = "tenant.cluster-domain"
 IMAGE = "tenant.image"
 

@@ -9,7 +9,6 @@ import pty
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,30 +16,21 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from tests.clusters import HOLDFAST, up
 from tests.places import ROOT
 
 from holdfast.cli import main
 from holdfast.cli.errors import ExitCode
 
 NUMBERS = itertools.count(1)
-HOLDFAST = [sys.executable, "-m", "holdfast"]
 EXAMPLES = ROOT / "examples" / "demo"
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Path]:
     """The kubeconfig of a cluster with two nodes."""
-    process = subprocess.Popen(
-        [*HOLDFAST, "up", "--ephemeral", "--nodes", "2"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    try:
-        assert process.stdout is not None
-        found = re.search(r"KUBECONFIG=(\S+)", process.stdout.readline())
-        assert found
-        yield Path(found[1])
-    finally:
-        process.terminate()
-        process.communicate()
+    with up("--nodes", "2") as kubeconfig:
+        yield kubeconfig
 
 
 class Shop:

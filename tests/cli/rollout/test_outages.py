@@ -6,17 +6,16 @@ import os
 import pty
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
+from tests.clusters import HOLDFAST
 
 from holdfast.cli.errors import ExitCode
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
 PATIENCE = 90.0
 """Seconds after which a process that says nothing is ended, so that a defect fails the test."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.clusters import up
 from tests.waiting import eventually
 
 from holdfast.cli import main
@@ -43,23 +42,10 @@ Story = Callable[["Driver"], Awaitable[None]]
 @pytest.fixture(scope="module")
 def kubeconfig() -> Iterator[Path]:
     """The kubeconfig of a cluster with the operator of Workloads."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "up", "--ephemeral", "--nodes", "1", "--operators", "workload"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        found = re.search(r"KUBECONFIG=(\S+)", process.stdout.readline())
-        assert found
-        path = Path(found[1])
+    with up("--nodes", "1", "--operators", "workload") as path:
         for name, image, replicas in (("shop", "web:1", 3), ("stuck", "web:broken", 2)):
             asyncio.run(_created(path, name, image, replicas))
         yield path
-    finally:
-        process.terminate()
-        process.communicate()
 
 
 async def _created(kubeconfig: Path, name: str, image: str, replicas: int) -> None:

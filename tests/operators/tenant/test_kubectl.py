@@ -7,13 +7,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
+from tests.clusters import HOLDFAST, up
 from tests.places import ROOT
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
 MANIFESTS = ROOT.parent / "shared" / "manifests" / "rustfs"
 
 DEV_MINIMAL = """
@@ -45,19 +44,11 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
-    command = [*HOLDFAST, "up", "--ephemeral", "--nodes", "20"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        found = re.search(r"KUBECONFIG=(\S+)", process.stdout.readline())
-        assert found is not None
-        made = Shell(found[1])
+    with up("--nodes", "20") as kubeconfig:
+        made = Shell(str(kubeconfig))
         made(*HOLDFAST, "apply", "-f", "-", given=DEV_MINIMAL)
         made(*HOLDFAST, "wait", "tenant/dev-minimal", "--for=jsonpath={.status.currentState}=Ready", "--timeout=60s")
         yield made
-    finally:
-        process.kill()
-        process.communicate()
 
 
 KUBECTL = shutil.which("kubectl")

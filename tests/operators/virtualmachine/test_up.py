@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.clusters import HOLDFAST
 from tests.places import ROOT
 from tests.providers import s3_server
 from tests.providers.qemu import guest
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 EXAMPLE_VERSION = "infra.virtrigaud.io/v1beta1"
 SHARED = ROOT.parent / "shared" / "manifests" / "virtrigaud"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.clusters import up
 
 from holdfast.client import waiting
 from holdfast.client.api import ApiClient
@@ -35,22 +33,6 @@ FLOORS = {
     "strict": ({"minAvailable": 6, "maxSurge": 0}, 5),
 }
 """Workloads by name: the rollout, and how many of six replicas must stay ready."""
-
-
-@contextmanager
-def cluster() -> Iterator[Path]:
-    """A cluster of two nodes that is ready; its kubeconfig."""
-    command = [sys.executable, "-m", "holdfast", "up", "--ephemeral", "--nodes", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.search(r"KUBECONFIG=(\S+)", line)
-        assert found, line + (process.stderr.read() if process.stderr else "")
-        yield Path(found[1])
-    finally:
-        process.kill()
-        process.communicate()
 
 
 class Lowest:
@@ -129,5 +111,5 @@ def test_kubectl_drain_keeps_every_floor_and_ends() -> None:
         finally:
             await client.close()
 
-    with cluster() as kubeconfig:
+    with up("--nodes", "2") as kubeconfig:
         asyncio.run(played(kubeconfig))

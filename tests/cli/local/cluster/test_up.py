@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.clusters import HOLDFAST
 
 from holdfast.cli import main
 from holdfast.cli.errors import ExitCode
@@ -32,7 +33,6 @@ from holdfast.meta.exchange import Request
 from holdfast.meta.objects import Key
 from holdfast.operators.operator import load
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
 WORKLOADS = Resource.of(KINDS[0])
 NAMES = ", ".join(each.name for each in load())
 PATIENCE = 60.0

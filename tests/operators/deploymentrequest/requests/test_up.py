@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
+from tests import clusters
+from tests.clusters import ENVIRONMENT, HOLDFAST
 from tests.operators.deploymentrequest.requests.stories import answer, condition, request
 from tests.places import ROOT
 
-HOLDFAST = [sys.executable, "-m", "holdfast"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 MANIFESTS = ROOT / "examples" / "deploymentrequests"
 PATIENCE = 120.0
 COMMANDS = 40
@@ -48,17 +44,8 @@ class Up:
 
 @pytest.fixture(scope="module")
 def up() -> Iterator[Up]:
-    command = [*HOLDFAST, "up", "--ephemeral", "--operators", "deploymentrequest,podcliqueset"]
-    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        limit = threading.Timer(180, process.terminate)
-        limit.start()
-        found = re.search(r"KUBECONFIG=(\S+)", process.stdout.readline())
-        assert found
-        threading.Thread(target=process.stdout.read, daemon=True).start()
-        yield Up(found[1])
-        limit.cancel()
-        process.terminate()
+    with clusters.up("--operators", "deploymentrequest,podcliqueset") as kubeconfig:
+        yield Up(str(kubeconfig))
 
 
 def test_a_model_is_profiled_and_deployed_in_the_time_of_some_commands(up: Up) -> None:
