@@ -17,11 +17,11 @@ from tests.operators.podcliqueset.gangsets import (
     until_available,
     update,
 )
+from tests.operators.pods import run_pods
 
 from holdfast.client.resources import PODS
 from holdfast.cluster.assembly import Cluster as Parts
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
-from holdfast.meta.objects import Key
 from holdfast.operators.podcliqueset.controller import CONTROLLERS
 from holdfast.operators.podcliqueset.resources import CLIQUES
 from holdfast.testing.contract import (
@@ -39,22 +39,9 @@ from holdfast.testing.wakeups import check_wakeups
 SMALL = pcs("wl", clique("a"), clique("b"), group("g", "b"))
 
 
-async def moved_on(cluster: Cluster) -> None:
-    """Be the scheduler and the node of all pods: those that are let go run, and are ready."""
-    for pod in await cluster.list(PODS):
-        meta = pod["metadata"]
-        if "deletionTimestamp" in meta:
-            await cluster.delete(PODS, meta["name"], grace_seconds=0)
-        elif not pod["spec"].get("schedulingGates") and "nodeName" not in pod["spec"]:
-            target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
-            body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": meta["name"]}, "target": target}
-            await cluster.client.post(PODS, Key(meta["namespace"], meta["name"]), "binding", body)
-            await cluster.report(meta["name"])
-
-
 async def available(cluster: Cluster, generation: int, *, pods: int = 2) -> None:
     async def holds() -> bool:
-        await moved_on(cluster)
+        await run_pods(cluster)
         now = (await cluster.get(SETS, "wl")).get("status") or {}
         return bool(
             now.get("updatedReplicas") == 1
@@ -101,7 +88,7 @@ async def changed_midway(cluster: Cluster) -> None:
     for number in range(8):
         await update(cluster, changed(THREE, to=str(number % 2)))
         for _ in range(4 + 2 * number):
-            await moved_on(cluster)
+            await run_pods(cluster)
             await cluster.advance(0.7)
     await available(cluster, 9, pods=3)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -36,10 +35,9 @@ from tests.operators.podcliqueset.worlds import (
     the_set,
     touched,
 )
+from tests.operators.pods import drain
 
 from holdfast.client.resources import BUDGETS, NODES, PODS
-from holdfast.meta.errors import TooManyRequests
-from holdfast.meta.objects import Key
 from holdfast.runtime.decisions import Create, Delete, Patch
 
 SURGE = {"rollingUpdate": {"maxSurge": 1}}
@@ -151,23 +149,6 @@ def test_an_update_evicts_ready_pods_while_a_node_is_cordoned() -> None:
 # --- whole drains
 
 
-async def drained(cluster: Cluster, name: str) -> None:
-    """Cordon a node and evict its pods, as `kubectl drain` does: again every five seconds while budgets refuse."""
-    await cluster.patch(NODES, name, {"spec": {"unschedulable": True}})
-
-    async def empty() -> bool:
-        there = [each for each in await cluster.list(PODS) if each["spec"].get("nodeName") == name]
-        for each in there:
-            if "deletionTimestamp" not in each["metadata"]:
-                key = Key("default", each["metadata"]["name"])
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": key.name}}
-                with suppress(TooManyRequests):
-                    await cluster.client.post(PODS, key, "eviction", body)
-        return not there
-
-    await cluster.until(empty, step=5, within=300)
-
-
 @pytest.mark.parametrize(
     ("minimum", "strategy", "lowest"),
     [
@@ -193,7 +174,7 @@ def test_a_drain_of_the_node_with_all_pods_keeps_the_floor_and_ends(
             if rolling:
                 await update(cluster, changed(manifest))
                 await cluster.advance(0.5)
-            await drained(cluster, "node-1")
+            await drain(cluster, "node-1")
             await (until_updated if rolling else until_available)(cluster)
             await cluster.advance(10)
         assert lowest_and_highest(film, before)[0] == lowest

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
+from tests.operators.pods import drain
 from tests.operators.workload.stages import SLOW, Wire, Witness, because, change, images, operator, reaches, staged
 from tests.operators.workload.stages import workload as workload_of
 from tests.operators.workload.worlds import (
@@ -33,7 +33,6 @@ from holdfast.client.resources import EVENTS, NODES, PODS
 from holdfast.cluster.controllers import budgets
 from holdfast.cluster.simulation.nodes import Fleet
 from holdfast.kinds.cloudless import Workload
-from holdfast.meta.errors import TooManyRequests
 from holdfast.meta.objects import Key
 from holdfast.operators.workload import view
 from holdfast.operators.workload.controller import CONTROLLERS
@@ -254,23 +253,6 @@ def test_the_plan_shows_the_exception() -> None:
 # --- whole drains
 
 
-async def drained(cluster: Cluster, name: str) -> None:
-    """Cordon a node and evict its pods, as `kubectl drain` does: again every five seconds while budgets refuse."""
-    await cluster.patch(NODES, name, {"spec": {"unschedulable": True}})
-
-    async def empty() -> bool:
-        there = [each for each in await cluster.list(PODS) if each["spec"].get("nodeName") == name]
-        for each in there:
-            if "deletionTimestamp" not in each["metadata"]:
-                key = Key("default", each["metadata"]["name"])
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": key.name}}
-                with suppress(TooManyRequests):
-                    await cluster.client.post(PODS, key, "eviction", body)
-        return not there
-
-    await cluster.until(empty, step=5)
-
-
 async def events(cluster: Cluster) -> list[str]:
     return [f"{each['type']} {each['reason']}" for each in await cluster.list(EVENTS)]
 
@@ -303,7 +285,7 @@ def test_a_drain_of_the_node_with_all_replicas_keeps_the_floor_and_ends(
             if rolling:
                 await change(cluster, image="web:2")
                 await cluster.advance(2)
-            await drained(cluster, "node-1")
+            await drain(cluster, "node-1")
             assert (await cluster.get(WORKLOADS, "web"))["status"]["rollout"]["lowestReady"] >= lowest
             await change(cluster, rollout={"paused": False, "maxSurge": 1})
             await reaches(cluster, "Completed")

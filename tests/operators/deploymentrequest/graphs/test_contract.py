@@ -20,10 +20,10 @@ from tests.operators.deploymentrequest.graphs.stories import (
     with_image,
 )
 from tests.operators.podcliqueset.test_contract import NOT_AWAITED
+from tests.operators.pods import run_pods
 
 from holdfast.client.resources import PODS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
-from holdfast.meta.objects import Key
 from holdfast.testing.contract import FAULTS, Bounds, Scenario, Story, check, check_second_look
 from holdfast.testing.wakeups import check_wakeups
 
@@ -32,24 +32,11 @@ SECOND = with_image(FIRST, "engine:2")
 THIRD = graph(component("worker", "worker", 1))
 
 
-async def moved_on(cluster: Cluster) -> None:
-    """Be the scheduler and the node of all pods: those that are let go run, and are ready."""
-    for pod in await cluster.list(PODS):
-        meta = pod["metadata"]
-        if "deletionTimestamp" in meta:
-            await cluster.delete(PODS, meta["name"], grace_seconds=0)
-        elif not pod["spec"].get("schedulingGates") and "nodeName" not in pod["spec"]:
-            target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
-            body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": meta["name"]}, "target": target}
-            await cluster.client.post(PODS, Key(meta["namespace"], meta["name"]), "binding", body)
-            await cluster.report(meta["name"])
-
-
 async def ready(cluster: Cluster, generation: int, *, pods: int = 1) -> None:
     """Wait until the graph is as its spec says, and nothing of what it was is left."""
 
     async def holds() -> bool:
-        await moved_on(cluster)
+        await run_pods(cluster)
         now = await status(cluster)
         whole = now.get("state") == "successful" and now.get("observedGeneration") == generation
         return whole and len(await cluster.list(PODS)) == pods and len(await cluster.list(SETS)) == 1
@@ -95,7 +82,7 @@ async def changed_midway(cluster: Cluster) -> None:
     for number in range(8):
         await update(cluster, with_image(THREE, f"engine:{2 - number % 2}"))
         for _ in range(4 + 2 * number):
-            await moved_on(cluster)
+            await run_pods(cluster)
             await cluster.advance(0.7)
     await ready(cluster, 9, pods=3)
 
