@@ -1,4 +1,4 @@
-"""Watches of a command: the stores of `runtime.caches`, for as long as a block runs.
+"""Watches of a command: the stores of `runtime.caching.caches`, for as long as a block runs.
 
 A list that fails ends the command with its error; afterwards a lost connection is retried.
 """

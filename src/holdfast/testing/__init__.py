@@ -1,4 +1,4 @@
-"""Tools for testing rollouts: an exhaustive walk, a simulator in virtual time.
+"""The test kit: clusters in virtual time, clients that fail, and the contract that every controller keeps.
 
-Public: what proves Holdfast's own engine can prove what others build on it.
+Public, so that operators of other projects are tested as those of Holdfast are.
 """

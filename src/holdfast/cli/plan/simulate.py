@@ -2,7 +2,7 @@
 
 The whole run is made first, which takes a moment, and then shown: as a film on
 a terminal, as a log in a pipe, as JSON for programs.  What happens is decided
-by `testing.simulator`; how it looks, by `cli.fleets`.
+by `simulator`; how it looks, by `cli.plan.fleets`.
 """
 
 from __future__ import annotations

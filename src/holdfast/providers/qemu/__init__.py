@@ -1,4 +1,4 @@
-"""Real virtual machines: QEMU processes that a provider starts, finds again after its own end, and never owns."""
+"""Real virtual machines: QEMU processes, which go on when their provider ends, and which it finds again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``holdfast chaos``: faults for simulated nodes and for the pods on them.
 
-A command writes a fault where the nodes look for it (`cluster.chaos`), and says
-whom it hits; the nodes do the rest.  So it works on any cluster with simulated
+A command writes a fault where the nodes look for it (`cluster.simulation.chaos`), and says
+what it hits; the nodes do the rest.  So it works on any cluster with simulated
 nodes that a kubeconfig leads to.
 """
 

@@ -1,1 +1,1 @@
-"""The controller of VMClones."""
+"""VMClones: machines that are made from other machines, snapshots or images."""

@@ -1,10 +1,10 @@
-"""What is done for a VMClone next: one step, found by a ladder of facts; the first rung that applies decides.
+"""What is done for a VMClone next: one step, by the first rule that applies.
 
 That a clone is about to be made is recorded before the provider is asked.  The provider knows it by a name with the UID
 of the VMClone, so a request that is repeated finds the clone that it made.  The VirtualMachine that adopts it has the
 same UID in an annotation: one of the same name that has not is never touched.
 
-The rungs are in these modules: `preconditions` (what it needs), `creation`, `target` (the VirtualMachine that was made)
+The rules are in these modules: `preconditions` (what it needs), `creation`, `target` (the VirtualMachine that was made)
 and `deletion`.
 """
 
@@ -18,16 +18,16 @@ from holdfast.operators.virtualmachine.clones import creation, deletion, precond
 from holdfast.operators.virtualmachine.clones.observe import World
 from holdfast.operators.virtualmachine.clones.steps import Step
 
-Rung = Callable[[World, datetime], Step | None]
+Rule = Callable[[World, datetime], Step | None]
 
 
 def next_step(world: World, now: datetime) -> Step:
-    """The step of the first rung that applies."""
-    rungs = _DELETION if world.object.deleting else _LADDER
-    return next(step for rung in rungs if (step := rung(world, now)) is not None)
+    """The step of the first rule that applies."""
+    rules = _DELETION_RULES if world.object.deleting else _RULES
+    return next(step for rule in rules if (step := rule(world, now)) is not None)
 
 
-_LADDER: Final[tuple[Rung, ...]] = (
+_RULES: Final[tuple[Rule, ...]] = (
     target.completed,
     preconditions.invalid,
     preconditions.taken_name,
@@ -44,4 +44,4 @@ _LADDER: Final[tuple[Rung, ...]] = (
     creation.ask,
 )
 
-_DELETION: Final[tuple[Rung, ...]] = (deletion.nothing_left, deletion.unreachable, deletion.remove)
+_DELETION_RULES: Final[tuple[Rule, ...]] = (deletion.nothing_left, deletion.unreachable, deletion.remove)

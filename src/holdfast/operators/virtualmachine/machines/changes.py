@@ -56,7 +56,7 @@ _PASSING: Final = frozenset({MachineReason.UNAVAILABLE, MachineReason.FAILED})
 
 
 def reconfigure(facts: Facts) -> Step | None:
-    """Change the hardware where that is possible now; what waits for a restart is kept for the end of the ladder."""
+    """Change the hardware where that is possible now; what waits for a restart is left to the last rule."""
     seen = facts.world.vm_class and facts.world.vm_class[1].status
     generation = facts.world.vm_class and facts.world.vm_class[0].meta.generation
     if seen is None or seen.observed_generation != generation:

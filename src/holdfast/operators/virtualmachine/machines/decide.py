@@ -1,11 +1,11 @@
-"""What is done for a VirtualMachine next: one step, found by a ladder of facts; the first rung that applies decides.
+"""What is done for a VirtualMachine next: one step, by the first rule that applies.
 
 What the spec refers to must exist, the provider must answer, a task that is under way is waited for, and then the
 machine is created, reverted, stopped, changed, started and rebooted, in this order.  `calls.act` makes the calls; a
 call that is done at once leads to the next step in the same pass, and a task is recorded in the status before anything
 else is done.
 
-The rungs are in these modules: `preconditions` (what it needs), `operations` (tasks and failures), `creation`,
+The rules are in these modules: `preconditions` (what it needs), `operations` (tasks and failures), `creation`,
 `changes` (snapshots, hardware), `power` (with hooks), `ready` (nothing is left to do) and `deletion`.
 """
 
@@ -27,18 +27,18 @@ from holdfast.operators.virtualmachine.machines import (
 from holdfast.operators.virtualmachine.machines.facts import Facts
 from holdfast.operators.virtualmachine.machines.steps import Step
 
-Rung = Callable[[Facts], Step | None]
+Rule = Callable[[Facts], Step | None]
 
 
 def next_step(facts: Facts) -> Step:
-    """The step of the first rung that applies."""
-    rungs = _DELETION if facts.world.object.deleting else _LADDER
-    step = next(step for rung in rungs if (step := rung(facts)) is not None)
+    """The step of the first rule that applies."""
+    rules = _DELETION_RULES if facts.world.object.deleting else _RULES
+    step = next(step for rule in rules if (step := rule(facts)) is not None)
     drift = facts.drift
     return replace(step, drift=step.drift or drift) if drift and not facts.world.object.deleting else step
 
 
-_LADDER: Final[tuple[Rung, ...]] = (
+_RULES: Final[tuple[Rule, ...]] = (
     preconditions.invalid,
     preconditions.missing_references,
     preconditions.provider,
@@ -57,7 +57,7 @@ _LADDER: Final[tuple[Rung, ...]] = (
     ready.settled,
 )
 
-_DELETION: Final[tuple[Rung, ...]] = (
+_DELETION_RULES: Final[tuple[Rule, ...]] = (
     deletion.gone,
     deletion.forced,
     deletion.unreachable,

@@ -47,7 +47,7 @@ def missing_references(facts: Facts) -> Step | None:
 
 def provider(facts: Facts) -> Step | None:
     world = facts.world
-    assert world.provider is not None, "a rung before this one checks it"
+    assert world.provider is not None, "a rule before this one checks it"
     obj, _ = world.provider
     bound = world.before.bound_provider
     if bound is not None and bound.uid and bound.uid != obj.uid:

@@ -1,1 +1,1 @@
-"""The controller of VMMigrations."""
+"""VMMigrations: machines that move to another provider."""

@@ -1,11 +1,11 @@
-"""What is done for a VMMigration next: one step, found by a ladder of facts; the first rung that applies decides.
+"""What is done for a VMMigration next: one step, by the first rule that applies.
 
 What is about to be made on a provider is recorded before it is asked (`status.artifacts`), so what a lost reply leaves
 there is known.  The source is kept off by an annotation, which its controller confirms (`status.heldFor`), before a
 target is made that is to run.  It is released only when there is no target any more, so the two never run at the same
 time.
 
-The rungs are in these modules: `preconditions` (what it needs), `preparation` (storage), `transfer` (of the disk),
+The rules are in these modules: `preconditions` (what it needs), `preparation` (storage), `transfer` (of the disk),
 `target` (checks, completion) and `undo` (roll-back).
 """
 
@@ -40,15 +40,15 @@ from holdfast.runtime.decisions import Create, Notice, Patch
 
 _Phase = MigrationPhase
 
-Rung = Callable[[World, datetime], Step | None]
+Rule = Callable[[World, datetime], Step | None]
 
 
 def next_step(world: World, now: datetime) -> Step:
-    """The step of the first rung that applies, and no later than the time that the spec allows for the whole."""
+    """The step of the first rule that applies, and no later than the time that the spec allows for the whole."""
     world = _resumed(world, now)
     if world.object.deleting:
         return _deleted(world, now)
-    found = next(each for rung in _LADDER if (each := rung(world, now)) is not None)
+    found = next(each for rule in _RULES if (each := rule(world, now)) is not None)
     deadline = _deadline(world)
     if deadline is None or found.status.phase in (_Phase.READY, _Phase.FAILED):
         return found
@@ -115,7 +115,7 @@ def _record(world: World, now: datetime) -> Step | None:
     """Record that the migration begins, and with which machine."""
     if world.before.start_time is not None:
         return None
-    assert world.source.machine is not None, "a rung before this one checks it"
+    assert world.source.machine is not None, "a rule before this one checks it"
     began = world.having(
         start_time=times.format(now), source_vm_uid=world.source.machine[0].uid, source_hold=world.hold
     )
@@ -141,7 +141,7 @@ def _stop_last(world: World, now: datetime) -> Step | None:
 def _stopped(world: World, phase: MigrationPhase, now: datetime) -> Step | None:
     if world.is_stopped:
         return None
-    assert world.source.machine is not None, "a rung before this one checks it"
+    assert world.source.machine is not None, "a rule before this one checks it"
     obj, machine = world.source.machine
     message = f"VirtualMachine {obj.key.name} is stopped, and stays off"
     found = step(world, phase, MigrationReason.STOPPING_SOURCE, message, now)
@@ -163,7 +163,7 @@ def _stopped(world: World, phase: MigrationPhase, now: datetime) -> Step | None:
 
 
 def _create(world: World, now: datetime) -> Step | None:
-    assert world.wanted is not None, "a rung before this one checks the source"
+    assert world.wanted is not None, "a rule before this one checks the source"
     manifest = world.wanted.object.wire()
     name = world.migration.spec.target.name
     made = Create(resource=MACHINES, manifest=manifest, because=f"VMMigration {world.object.key.name} makes it")
@@ -181,7 +181,7 @@ def _deleted(world: World, now: datetime) -> Step:
     return (undo.forced(world, now) if is_waiting else None) or back
 
 
-_LADDER: Final[tuple[Rung, ...]] = (
+_RULES: Final[tuple[Rule, ...]] = (
     target.completed,
     _rolled_back,
     _timed_out,

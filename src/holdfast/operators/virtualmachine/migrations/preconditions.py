@@ -75,7 +75,7 @@ def references(world: World, now: datetime) -> Step | None:
 
 def _missing(world: World) -> Iterator[str]:
     spec, wanted = world.migration.spec, world.wanted
-    assert wanted is not None, "a rung before this one checks the source"
+    assert wanted is not None, "a rule before this one checks the source"
     yield from (f"{each} does not exist" for each in missing(wanted))
     if spec.source.snapshot_ref is not None:
         name = spec.source.snapshot_ref.name

@@ -1,1 +1,1 @@
-"""The controller of VMSnapshots."""
+"""VMSnapshots: states of machines to go back to, taken once or on a schedule."""

@@ -1,10 +1,10 @@
-"""What is done for a VMSnapshot next: one step, found by a ladder of facts; the first rung that applies decides.
+"""What is done for a VMSnapshot next: one step, by the first rule that applies.
 
 That a snapshot is about to be taken is recorded before the provider is asked, so a VMSnapshot without a record has
 nothing on the provider.  The provider knows the snapshot by a name with the UID of the VMSnapshot, so a request that is
 repeated after a lost reply finds the snapshot that it made.
 
-The rungs are in these modules: `preconditions` (what it needs), `schedules`, `retention` (a snapshot that is taken),
+The rules are in these modules: `preconditions` (what it needs), `schedules`, `retention` (a snapshot that is taken),
 `creation` and `deletion`.
 """
 
@@ -18,14 +18,14 @@ from holdfast.operators.virtualmachine.snapshots import creation, deletion, prec
 from holdfast.operators.virtualmachine.snapshots.observe import World
 from holdfast.operators.virtualmachine.snapshots.steps import Step
 
-Rung = Callable[[World, datetime], Step | None]
+Rule = Callable[[World, datetime], Step | None]
 
 
 def next_step(world: World, now: datetime) -> Step:
-    """The step of the first rung that applies."""
+    """The step of the first rule that applies."""
     world = _related(world)
-    rungs = _DELETION if world.object.deleting else _LADDER
-    return next(step for rung in rungs if (step := rung(world, now)) is not None)
+    rules = _DELETION_RULES if world.object.deleting else _RULES
+    return next(step for rule in rules if (step := rule(world, now)) is not None)
 
 
 def _related(world: World) -> World:
@@ -43,7 +43,7 @@ def _related(world: World) -> World:
     return world.having(parent=parent, children=children)
 
 
-_LADDER: Final[tuple[Rung, ...]] = (
+_RULES: Final[tuple[Rule, ...]] = (
     preconditions.invalid,
     preconditions.machine_deleted,
     schedules.scheduled,
@@ -57,7 +57,7 @@ _LADDER: Final[tuple[Rung, ...]] = (
     creation.take,
 )
 
-_DELETION: Final[tuple[Rung, ...]] = (
+_DELETION_RULES: Final[tuple[Rule, ...]] = (
     deletion.nothing_left,
     deletion.forced,
     deletion.unreachable,

@@ -1,4 +1,4 @@
-"""The steps that rungs lead to: what is done for a VMSnapshot, and how it is shown meanwhile.  Pure."""
+"""The steps that rules lead to: what is done for a VMSnapshot, and how it is shown meanwhile.  Pure."""
 
 from __future__ import annotations
 
