@@ -223,8 +223,7 @@ class Worker:
 
     async def _live(self, container: Container, number: int) -> None:
         """One run of a container, from its preparation to its end."""
-        name, directories, now = container.name, self._site.directories, self._site.now
-        log = directories.log(self.pod.uid, name, number)
+        name, now = container.name, self._site.now
         mounted = frozenset(mount.name for mount in container.volume_mounts)
         try:
             if self._waits_for_others(container):
@@ -232,19 +231,7 @@ class Worker:
                 self.tell(facts.Exited(name, ended))
                 return
             renewal = await self._mint(mounted)
-            prepared = self._prepare(container)
-            make_private(log.parent)
-            _drop_old_logs(log.parent, number)
-            run = await ContainerRun.start(
-                prepared.argv,
-                env=prepared.env,
-                directory=prepared.directory,
-                log=log,
-                means=self._site.means,
-                hidden=self._site.hidden,
-                shown=prepared.shown,
-                spares=prepared.spares,
-            )
+            process = await self._start(container, number)
         except Refused as refused:
             self.tell(facts.Unstartable(name, facts.Refused(refused.reason, refused.message)))
             return
@@ -254,12 +241,12 @@ class Worker:
             )
             self.tell(facts.Exited(name, failed))
             return
-        started = now()
-        self._processes[name] = _Process(run, prepared)
-        self.tell(facts.Started(name, run.pid, started))
+        started, pid = now(), process.run.pid
+        self._processes[name] = process
+        self.tell(facts.Started(name, pid, started))
         renewing = asyncio.create_task(self._renew_tokens(mounted, renewal))
         try:
-            exit = await run.ended()
+            exit = await process.run.ended()
         finally:
             renewing.cancel()
         del self._processes[name]
@@ -270,9 +257,27 @@ class Worker:
             message=self._message(container, exit, number=number),
             started_at=started,
             finished_at=now(),
-            pid=run.pid,
+            pid=pid,
         )
         self.tell(facts.Exited(name, ended))
+
+    async def _start(self, container: Container, number: int) -> _Process:
+        """Start the process of a container; raises `Refused`, `StartFailed` or `OSError`."""
+        prepared = self._prepare(container)
+        log = self._site.directories.log(self.pod.uid, container.name, number)
+        make_private(log.parent)
+        _drop_old_logs(log.parent, number)
+        run = await ContainerRun.start(
+            prepared.argv,
+            env=prepared.env,
+            directory=prepared.directory,
+            log=log,
+            means=self._site.means,
+            hidden=self._site.hidden,
+            shown=prepared.shown,
+            spares=prepared.spares,
+        )
+        return _Process(run, prepared)
 
     # --- tokens
 

@@ -127,10 +127,7 @@ class Transfers(Places):
         self._can(self.answers.disk_import, "the import of disks")
         self._format(transfer.format, self.answers.import_formats)
         source = f"{transfer.url} {transfer.expected_checksum}"
-        attached = (disk for machine in self._machines.values() for disk in machine.disks)
-        there = next((one for one in (*self._disks.values(), *attached) if one.label == name), None)
-        if there is not None and there.source != source:
-            raise ProviderError(Code.CONFLICT, f"disk {there.id} exists by the name {name} and came from elsewhere")
+        there = self._imported(name, source)
         if there is not None:
             answer()
             waiting = self._open.get(there.id, ())
@@ -174,6 +171,14 @@ class Transfers(Places):
             size_bytes=disk.virtual_bytes,
             checksum="" if task else _sha256(data),
         )
+
+    def _imported(self, name: str, source: str) -> DiskRecord | None:
+        """The disk that was imported by a name before."""
+        attached = (disk for machine in self._machines.values() for disk in machine.disks)
+        there = next((one for one in (*self._disks.values(), *attached) if one.label == name), None)
+        if there is not None and there.source != source:
+            raise ProviderError(Code.CONFLICT, f"disk {there.id} exists by the name {name} and came from elsewhere")
+        return there
 
     async def _do_import_disk(self, task: TaskRecord) -> dict[str, str]:
         transfer = self._transfer(task, task.subject)

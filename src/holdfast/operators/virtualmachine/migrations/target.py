@@ -63,37 +63,18 @@ def made(world: World, now: datetime) -> Step | None:
 
 def _validated(world: World, machine: Description, disk: DiskInfo | None, now: datetime) -> Step:
     """Check the target.  The results are recorded first, and the migration is complete when they still hold."""
-    checks, info = world.checks, world.info
+    info = world.info
     if disk is not None:
         info = msgspec.structs.replace(
             info, target_format=disk.format or None, target_size=str(disk.virtual_bytes) if disk.virtual_bytes else None
         )
-    size = _size_matches(info) if checks.check_disk_size is not False else None
-    wanted_sums = checks.check_checksum is not False and world.options.verify_checksums is not False
-    sums = info.source_checksum == info.target_checksum if wanted_sums and info.target_checksum else None
-    on = machine.exists and machine.power.lower() in ("on", "poweredon")
-    boots = (on and machine.guest_ready is not False) if checks.check_boot else None
-    answers = bool(on and machine.ips) if checks.check_connectivity else None
-    wrong = []
-    if size is False:
-        wrong.append(f"the disk has {info.target_size} bytes, and {info.source_size} at the source")
-    if sums is False:
-        wrong.append(f"the disk has the checksum {info.target_checksum}, and {info.source_checksum} at the source")
-    missing = [
-        text
-        for result, text in ((boots, "its guest has not booted"), (answers, "its guest reports no address"))
-        if result is False
-    ]
-    began = world.before.progress or MigrationProgress()
-    since = (times.read(began.phase_start_time) if began.current_phase is _Phase.VALIDATING_TARGET else None) or now
+    results = _results(world, machine, info)
+    missing = tuple(_missing(results))
+    before = world.before.progress or MigrationProgress()
+    since = (times.read(before.phase_start_time) if before.current_phase is _Phase.VALIDATING_TARGET else None) or now
     late = now >= since + _VALIDATION
-    results = ValidationResults(
-        disk_size_match=size,
-        checksum_match=sums,
-        boot_success=boots,
-        connectivity_success=answers,
-        validation_errors=(*wrong, *(missing if late else ())),
-    )
+    errors = (*_wrong(results, info), *(missing if late else ()))
+    results = msgspec.structs.replace(results, validation_errors=errors)
     same = world.before.validation_results == results and world.before.disk_info == info
     world = world.having(validation_results=results, disk_info=info)
     if results.validation_errors:
@@ -109,6 +90,35 @@ def _validated(world: World, machine: Description, disk: DiskInfo | None, now: d
         message = f"VirtualMachine {name} is as the checks demand"
         return recorded(world, _Phase.VALIDATING_TARGET, MigrationReason.VALIDATING_TARGET, message, now)
     return _finished(world, now)
+
+
+def _results(world: World, machine: Description, info: MigrationDiskInfo) -> ValidationResults:
+    """What the checks find that the spec asks for; None where one is not made, or nothing is known."""
+    checks = world.checks
+    sums = checks.check_checksum is not False and world.options.verify_checksums is not False
+    on = machine.exists and machine.power.lower() in ("on", "poweredon")
+    return ValidationResults(
+        disk_size_match=_size_matches(info) if checks.check_disk_size is not False else None,
+        checksum_match=info.source_checksum == info.target_checksum if sums and info.target_checksum else None,
+        boot_success=(on and machine.guest_ready is not False) if checks.check_boot else None,
+        connectivity_success=bool(on and machine.ips) if checks.check_connectivity else None,
+    )
+
+
+def _wrong(results: ValidationResults, info: MigrationDiskInfo) -> Iterator[str]:
+    """What is wrong with the disk, and stays so."""
+    if results.disk_size_match is False:
+        yield f"the disk has {info.target_size} bytes, and {info.source_size} at the source"
+    if results.checksum_match is False:
+        yield f"the disk has the checksum {info.target_checksum}, and {info.source_checksum} at the source"
+
+
+def _missing(results: ValidationResults) -> Iterator[str]:
+    """What a guest lacks that still starts."""
+    if results.boot_success is False:
+        yield "its guest has not booted"
+    if results.connectivity_success is False:
+        yield "its guest reports no address"
 
 
 def _size_matches(info: MigrationDiskInfo) -> bool | None:
