@@ -6,8 +6,7 @@ import asyncio
 import logging
 import os
 from pathlib import Path
-from typing import Any, Final, Literal
-from urllib.parse import urlsplit
+from typing import Final, Literal
 
 import click
 
@@ -20,8 +19,7 @@ from holdfast.cli.manifests import writing
 from holdfast.cli.operator import deploying, selection, settings, wait_for
 from holdfast.cli.operator.deploying import Installation
 from holdfast.cli.operator.operating import RunOptions, operate
-from holdfast.cli.operator.registration import WebhookOptions, parsed_name, parsed_selector
-from holdfast.meta.selectors import SelectorError
+from holdfast.cli.operator.webhook_flags import ReviewFlags, ServingFlags, review_flags, serving_flags
 from holdfast.runtime.health import LOOPBACK
 from holdfast.views.columns import aligned
 
@@ -29,17 +27,6 @@ _LEVELS: Final = ("debug", "info", "warning", "error")
 
 _CONTROLLERS: Final = click.option(
     "--controllers", "names", metavar="NAME,...", multiple=True, help="Only these; 'holdfast operator list' has them."
-)
-
-
-_STRICT: Final = click.option(
-    "--webhook-strict", is_flag=True, help="Refuse objects while no webhook answers.  [default: accept]"
-)
-_SELECTOR: Final = click.option(
-    "--webhook-selector", default="", metavar="LABELS", help="Review only in namespaces with these.  [default: all]"
-)
-_EXEMPT: Final = click.option(
-    "--webhook-exempt", metavar="NS", multiple=True, help="Review nothing in this namespace; may be repeated."
 )
 
 
@@ -74,33 +61,7 @@ command.add_command(wait_for.command)
 @click.option(
     "--install-crds/--no-install-crds", "installs", default=True, help="Whether to install definitions.  [default: yes]"
 )
-@click.option(
-    "--webhook-port",
-    type=click.IntRange(1, 65535),
-    help="Serve webhooks, which review objects and convert older versions, on this port.  [default: none]",
-)
-@click.option(
-    "--webhook-bind", metavar="ADDRESS", default=LOOPBACK, show_default=True, help="Where webhooks are served."
-)
-@click.option(
-    "--webhook-service", default="", metavar="NS/NAME", help="The Service by which the server reaches them, port 443."
-)
-@click.option("--webhook-url", default="", help="Or their URL.  [default: https://127.0.0.1 and the port]")
-@_STRICT
-@_SELECTOR
-@_EXEMPT
-@click.option(
-    "--webhook-certificate",
-    type=PathType(file_okay=False),
-    metavar="DIRECTORY",
-    help="Serve tls.crt and tls.key of it, which are read again when they change.  [default: one of our own]",
-)
-@click.option(
-    "--webhook-inject-from",
-    default="",
-    metavar="NS/NAME",
-    help="The Certificate of cert-manager that they are from, which then has the server trust it.",
-)
+@serving_flags
 @click.option("--adopt-crds", "adopts", is_flag=True, help="Replace definitions that another project installed.")
 def run(
     kubeconfig: Path | None,
@@ -115,15 +76,7 @@ def run(
     log_format: logs.Format,
     log_level: Literal["debug", "info", "warning", "error"],
     installs: bool,
-    webhook_port: int | None,
-    webhook_bind: str,
-    webhook_service: str,
-    webhook_url: str,
-    webhook_strict: bool,
-    webhook_selector: str,
-    webhook_exempt: tuple[str, ...],
-    webhook_certificate: Path | None,
-    webhook_inject_from: str,
+    serving: ServingFlags,
     adopts: bool,
 ) -> None:
     """Run the operators against a Kubernetes API server.
@@ -149,66 +102,11 @@ def run(
         health=(health_bind, health_port),
         installs=installs,
         adopts=adopts,
-        webhooks=_webhooks(
-            webhook_port,
-            bind=webhook_bind,
-            service=webhook_service,
-            url=webhook_url,
-            strict=webhook_strict,
-            selector=webhook_selector,
-            exempt=webhook_exempt,
-            files=webhook_certificate,
-            injected=webhook_inject_from,
-        ),
+        webhooks=serving.webhooks(),
     )
     logs.configure(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(operate(options))
-
-
-def _webhooks(
-    port: int | None,
-    *,
-    bind: str,
-    service: str,
-    url: str,
-    strict: bool,
-    selector: str,
-    exempt: tuple[str, ...],
-    files: Path | None,
-    injected: str,
-) -> WebhookOptions | None:
-    if port is None:
-        if service or url or strict or selector or exempt or files or injected:
-            raise click.UsageError("options of webhooks need --webhook-port; add it, or leave them out")
-        return None
-    if service and url:
-        raise click.UsageError("webhooks are reached by --webhook-service or by --webhook-url; leave one out")
-    if service and parsed_name(service) is None:
-        raise click.UsageError(f"--webhook-service {service!r} is no Service; write NAMESPACE/NAME")
-    if injected and (files is None or parsed_name(injected) is None):
-        raise click.UsageError("--webhook-inject-from names a Certificate, NAMESPACE/NAME, of --webhook-certificate")
-    if url and not (url.startswith("https://") and urlsplit(url).hostname):
-        raise click.UsageError(f"--webhook-url {url!r} is no URL of a webhook; write https://HOST:PORT")
-    return WebhookOptions(
-        bind=bind,
-        port=port,
-        service=parsed_name(service) or ("", ""),
-        url="" if service else url or f"https://127.0.0.1:{port}",
-        strict=strict,
-        selector=_selector(selector),
-        exempt=exempt,
-        files=files,
-        injected=injected,
-    )
-
-
-def _selector(text: str) -> dict[str, Any]:
-    try:
-        return parsed_selector(text)
-    except SelectorError as error:
-        message = f"--webhook-selector {text!r} selects no labels of namespaces: {error}"
-        raise click.UsageError(f"{message}; write KEY=VALUE,...") from None
 
 
 @command.command("list")
@@ -228,9 +126,7 @@ def listed() -> None:
 )
 @click.option("--webhooks", is_flag=True, help="Serve webhooks too: reviews, and older versions of kinds.")
 @click.option("--cert-manager", is_flag=True, help="Have cert-manager issue their certificate.  [default: our own]")
-@_STRICT
-@_SELECTOR
-@_EXEMPT
+@review_flags
 @click.option("--image", default=f"holdfast:{holdfast.__version__}", show_default=True, help="What it runs from.")
 @_CONTROLLERS
 @settings.OPTION
@@ -238,9 +134,7 @@ def manifests(
     namespace: str,
     webhooks: bool,
     cert_manager: bool,
-    webhook_strict: bool,
-    webhook_selector: str,
-    webhook_exempt: tuple[str, ...],
+    reviews: ReviewFlags,
     image: str,
     names: tuple[str, ...],
     given: tuple[str, ...],
@@ -250,14 +144,14 @@ def manifests(
     \b
     Use it:    holdfast operator manifests | kubectl apply -f -
     """
-    if not webhooks and (cert_manager or webhook_strict or webhook_selector or webhook_exempt):
+    if not webhooks and (cert_manager or reviews.are_given):
         raise click.UsageError("options of webhooks need --webhooks; add it, or leave them out")
     chosen = selection.chosen(names)
     options = deploying.webhook_options(
         namespace,
-        strict=webhook_strict,
-        selector=_selector(webhook_selector),
-        exempt=webhook_exempt,
+        strict=reviews.strict,
+        selector=reviews.namespaces,
+        exempt=reviews.exempt,
         cert_manager=cert_manager,
     )
     arguments = [f"--controllers={','.join(each.name for each in chosen)}"] if names else []
