@@ -20,8 +20,9 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and args[0] not in known:
+        # A command may be there without being listed.
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            known = self.list_commands(ctx)
             close = nearest(args[0], known)
             hint = f"the commands are {', '.join(known)}" if close is None else f"did you mean {close}?"
             ctx.fail(f"there is no command {args[0]!r}; {hint}")
