@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from tests.waiting import ended
@@ -21,6 +22,8 @@ from holdfast.providers.contract import (
 )
 
 pytest.importorskip("libvirt")
+
+import libvirt
 
 from holdfast.providers.libvirt import xml
 from holdfast.providers.libvirt.hypervisor import Libvirt
@@ -178,6 +181,36 @@ def test_a_reconfiguration_is_online_where_possible_and_else_needs_consent() -> 
         with pytest.raises(ProviderError, match="cannot be shrunk"):
             await provider.reconfigure(made.id, Change(disks=(Disk(name="data", size_gib=1),)))
 
+    played(story)
+
+
+def test_calls_at_once_share_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    open_connection = libvirt.open
+
+    def counted(uri: str) -> Any:
+        opened.append(uri)
+        return open_connection(uri)
+
+    async def story(provider: Hypervisor) -> None:
+        await asyncio.gather(*(provider.machines() for _ in range(8)))
+        assert opened == ["test:///default"]
+
+    monkeypatch.setattr(libvirt, "open", counted)
+    played(story)
+
+
+def test_tasks_that_are_done_are_forgotten_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(provider: Hypervisor) -> None:
+        (machine,) = await provider.machines()
+        tasks = []
+        for _ in range(5):
+            tasks.append(await provider.delete_snapshot(machine.id, "none"))
+            await ended(provider, tasks[-1])
+        states = [await provider.task(each) for each in tasks if each is not None]
+        assert [each.lost for each in states] == [True, True, False, False, False]
+
+    monkeypatch.setattr("holdfast.providers.libvirt.tasks.TASKS_KEPT", 2)
     played(story)
 
 

@@ -23,21 +23,15 @@ class Clones(Tasks):
             what = "instant clones" if instant else "clones of snapshots"
             raise ProviderError(Code.UNSUPPORTED, f"this provider does not support {what}")
 
-        def check(connection: Any) -> tuple[str, str]:
-            source = connection.lookupByUUIDString(id)
-            there = lookup(connection.lookupByName, target.name)
-            if there is not None:
-                if _cloned_from(there) != id:
-                    raise ProviderError(
-                        Code.CONFLICT, f"machine {target.name} exists and is no clone of {source.name()}"
-                    )
-                return there.UUIDString(), ""
-            if source.isActive():
-                raise ProviderError(Code.CONFLICT, f"machine {source.name()} must be off to be cloned")
-            return "", source.name()
-
         def work(connection: Any) -> Made:
             source = connection.lookupByUUIDString(id)
+            there = lookup(connection.lookupByName, target.name)
+            if there is not None and _cloned_from(there) != id:
+                raise ProviderError(Code.CONFLICT, f"machine {target.name} exists and is no clone of {source.name()}")
+            if there is not None:
+                return Made(id=there.UUIDString())
+            if source.isActive():
+                raise ProviderError(Code.CONFLICT, f"machine {source.name()} must be off to be cloned")
             disks = []
             for number, disk in enumerate(xml.read_domain(source.XMLDesc()).disks):
                 volume = connection.storageVolLookupByPath(disk.path)
@@ -55,8 +49,7 @@ class Clones(Tasks):
             )
             return Made(id=made.UUIDString())
 
-        there, _ = await self._do(check)
-        return Made(id=there) if there else await self._do(work)
+        return await self._do(work)
 
 
 def _cloned_from(domain: Any) -> str:

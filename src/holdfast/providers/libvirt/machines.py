@@ -74,19 +74,15 @@ class Machines(Tasks):
         return None
 
     async def power(self, id: str, op: PowerOp, graceful_seconds: int = 60) -> Task | None:
-        def work(connection: Any) -> dict[str, str]:
+        def work(connection: Any) -> None:
             found = connection.lookupByUUIDString(id)
             active = bool(found.isActive())
-            match op:
-                case "On" if not active:
-                    found.create()
-                case "Off" if active:
-                    found.destroy()
-                case "Reboot":
-                    found.reboot()
-                case _:
-                    pass
-            return {}
+            if op == "On" and not active:
+                found.create()
+            elif op == "Off" and active:
+                found.destroy()
+            elif op == "Reboot":
+                found.reboot()
 
         if op != "ShutdownGraceful":
             await self._do(work)

@@ -10,6 +10,7 @@ import itertools
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any, Final, TypeVar
 
 import libvirt
@@ -18,6 +19,9 @@ from holdfast.providers.contract import Code, ProviderError, Task, TaskState
 
 log: Final = logging.getLogger(__name__)
 T = TypeVar("T")
+
+TASKS_KEPT: Final = 1000
+"""How many tasks that are done are kept; a caller asks soon after the end of one."""
 
 CODES: Final[dict[int, Code]] = {
     **dict.fromkeys(
@@ -66,6 +70,7 @@ class Tasks:
     def __init__(self, uri: str) -> None:
         self._uri = uri
         self._connection: Any = None
+        self._opening = Lock()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="libvirt")
         self._numbers = itertools.count(1)
         self._tasks: dict[str, tuple[asyncio.Task[None], dict[str, str]]] = {}
@@ -76,16 +81,22 @@ class Tasks:
 
         def run() -> T:
             try:
-                if self._connection is None or not self._connection.isAlive():
-                    self._connection = libvirt.open(self._uri)
-                return work(self._connection)
+                return work(self._connected())
             except libvirt.libvirtError as error:
                 raise error_of(error) from None
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, run)
 
+    def _connected(self) -> Any:
+        with self._opening:
+            if self._connection is None or not self._connection.isAlive():
+                self._connection = libvirt.open(self._uri)
+            return self._connection
+
     def _begin(self, work: Callable[[Any], dict[str, str]]) -> Task:
         """A task for work that may take long.  Tasks are in memory: after a restart the call is repeated."""
+        for known in [id for id, (task, _) in self._tasks.items() if task.done()][:-TASKS_KEPT]:
+            del self._tasks[known]
         id = f"task-{next(self._numbers)}"
         result: dict[str, str] = {}
 
