@@ -107,6 +107,7 @@ def test_operators_do_not_know_each_other() -> None:
                 parts[1],
                 "operator",
                 "rollouts",
+                "pausing",
                 "shown",
                 "commands",
             ):

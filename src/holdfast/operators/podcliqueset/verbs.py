@@ -6,19 +6,20 @@ to undo, promote or abort.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from holdfast.client.objects import Object
 from holdfast.client.resources import PODS
 from holdfast.kinds.grove.progress import is_rolling_update_in_progress
 from holdfast.kinds.grove.sets import PodCliqueSet, UpdateStrategyType
 from holdfast.meta import times
+from holdfast.operators import pausing
 from holdfast.operators.podcliqueset import labels, view
 from holdfast.operators.podcliqueset.controller import CONTROLLERS
 from holdfast.operators.podcliqueset.plan import outlook
 from holdfast.operators.podcliqueset.resources import CLIQUES, GROUPS, SETS
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Planner, Refusal, RolloutKind
-from holdfast.runtime.controllers import PAUSED, is_paused
+from holdfast.runtime.controllers import is_paused
 
 RESTARTED_AT: Final = "holdfast.dev/restarted-at"
 """The annotation of cliques and their pods that `restart` sets, so that the template is a new one."""
@@ -34,19 +35,9 @@ _IDLE: Final = (
 _AGAIN: Final = "apply the earlier manifest: only pods that were already updated are replaced"
 
 
-def _annotated(value: str | None) -> dict[str, Any]:
-    return {"metadata": {"annotations": {PAUSED: value}}}
-
-
 def pause(case: Case) -> Answer:
-    if is_paused(case.object):
-        return Already("already paused")
     running = is_rolling_update_in_progress(case.object.decode(PodCliqueSet))
-    return Change(_annotated("true"), "paused", (_PAUSE if running else _IDLE,))
-
-
-def resume(case: Case) -> Answer:
-    return Change(_annotated(None), "resumed") if is_paused(case.object) else Already("not paused")
+    return pausing.pause(case, _PAUSE if running else _IDLE)
 
 
 def restart(case: Case) -> Answer:
@@ -79,7 +70,7 @@ ROLLOUT: Final = RolloutKind(
     demo=view.DEMO,
     settings={"replicas": "spec.replicas"},
     planner=Planner(controllers=CONTROLLERS[:3], plan=outlook),
-    verbs={"pause": pause, "resume": resume, "restart": restart},
+    verbs={"pause": pause, "resume": pausing.resume, "restart": restart},
     unsupported={
         "promote": Refusal(
             "an update of a PodCliqueSet has no steps that need an approval: one replica follows the other",

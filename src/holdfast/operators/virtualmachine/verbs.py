@@ -8,25 +8,17 @@ from holdfast.client.objects import Object
 from holdfast.kinds.virtrigaud import VirtualMachine
 from holdfast.kinds.virtrigaud.machines import PowerState, VirtualMachineStatus
 from holdfast.meta import times
+from holdfast.operators import pausing
 from holdfast.operators.commands import CommandGroup, ObjectCommand, Shown
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind
 from holdfast.operators.virtualmachine import names, view
 from holdfast.operators.virtualmachine.resources import MACHINES
-from holdfast.runtime.controllers import PAUSED, is_paused
 from holdfast.views.descriptions import StatusTable
 
 
 def pause(case: Case) -> Answer:
-    if is_paused(case.object):
-        return Already("already paused")
     notes = ("a task of the provider that is under way goes on",) if _status(case.object).operation else ()
-    return Change({"metadata": {"annotations": {PAUSED: "true"}}}, "paused", notes)
-
-
-def resume(case: Case) -> Answer:
-    if not is_paused(case.object):
-        return Already("not paused")
-    return Change({"metadata": {"annotations": {PAUSED: None}}}, "resumed")
+    return pausing.pause(case, *notes)
 
 
 def restart(case: Case) -> Answer:
@@ -56,7 +48,7 @@ ROLLOUT: Final = RolloutKind(
         StatusTable(title="Operation", field="operation", rows=view.operations),
         StatusTable(title="Placement", field="placement", rows=view.placement),
     ),
-    verbs={"pause": pause, "resume": resume, "restart": restart},
+    verbs={"pause": pause, "resume": pausing.resume, "restart": restart},
     unsupported=dict.fromkeys(("promote", "abort", "retry", "undo", "history", "plan"), _IN_PLACE),
 )
 

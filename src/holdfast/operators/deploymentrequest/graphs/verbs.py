@@ -5,15 +5,16 @@ Pure.  A graph keeps no earlier spec and its updates have no steps, so there is 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from holdfast.client.resources import PODS
 from holdfast.kinds.nvidia.deployments import DynamoGraphDeployment
 from holdfast.meta import times
+from holdfast.operators import pausing
 from holdfast.operators.deploymentrequest.graphs import names, view
 from holdfast.operators.deploymentrequest.graphs.resources import CLIQUES, GRAPHS
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind
-from holdfast.runtime.controllers import PAUSED, is_paused
+from holdfast.runtime.controllers import is_paused
 
 _HELD: Final = (
     "what was passed to the PodCliqueSet is finished, and lost pods are replaced; the graph itself is neither changed, "
@@ -22,16 +23,8 @@ _HELD: Final = (
 _AGAIN: Final = "apply the earlier manifest: only pods that were already updated are replaced"
 
 
-def _annotated(value: str | None) -> dict[str, Any]:
-    return {"metadata": {"annotations": {PAUSED: value}}}
-
-
 def pause(case: Case) -> Answer:
-    return Already("already paused") if is_paused(case.object) else Change(_annotated("true"), "paused", (_HELD,))
-
-
-def resume(case: Case) -> Answer:
-    return Change(_annotated(None), "resumed") if is_paused(case.object) else Already("not paused")
+    return pausing.pause(case, _HELD)
 
 
 def restart(case: Case) -> Answer:
@@ -52,7 +45,7 @@ ROLLOUT: Final = RolloutKind(
     standing=view.standing,
     tree=view.tree,
     headline=view.headline,
-    verbs={"pause": pause, "resume": resume, "restart": restart},
+    verbs={"pause": pause, "resume": pausing.resume, "restart": restart},
     unsupported={
         "promote": Refusal(
             "an update of a DynamoGraphDeployment has no steps that need an approval",

@@ -7,11 +7,11 @@ from typing import Any, Final
 from holdfast.client.resources import JOBS, PODS
 from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequest
 from holdfast.meta import times
+from holdfast.operators import pausing
 from holdfast.operators.deploymentrequest.graphs.resources import CLIQUES
 from holdfast.operators.deploymentrequest.requests import names, view
 from holdfast.operators.deploymentrequest.requests.observe import GRAPHS, REQUESTS
 from holdfast.operators.rollouts import Already, Answer, Case, Change, Refusal, RolloutKind
-from holdfast.runtime.controllers import PAUSED, is_paused
 
 
 def _annotated(name: str, value: str | None) -> dict[str, Any]:
@@ -24,14 +24,8 @@ def _phase(case: Case) -> str | None:
 
 
 def pause(case: Case) -> Answer:
-    if is_paused(case.object):
-        return Already("already paused")
     note = "a profiling Job that runs goes on; nothing is created and the status stays as it is until it is resumed"
-    return Change(_annotated(PAUSED, "true"), "paused", (note,))
-
-
-def resume(case: Case) -> Answer:
-    return Change(_annotated(PAUSED, None), "resumed") if is_paused(case.object) else Already("not paused")
+    return pausing.pause(case, note)
 
 
 def promote(case: Case) -> Answer:
@@ -71,7 +65,7 @@ ROLLOUT: Final = RolloutKind(
     tree=view.tree,
     headline=view.headline,
     tables=(view.CANDIDATES,),
-    verbs={"pause": pause, "resume": resume, "promote": promote, "retry": retry},
+    verbs={"pause": pause, "resume": pausing.resume, "promote": promote, "retry": retry},
     unsupported={
         "abort": _NO_EARLIER,
         "undo": _NO_EARLIER,

@@ -5,25 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.kinds.virtrigaud import VMMigration
-from holdfast.operators.rollouts import Already, Answer, Case, Change, Demo, Refusal, RolloutKind
+from holdfast.operators import pausing
+from holdfast.operators.rollouts import Answer, Case, Demo, Refusal, RolloutKind
 from holdfast.operators.virtualmachine.migrations import view
 from holdfast.operators.virtualmachine.resources import MACHINES, MIGRATIONS
-from holdfast.runtime.controllers import PAUSED, is_paused
 from holdfast.views.descriptions import StatusTable
 
 
 def pause(case: Case) -> Answer:
-    if is_paused(case.object):
-        return Already("already paused")
     status = case.object.decode(VMMigration).status
     notes = ("a task of a provider that is under way goes on",) if status and status.task_ref else ()
-    return Change({"metadata": {"annotations": {PAUSED: "true"}}}, "paused", notes)
-
-
-def resume(case: Case) -> Answer:
-    if not is_paused(case.object):
-        return Already("not paused")
-    return Change({"metadata": {"annotations": {PAUSED: None}}}, "resumed")
+    return pausing.pause(case, *notes)
 
 
 _NO_REVISIONS: Final = Refusal(
@@ -52,7 +44,7 @@ ROLLOUT: Final = RolloutKind(
         StatusTable(title="Progress", field="progress", rows=view.progress),
         StatusTable(title="Disk", field="diskInfo", rows=view.disk),
     ),
-    verbs={"pause": pause, "resume": resume},
+    verbs={"pause": pause, "resume": pausing.resume},
     unsupported={
         **dict.fromkeys(("promote", "undo", "history", "plan", "restart"), _NO_REVISIONS),
         "abort": _ABORT,
