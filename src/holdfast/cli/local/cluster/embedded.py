@@ -117,18 +117,7 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
     )
     # A kind without an operator here may be defined by the operator of another project.
     own = kinds.ALL if options.operators == selection.operators() else selection.kinds_of(controllers)
-    authority = served.server.identity.authority
-    cluster = Cluster(
-        nodes=options.nodes,
-        fleets=options.fleets or (Fleet(count=options.nodes).with_gpus(),),
-        processes=processes,
-        seed=options.seed,
-        ready=options.ready,
-        scalable=own,
-        suspension=Suspension(datetime.now(UTC)),
-        authority=Authority(authority.certificate, authority.key),
-        issue=partial(_issue, served.server),
-    )
+    cluster = _cluster(served.server, options, processes, scalable=own)
     read = selection.kinds_of(cluster.controllers())
     installed = await installing.install(
         client,
@@ -159,6 +148,24 @@ async def _managed(served: Serving, options: ClusterOptions, processes: ProcessN
         manager.stop()
         await ended
         await client.close()
+
+
+def _cluster(
+    server: Server, options: ClusterOptions, processes: ProcessNode | None, *, scalable: tuple[kinds.Kind, ...]
+) -> Cluster:
+    """The controllers, the scheduler and the nodes of a server."""
+    authority = server.identity.authority
+    return Cluster(
+        nodes=options.nodes,
+        fleets=options.fleets or (Fleet(count=options.nodes).with_gpus(),),
+        processes=processes,
+        seed=options.seed,
+        ready=options.ready,
+        scalable=scalable,
+        suspension=Suspension(datetime.now(UTC)),
+        authority=Authority(authority.certificate, authority.key),
+        issue=partial(_issue, server),
+    )
 
 
 def _client_of(server: Server, token: str) -> ApiClient:
