@@ -13,9 +13,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from holdfast.profiler.explanations import described
 from holdfast.profiler.request import Request, Unanswerable
 from holdfast.profiler.results import Engine, Point, Result
-from holdfast.profiler.search import RUNNERS_UP, described, meets, pareto
+from holdfast.profiler.search import RUNNERS_UP, pareto
+from holdfast.profiler.targets import meets
 
 VERSION: Final = "0.12.0"
 DEADLINE: Final = 300.0

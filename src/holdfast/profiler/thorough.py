@@ -30,7 +30,7 @@ from holdfast.client.resources import Resource
 from holdfast.kinds.nvidia import deployments, requests
 from holdfast.kinds.nvidia.requests import DynamoGraphDeploymentRequestSpec, Features, Mocker
 from holdfast.meta.errors import NotFound, StatusError
-from holdfast.profiler import manifests, search
+from holdfast.profiler import explanations, manifests, search, targets
 from holdfast.profiler.load import generator
 from holdfast.profiler.load.figures import Figures, figures
 from holdfast.profiler.load.generator import Plan, Unusable
@@ -152,7 +152,7 @@ def measured(request: Request, point: Point, trial: Trial, found: Figures) -> Po
         tokens_per_second=tokens,
         tokens_per_second_per_gpu=tokens / point.gpus,
         tokens_per_second_per_user=1000 / itl,
-        sla_met=search.meets(ttft, itl, request),
+        sla_met=targets.meets(ttft, itl, request),
         measured=True,
     )
 
@@ -179,7 +179,7 @@ async def sweep(request: Request, stage: Stage, report: Report, *, bounds: Bound
     done = dict.fromkeys(totals, 0)
     for number, point in enumerate(candidates):
         phase = _phase(point)
-        described = search.described(point)
+        described = explanations.described(point)
         report(Progress(phase=phase, message=f"measuring {described}", done=done[phase], total=totals[phase]))
         try:
             points.append(await _measured(request, point, number, stage, bounds))

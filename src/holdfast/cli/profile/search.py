@@ -17,7 +17,8 @@ from holdfast.cli.profile import options
 from holdfast.profiler import plots
 from holdfast.profiler.request import Machines, Request, Targets, Traffic
 from holdfast.profiler.results import Point, Precision, Result
-from holdfast.profiler.search import e2e_ms, search
+from holdfast.profiler.search import search
+from holdfast.profiler.targets import e2e_ms
 
 _HEADER: Final = ("", "MODE", "WORKERS", "BATCH", "GPUS", "TTFT", "ITL", "REQ/S", "TOK/S", "/GPU")
 _INDENT: Final = 8
