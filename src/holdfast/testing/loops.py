@@ -49,6 +49,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._computed)
         return future
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait for the threads, however long it takes: on virtual time a timeout would be over at once."""
+        await super().shutdown_default_executor()
+
     def _computed(self, _: asyncio.Future[Any]) -> None:
         self._computing -= 1
 
