@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from heapq import nsmallest
 
 import msgspec
 
@@ -204,7 +205,7 @@ class Sorted:
         ordinal, the younger one, the one that shares its node with more.
         """
         crowd = Counter(each.node for pool in self.by_state.values() for state in _LIVE for each in pool[state])
-        ranked = sorted(
+        ranks = (
             (
                 not each.leaves(self.size),
                 each.revision == stable,
@@ -219,7 +220,7 @@ class Sorted:
             if state in states
             for each in self.by_state[side][state]
         )
-        return tuple(rank[-1] for rank in ranked[:count])
+        return tuple(rank[-1] for rank in nsmallest(count, ranks))
 
 
 def _counted(pool: Mapping[State, list[Replica]]) -> Pool:

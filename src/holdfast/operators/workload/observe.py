@@ -109,11 +109,11 @@ def observe(view: View, key: Key) -> World | None:
         object=obj,
         workload=workload,
         members=members,
-        idle=tuple(each for each in members if not each.serves),
+        idle=tuple([each for each in members if not each.serves]),
         claims=claims,
         records={record.template.revision: record for record in _records(view, obj)},
         configs=dict(_fingerprints(view, obj, workload)),
-        cordoned=cordoned(view, (each.replica.node for each in members)),
+        cordoned=cordoned(view, {each.replica.node for each in members}),
         budgets=foreign_budgets(view, obj, worn),
         budget=own_budget(view, obj, budget_name(key.name)),
         service=service,
@@ -128,12 +128,13 @@ def _members(view: View, owner: Object) -> tuple[tuple[Member, ...], tuple[Write
     A pod that lost the labels receives no traffic, so it is released and replaced, as by a ReplicaSet.
     """
     uid, name = owner.uid, labels(owner.key.name)[WORKLOAD]
-    owned = (pod.derive(member) for pod in view.owned(PODS, uid))
-    controlled = [each for each in owned if each.controller == uid]
+    owned = [pod.derive(member) for pod in view.owned(PODS, uid)]
     orphans = [pod.derive(member) for pod in view.indexed(PODS, _ORPHANS, _selected_by(owner.key))]
-    strays = [each for each in controlled if each.workload != name and not each.replica.terminating]
-    if not orphans and not strays:
-        return tuple(controlled), ()
+    others = [each for each in owned if each.controller != uid or each.workload != name]
+    if not orphans and not others:  # as usual, and a pass reads a thousand of them
+        return tuple(owned), ()
+    controlled = [each for each in owned if each.controller == uid]
+    strays = [each for each in others if each.controller == uid and not each.replica.terminating]
     claimed = _claimed(owner, [*strays, *(each for each in orphans if not each.replica.terminating)])
     lost = {each.meta.uid for each in (*strays, *orphans)} - claimed.uids
     found = [*controlled, *orphans]

@@ -94,9 +94,11 @@ def _is_late(facts: Facts, failure: Failure | None, now: datetime) -> bool:
         return False
     if isinstance(failure, Permanent) or (blocked and blocked.because.code is Code.PROGRESS_DEADLINE_EXCEEDED):
         return True
+    if failure is None or deadline is None:
+        return False
     before = find(status.prior_conditions(facts.world.object), "Blocked")
     since = before.last_transition_time if before and before.reason == WorkloadReason.REQUEST_REFUSED else None
-    return failure is not None and since is not None and deadline is not None and now >= since + deadline
+    return since is not None and now >= since + deadline
 
 
 def _phase(facts: Facts) -> Phase:

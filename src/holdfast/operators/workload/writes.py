@@ -75,7 +75,10 @@ def _records(world: World, revisions: Revisions) -> Iterator[Write]:
 
 
 def _beyond_history(world: World, revisions: Revisions) -> tuple[Record, ...]:
-    limit = world.rollout.revision_history_limit
+    asked = world.rollout.revision_history_limit
+    limit = HISTORY if asked is None else asked
+    if len(world.records) <= limit:
+        return ()
     templates = (revisions.target, revisions.stable, revisions.other)
     needed = {each.replica.revision for each in world.members} | {
         revisions.wanted,
@@ -86,7 +89,7 @@ def _beyond_history(world: World, revisions: Revisions) -> tuple[Record, ...]:
     past = sorted(
         (record for name, record in world.records.items() if name not in needed), key=lambda each: each.number
     )
-    return tuple(past[: max(len(past) - (HISTORY if limit is None else limit), 0)])
+    return tuple(past[: max(len(past) - limit, 0)])
 
 
 def _services(world: World, revisions: Revisions) -> Iterator[Write]:
@@ -139,7 +142,8 @@ def _step(facts: Facts) -> Iterator[Write]:
             manifest = render.pod(world.object.wire(), template)
             yield from (Create(because=because, resource=PODS, manifest=manifest, wave=1) for _ in range(starts))
     if step.stops:
-        metas, evict = {each.replica.id: each.meta for each in world.members}, _evicts(facts)
+        chosen, evict = set(step.stops), _evicts(facts)
+        metas = {each.replica.id: each.meta for each in world.members if each.replica.id in chosen}
         yield from (disruption.stop(metas[name], because, evict=evict, wave=1) for name in step.stops)
     if isinstance(step.decision, Switch) and world.service is not None:
         # A Service that this reconciliation creates is switched by the next one.

@@ -108,13 +108,12 @@ class Reflector:
             return await self._answer(self._step.ask)
         except Exception as error:
             # Even after a defect of ours, or of what came, this watch is begun again, and the others go on.
+            if isinstance(self._step.state, watching.Collecting) and watching.refuses_streaming(error):
+                self._connectivity.refused_streaming(str(error))
             return watching.Failed(error, self._since(began))
 
     def _take(self, input: Input) -> None:
         before = self._step.state
-        match before, input:
-            case watching.Collecting(), watching.Failed(error) if watching.refuses_streaming(error):
-                self._connectivity.refused_streaming(str(error))
         self._step = step = watching.step(before, input, spread=self._random())
         if step.change is not None:
             self._apply(step.change)
@@ -210,7 +209,8 @@ class Reflector:
 
     async def _listen(self, events: AsyncIterator[Event]) -> bool:
         """Take what a stream says until it ends; whether it had to be ended for its silence."""
-        heard, count = self._clock(), 0
+        clock, count = asyncio.get_running_loop().time, 0
+        heard = clock()
         try:
             async with asyncio.timeout(SILENCE) as silence:
                 async for event in events:
@@ -220,8 +220,8 @@ class Reflector:
                     count += 1
                     if count % _BREATH == 0:
                         await asyncio.sleep(0)
-                    if self._clock() - heard > _PRECISION:
-                        heard = self._clock()
+                    if (now := clock()) - heard > _PRECISION:
+                        heard = now
                         silence.reschedule(heard + SILENCE)
         except TimeoutError:
             if not silence.expired():
