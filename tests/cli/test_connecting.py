@@ -101,7 +101,7 @@ OTHER = FieldError.required("spec.b")
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (NotFound.of("pods", "x"), 'Error from server (NotFound): pods "x" not found'),
         (
@@ -118,13 +118,13 @@ OTHER = FieldError.required("spec.b")
         (Invalid("no body"), "The request is invalid: no body"),
     ],
 )
-def test_refusals_are_told_in_the_words_of_kubectl(error: StatusError, told: str) -> None:
-    assert words(error) == told
+def test_refusals_are_in_the_words_of_kubectl(error: StatusError, message: str) -> None:
+    assert words(error) == message
 
 
 def test_a_refusal_says_what_it_is_about() -> None:
-    told = words(NotFound.of("pods", "x"), doing='error when applying "a.yaml"')
-    assert told == 'Error from server (NotFound): error when applying "a.yaml": pods "x" not found'
+    message = words(NotFound.of("pods", "x"), doing='error when applying "a.yaml"')
+    assert message == 'Error from server (NotFound): error when applying "a.yaml": pods "x" not found'
 
 
 @click.command(cls=Verb)

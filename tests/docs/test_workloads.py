@@ -74,8 +74,8 @@ def fields(*path: str) -> Iterator[str]:
     ],
 )
 def test_every_field_is_documented(path: tuple[str, ...], apart: set[str]) -> None:
-    told = {name for code in re.findall(r"`([^`\n]+)`", PAGE) for name in re.findall(r"\w+", code)}
-    assert set(fields(*path)) - told - apart == set()
+    named = {name for code in re.findall(r"`([^`\n]+)`", PAGE) for name in re.findall(r"\w+", code)}
+    assert set(fields(*path)) - named - apart == set()
 
 
 @pytest.mark.parametrize("annotation", [REJECTED, PROMOTED, RESTARTED_AT, PAUSED])

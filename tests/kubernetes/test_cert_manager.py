@@ -367,12 +367,12 @@ def test_cert_manager_issues_and_renews_the_certificate_of_the_webhooks(
             assert applied.returncode == 0, applied.stderr
             operator = Installed(site, tmp_path)
             try:
-                await told(site, operator)
+                await in_site(site, operator)
             finally:
                 operator.stop()
                 await kubectl(site, "delete", "--wait=false", "-f", "-", input=manifests)
 
-    async def told(site: Site, operator: Installed) -> None:
+    async def in_site(site: Site, operator: Installed) -> None:
         secret = registration.ISSUED
         for name in (AUTHORITY, deploying.CERTIFICATE):
             await site.eventually(lambda name=name: ready(site, name), f"the Certificate {name} is ready")
@@ -499,14 +499,14 @@ def test_an_installation_changes_between_cert_manager_and_its_own_certificate(
                 for by_cert_manager in (True, False, True):
                     await install(site, by_cert_manager)
                     await operator.start()
-                    await told(site, operator, registration.ISSUED if by_cert_manager else registration.SECRET)
+                    await in_site(site, operator, registration.ISSUED if by_cert_manager else registration.SECRET)
             finally:
                 operator.stop()
                 await uninstall(site)
             left = {each.key.name for each in (await site.client.list(SECRETS, site.scope)).objects}
             assert left == {AUTHORITY, registration.ISSUED}, "cert-manager keeps its Secrets"
 
-    async def told(site: Site, operator: Installed, secret: str) -> None:
+    async def in_site(site: Site, operator: Installed, secret: str) -> None:
         async def trusted() -> bool:
             return await operator.trusted((await data(site, secret))["ca.crt"])
 

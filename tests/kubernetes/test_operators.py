@@ -39,7 +39,7 @@ GIVEN = os.environ.get("HOLDFAST_KUBECONFIG", "")
 EXAMPLES = ROOT / "examples"
 Wire = dict[str, Any]
 Act = Callable[[Yard], Awaitable[None]]
-Tell = Callable[..., None]
+PlayStory = Callable[..., None]
 
 given = pytest.mark.skipif(not GIVEN, reason="HOLDFAST_KUBECONFIG names no cluster")
 needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")
@@ -78,19 +78,19 @@ def reasons(wire: Wire) -> set[str]:
 
 
 @pytest.fixture(params=["embedded", pytest.param("given", marks=given)])
-def tell(request: pytest.FixtureRequest, tmp_path: Path) -> Tell:
+def tell(request: pytest.FixtureRequest, tmp_path: Path) -> PlayStory:
     """Plays an act in a yard with a Workload."""
     own = request.param == "embedded"
-    return lambda act: _told(act, (SMALL if own else WORKLOAD,), own=own, directory=tmp_path)
+    return lambda act: _played(act, (SMALL if own else WORKLOAD,), own=own, directory=tmp_path)
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Tell:
+def play_story(tmp_path: Path) -> PlayStory:
     """Plays an act in a yard with subjects, on a given cluster only: other tests have it for a server of our own."""
-    return lambda act, *manifests: _told(act, manifests, own=False, directory=tmp_path)
+    return lambda act, *manifests: _played(act, manifests, own=False, directory=tmp_path)
 
 
-def _told(act: Act, manifests: tuple[Wire, ...], *, own: bool, directory: Path) -> None:
+def _played(act: Act, manifests: tuple[Wire, ...], *, own: bool, directory: Path) -> None:
     async def story(site: Site) -> None:
         if not own:
             await _only_ours(site)
@@ -136,7 +136,7 @@ def fresh() -> Iterator[Callable[..., Awaitable[None]]]:
 
 
 @given
-def test_every_kind_rolls_out_above_its_floor(told: Tell) -> None:
+def test_every_kind_rolls_out_above_its_floor(play_story: PlayStory) -> None:
     async def act(yard: Yard) -> None:
         await yard.operate()
         await yard.apply()
@@ -146,11 +146,11 @@ def test_every_kind_rolls_out_above_its_floor(told: Tell) -> None:
         assert not await yard.images() & before
         assert yard.kept()
 
-    told(act, WORKLOAD, SET, TENANT)
+    play_story(act, WORKLOAD, SET, TENANT)
 
 
 @given
-def test_a_graph_rolls_out_above_the_floors_of_its_cliques(told: Tell) -> None:
+def test_a_graph_rolls_out_above_the_floors_of_its_cliques(play_story: PlayStory) -> None:
     manifest = example("graphdeployments/minimal.yaml")
     name = manifest["metadata"]["name"]
 
@@ -174,7 +174,7 @@ def test_a_graph_rolls_out_above_the_floors_of_its_cliques(told: Tell) -> None:
         assert yard.kept()
 
     # The floors are those of the set that the graph creates, which has its name.
-    told(act, {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": name}})
+    play_story(act, {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": name}})
 
 
 async def drained(yard: Yard) -> None:
@@ -194,17 +194,17 @@ async def drained(yard: Yard) -> None:
 
 
 @needs_kubectl
-def test_a_node_is_drained_above_the_floor(tell: Tell) -> None:
+def test_a_node_is_drained_above_the_floor(tell: PlayStory) -> None:
     tell(drained)
 
 
 @given
 @needs_kubectl
-def test_a_node_with_gangs_and_stores_is_drained_above_their_floors(told: Tell) -> None:
+def test_a_node_with_gangs_and_stores_is_drained_above_their_floors(play_story: PlayStory) -> None:
     gangs = copy.deepcopy(SET)
     for clique in gangs["spec"]["template"]["cliques"]:
         clique["spec"]["minAvailable"] = clique["spec"]["replicas"] - 1
-    told(drained, gangs, TENANT)
+    play_story(drained, gangs, TENANT)
 
 
 # --- processes that end
@@ -214,7 +214,7 @@ def midway(wire: Wire) -> bool:
     return 0 < (wire.get("status") or {}).get("updatedReplicas", 0) < wire["spec"]["replicas"]
 
 
-def test_an_operator_that_is_killed_in_a_rollout_goes_on_when_it_is_started_again(tell: Tell) -> None:
+def test_an_operator_that_is_killed_in_a_rollout_goes_on_when_it_is_started_again(tell: PlayStory) -> None:
     async def act(yard: Yard) -> None:
         running = await yard.operate("--controllers", "workload")
         await yard.apply()
@@ -231,7 +231,7 @@ def test_an_operator_that_is_killed_in_a_rollout_goes_on_when_it_is_started_agai
 
 
 @given
-def test_another_process_takes_over_when_the_leader_is_killed_in_a_rollout(told: Tell) -> None:
+def test_another_process_takes_over_when_the_leader_is_killed_in_a_rollout(play_story: PlayStory) -> None:
     async def act(yard: Yard) -> None:
         election = ("--leader-elect", "--lease-namespace", yard.site.namespace)
         leader = await yard.operate(*election)
@@ -248,14 +248,16 @@ def test_another_process_takes_over_when_the_leader_is_killed_in_a_rollout(told:
         assert await yard.images() == {"registry.example.com/shop:2"}
         assert yard.kept()
 
-    told(act, WORKLOAD)
+    play_story(act, WORKLOAD)
 
 
 # --- definitions, webhooks, packages
 
 
 @given
-def test_a_definition_of_another_project_is_refused_until_it_is_adopted(told: Tell, fresh: Callable[..., Any]) -> None:
+def test_a_definition_of_another_project_is_refused_until_it_is_adopted(
+    play_story: PlayStory, fresh: Callable[..., Any]
+) -> None:
     async def act(yard: Yard) -> None:
         await fresh(yard.site, SETS.group_resource)
         definition = foreign(without="rollingUpdateProgress")
@@ -271,12 +273,12 @@ def test_a_definition_of_another_project_is_refused_until_it_is_adopted(told: Te
         await yard.operate("--controllers", SET_CONTROLLERS, "--adopt-crds")
         await yard.until(SETS, "llm", resting(KINDS["PodCliqueSet"]))
 
-    told(act)
+    play_story(act)
 
 
 @given
 @needs_kubectl
-def test_webhooks_refuse_what_the_schema_cannot_and_convert_older_versions(told: Tell) -> None:
+def test_webhooks_refuse_what_the_schema_cannot_and_convert_older_versions(play_story: PlayStory) -> None:
     cyclic = copy.deepcopy(SET)
     one, other = cyclic["spec"]["template"]["cliques"]
     cyclic["spec"]["template"]["cliqueStartupType"] = "CliqueStartupTypeExplicit"
@@ -303,13 +305,13 @@ def test_webhooks_refuse_what_the_schema_cannot_and_convert_older_versions(told:
                 await yard.kubectl("delete", f"{sort}webhookconfiguration", registration.CONFIGURATION)
             await yard.kubectl("delete", "secret", "-n", "default", registration.SECRET)
 
-    told(act)
+    play_story(act)
 
 
 @given
 @needs_kubectl
 @pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
-def test_a_webhook_writes_defaults_that_apply_never_fights(told: Tell, how: tuple[str, ...]) -> None:
+def test_a_webhook_writes_defaults_that_apply_never_fights(play_story: PlayStory, how: tuple[str, ...]) -> None:
     gangs = copy.deepcopy(SET)
     gangs["spec"]["replicas"] = 0
     for clique in gangs["spec"]["template"]["cliques"]:
@@ -335,13 +337,13 @@ def test_a_webhook_writes_defaults_that_apply_never_fights(told: Tell, how: tupl
                 await yard.kubectl("delete", f"{sort}webhookconfiguration", registration.CONFIGURATION)
             await yard.kubectl("delete", "secret", "-n", "default", registration.SECRET)
 
-    told(act)
+    play_story(act)
 
 
 @given
 @needs_kubectl
 @pytest.mark.parametrize("strict", [False, True], ids=["accepting", "strict"])
-def test_a_webhook_that_is_killed_does_not_lock_the_cluster(told: Tell, strict: bool) -> None:
+def test_a_webhook_that_is_killed_does_not_lock_the_cluster(play_story: PlayStory, strict: bool) -> None:
     workload = {**SMALL, "metadata": {"name": "locked"}}
     plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "locked"}}
 
@@ -369,12 +371,14 @@ def test_a_webhook_that_is_killed_does_not_lock_the_cluster(told: Tell, strict: 
                 await yard.kubectl("delete", f"{sort}webhookconfiguration", registration.CONFIGURATION)
             await yard.kubectl("delete", "namespace", own, "--wait=false")
 
-    told(act)
+    play_story(act)
 
 
 @given
 @needs_helm
-def test_the_chart_is_accepted_upgraded_and_uninstalled(told: Tell, fresh: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_chart_is_accepted_upgraded_and_uninstalled(
+    play_story: PlayStory, fresh: Callable[..., Any], tmp_path: Path
+) -> None:
     chart = tmp_path / "chart"
     packaging.write(packaging.chart(), chart)
 
@@ -424,4 +428,4 @@ def test_the_chart_is_accepted_upgraded_and_uninstalled(told: Tell, fresh: Calla
             # A definition is removed in the background, after its objects.
             await yard.site.eventually(nothing_left, f"no {resource} are left")
 
-    told(act)
+    play_story(act)

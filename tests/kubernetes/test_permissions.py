@@ -21,7 +21,7 @@ import yaml
 from tests.cli.operator.test_commands import TYPES, Operator, printed
 from tests.cli.operator.test_webhooks import free_port
 from tests.kubernetes.sites import Site
-from tests.kubernetes.test_operators import EXAMPLES, SET, TENANT, WORKLOAD, Tell, fresh, given, told
+from tests.kubernetes.test_operators import EXAMPLES, SET, TENANT, WORKLOAD, PlayStory, fresh, given, play_story
 from tests.kubernetes.yards import Yard
 
 from holdfast import kinds
@@ -34,7 +34,7 @@ from holdfast.meta.objects import Key
 from holdfast.operators.virtualmachine.names import FORCE_DELETE
 from holdfast.operators.virtualmachine.resources import MACHINES
 
-__all__ = ["fresh", "told"]
+__all__ = ["fresh", "play_story"]
 
 Wire = dict[str, Any]
 CLUSTERED = ("ClusterRole", "ClusterRoleBinding")
@@ -87,16 +87,16 @@ async def account(site: Site, directory: Path, *options: str) -> AsyncIterator[P
 def refusals(running: Operator) -> list[str]:
     """The requests that were refused, as the metrics count them, and what the log says is missing."""
     assert "operator working" in running.messages
-    (started,) = (each for each in running.told if each["message"] == "operator started")
+    (started,) = (each for each in running.records if each["message"] == "operator started")
     with urllib.request.urlopen(f"{started['health']}/metrics", timeout=10) as answer:
         metrics = answer.read().decode()
-    lacking = [each["permission"] for each in running.told if each["message"] == "permission missing"]
+    lacking = [each["permission"] for each in running.records if each["message"] == "permission missing"]
     return re.findall(r'holdfast_api_requests_total\{.*code="40[13]".*', metrics) + lacking
 
 
 @given
 @pytest.mark.parametrize("name", ROLLED)
-def test_an_operator_rolls_out_with_its_own_role_alone(told: Tell, tmp_path: Path, name: str) -> None:
+def test_an_operator_rolls_out_with_its_own_role_alone(play_story: PlayStory, tmp_path: Path, name: str) -> None:
     async def act(yard: Yard) -> None:
         async with account(yard.site, tmp_path, "--controllers", CONTROLLERS[name]) as kubeconfig:
             # Without --namespace: the roles are for the whole cluster, as in an installation.
@@ -118,12 +118,14 @@ def test_an_operator_rolls_out_with_its_own_role_alone(told: Tell, tmp_path: Pat
             finally:
                 running.close()
 
-    told(act, ROLLED[name])
+    play_story(act, ROLLED[name])
 
 
 @given
 @pytest.mark.parametrize("name", OTHERS)
-def test_an_operator_writes_what_it_can_with_its_own_role_alone(told: Tell, tmp_path: Path, name: str) -> None:
+def test_an_operator_writes_what_it_can_with_its_own_role_alone(
+    play_story: PlayStory, tmp_path: Path, name: str
+) -> None:
     manifests = [each for example in OTHERS[name] for each in documents(example)]
 
     async def act(yard: Yard) -> None:
@@ -153,7 +155,7 @@ def test_an_operator_writes_what_it_can_with_its_own_role_alone(told: Tell, tmp_
             finally:
                 running.close()
 
-    told(act)
+    play_story(act)
 
 
 async def _give_up_machines(site: Site, operator: str) -> None:
@@ -165,7 +167,7 @@ async def _give_up_machines(site: Site, operator: str) -> None:
 
 
 @given
-def test_webhooks_are_served_with_the_role_for_them_alone(told: Tell, tmp_path: Path) -> None:
+def test_webhooks_are_served_with_the_role_for_them_alone(play_story: PlayStory, tmp_path: Path) -> None:
     async def act(yard: Yard) -> None:
         site = yard.site
         options = ("--controllers", "workload", "--webhooks")
@@ -193,11 +195,11 @@ def test_webhooks_are_served_with_the_role_for_them_alone(told: Tell, tmp_path: 
             for resource in (MUTATING, VALIDATING):
                 await site.client.delete(resource, Key("", registration.CONFIGURATION))
 
-    told(act)
+    play_story(act)
 
 
 @given
-def test_the_roles_of_users_are_parts_of_view_edit_and_admin(told: Tell, tmp_path: Path) -> None:
+def test_the_roles_of_users_are_parts_of_view_edit_and_admin(play_story: PlayStory, tmp_path: Path) -> None:
     async def act(yard: Yard) -> None:
         site = yard.site
         roles = TYPES["ClusterRole"]
@@ -219,4 +221,4 @@ def test_the_roles_of_users_are_parts_of_view_edit_and_admin(told: Tell, tmp_pat
 
             await site.eventually(aggregated, "the roles view, edit and admin have the rights on the kinds")
 
-    told(act)
+    play_story(act)

@@ -126,9 +126,9 @@ def test_secrets_are_told_by_their_sizes() -> None:
         "type": "Opaque",
         "data": {"a": "aHVudGVyMg==", "odd": "x"},
     }
-    told = described(secret)
-    assert "Type: Opaque\nData:\n  a: 7 bytes\n  odd: 1 bytes\n" in told
-    assert "aHVudGVyMg" not in told
+    text = described(secret)
+    assert "Type: Opaque\nData:\n  a: 7 bytes\n  odd: 1 bytes\n" in text
+    assert "aHVudGVyMg" not in text
 
 
 def test_values_are_shown_as_a_tree() -> None:

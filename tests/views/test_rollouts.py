@@ -76,8 +76,8 @@ STATES = {
 
 @pytest.mark.parametrize("case", STATES)
 def test_every_status_has_one_state(case: str) -> None:
-    told, state = STATES[case]
-    assert view.standing(workload(told)).state is state
+    reported, state = STATES[case]
+    assert view.standing(workload(reported)).state is state
 
 
 def test_a_status_that_does_not_answer_what_is_asked_now_comes_to_nothing() -> None:
@@ -143,8 +143,8 @@ def test_a_line_tells_of_floors(case: str) -> None:
 
 
 def test_a_line_of_a_blocked_rollout_has_the_remedy() -> None:
-    told = status("Paused", "NoDisruptionBudget", **blocked("NoDisruptionBudget"))
-    assert rollouts.line(view.standing(workload(told))).endswith("it says so (NoDisruptionBudget); change it")
+    reported = status("Paused", "NoDisruptionBudget", **blocked("NoDisruptionBudget"))
+    assert rollouts.line(view.standing(workload(reported))).endswith("it says so (NoDisruptionBudget); change it")
 
 
 def test_what_keeps_the_operator_from_doing_anything_is_told_before_what_it_does() -> None:
@@ -160,9 +160,9 @@ def test_the_end_is_told_in_a_sentence() -> None:
 
 
 def test_a_rollout_is_late_a_deadline_and_a_pause_after_it_got_further_last() -> None:
-    told = status()
-    told["rollout"]["progressedAt"] = NOON
-    standing = view.standing(workload(told, progressDeadline="10m", pauseDuration="30s"))
+    reported = status()
+    reported["rollout"]["progressedAt"] = NOON
+    standing = view.standing(workload(reported, progressDeadline="10m", pauseDuration="30s"))
     assert rollouts.to_json(standing)["lateAt"] == "2025-01-01T12:10:30Z"
 
 
@@ -222,7 +222,7 @@ def test_a_history_is_in_the_order_of_its_numbers_and_marks_what_matters() -> No
 
 
 def test_what_somebody_wrote_about_a_change_is_told_instead() -> None:
-    told = record(1, "a")
-    told.metadata.annotations[rollouts.CAUSE] = "because of Tuesday"
-    (past,) = rollouts.history(view.standing(workload(status())), (told,), label=LABEL)
+    kept = record(1, "a")
+    kept.metadata.annotations[rollouts.CAUSE] = "because of Tuesday"
+    (past,) = rollouts.history(view.standing(workload(status())), (kept,), label=LABEL)
     assert past.change == "because of Tuesday"

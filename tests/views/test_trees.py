@@ -35,8 +35,8 @@ def pod(name: str = "a", revision: str = "new", *, age: int = 60, **fields: Any)
 
 def ready(since: int = 30, **container: Any) -> dict[str, Any]:
     conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": ago(since)}]
-    told = {"name": "app", "ready": True, "state": {"running": {"startedAt": ago(since)}}} | container
-    return {"status": {"phase": "Running", "conditions": conditions, "containerStatuses": [told]}}
+    container_status = {"name": "app", "ready": True, "state": {"running": {"startedAt": ago(since)}}} | container
+    return {"status": {"phase": "Running", "conditions": conditions, "containerStatuses": [container_status]}}
 
 
 def unready(**container: Any) -> dict[str, Any]:
@@ -133,11 +133,11 @@ def test_a_replica_says_why_it_is_not_further(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "expected"),
     [(-3, "0s"), (0, "0s"), (59, "59s"), (185, "3m5s"), (7_845, "2h10m"), (47 * 3_600, "47h"), (400_000, "4d")],
 )
-def test_times_are_told_in_two_figures(seconds: int, told: str) -> None:
-    assert trees.brief(timedelta(seconds=seconds)) == told
+def test_times_have_two_figures(seconds: int, expected: str) -> None:
+    assert trees.brief(timedelta(seconds=seconds)) == expected
 
 
 # The whole.
@@ -153,7 +153,14 @@ RECORDS = (record(1, "old", "registry.example.com/shop:1"), record(2, "new", "re
 
 def workload(phase: str = "Updating", code: str = "WaitingForReady", message: str = "", **fields: Any) -> Workload:
     because = {"code": code, "message": message or "2 replicas of the new revision not ready yet (1 of 4 are)"}
-    told = {"step": 1, "steps": 1, "startedAt": ago(75), "lowestReady": 3, "because": because, "progressedAt": ago(20)}
+    rollout = {
+        "step": 1,
+        "steps": 1,
+        "startedAt": ago(75),
+        "lowestReady": 3,
+        "because": because,
+        "progressedAt": ago(20),
+    }
     status = {
         "phase": phase,
         "readyReplicas": 4,
@@ -161,7 +168,7 @@ def workload(phase: str = "Updating", code: str = "WaitingForReady", message: st
         "limits": {"floor": 3, "maxLive": 5},
         "currentRevision": "old",
         "updateRevision": "new",
-        "rollout": told | fields.pop("rollout", {}),
+        "rollout": rollout | fields.pop("rollout", {}),
     }
     wire = {
         "apiVersion": "cloudless.io/v1",
@@ -243,7 +250,7 @@ def test_what_is_not_listed_is_counted_and_what_is_wrong_is_listed_first() -> No
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         (
             {"phase": "Paused", "code": "ApprovalNeeded", "rollout": {"step": 2, "steps": 4}},
@@ -261,9 +268,9 @@ def test_what_is_not_listed_is_counted_and_what_is_wrong_is_listed_first() -> No
         ({"readyReplicas": 1}, ["ready    █████████░░░░░░", "1 of 4   floor 3"]),
     ],
 )
-def test_a_screen_says_what_matters(fields: dict[str, Any], told: list[str]) -> None:
+def test_a_screen_says_what_matters(fields: dict[str, Any], expected: list[str]) -> None:
     text = shown(grown(**fields))
-    assert [each for each in told if each not in text] == [], text
+    assert [each for each in expected if each not in text] == [], text
 
 
 def test_a_revision_without_replicas_is_shown_while_it_matters() -> None:

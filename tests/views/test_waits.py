@@ -22,7 +22,7 @@ def kept(kind: str, api_version: str = "apps/v1", *, spec: Any = None, **status:
     return {"apiVersion": api_version, "kind": kind, "metadata": {}, "spec": spec or {"replicas": 3}, "status": status}
 
 
-def told(type: str, status: str, reason: str = "", message: str = "") -> dict[str, str]:
+def condition(type: str, status: str, reason: str = "", message: str = "") -> dict[str, str]:
     return {"type": type, "status": status, "reason": reason, "message": message}
 
 
@@ -40,7 +40,7 @@ READINESS["spec"]["readinessGates"] = [{"conditionType": "Registered"}]
         (pod(phase="Succeeded"), []),
         (pod(node=""), ["a node: no scheduler has tried to place it yet"]),
         (
-            pod(node="", conditions=[told("PodScheduled", "False", "Unschedulable", "0/3 nodes are free")]),
+            pod(node="", conditions=[condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are free")]),
             ["a node (Unschedulable: 0/3 nodes are free)"],
         ),
         (GATED, ["its scheduling gates: a, b"]),
@@ -83,7 +83,7 @@ READINESS["spec"]["readinessGates"] = [{"conditionType": "Registered"}]
                 replicas=3,
                 updatedReplicas=3,
                 availableReplicas=1,
-                conditions=[told("Progressing", "False", "ProgressDeadlineExceeded", "it is late")],
+                conditions=[condition("Progressing", "False", "ProgressDeadlineExceeded", "it is late")],
             ),
             ["2 of 3 updated replicas to be available (ProgressDeadlineExceeded: it is late)"],
         ),
@@ -110,32 +110,34 @@ READINESS["spec"]["readinessGates"] = [{"conditionType": "Registered"}]
             [],
         ),
         (kept("Job", "batch/v1", spec={"completions": 5}, succeeded=2), ["3 of 5 completions"]),
-        (kept("Job", "batch/v1", conditions=[told("Complete", "True")]), []),
+        (kept("Job", "batch/v1", conditions=[condition("Complete", "True")]), []),
         (
-            kept("Job", "batch/v1", conditions=[told("Failed", "True", "BackoffLimitExceeded", "too often")]),
+            kept("Job", "batch/v1", conditions=[condition("Failed", "True", "BackoffLimitExceeded", "too often")]),
             ["nothing: it has failed (BackoffLimitExceeded: too often)"],
         ),
         (kept("Job", "batch/v1", spec={"suspend": True}), ["a user to resume it: spec.suspend is true"]),
         # Nodes and the rest.
-        (kept("Node", "v1", conditions=[told("Ready", "True")]), []),
+        (kept("Node", "v1", conditions=[condition("Ready", "True")]), []),
         (
-            kept("Node", "v1", conditions=[told("Ready", "Unknown", "NodeStatusUnknown", "it stopped reporting")]),
+            kept("Node", "v1", conditions=[condition("Ready", "Unknown", "NodeStatusUnknown", "it stopped reporting")]),
             ["its kubelet to report that it is ready (NodeStatusUnknown: it stopped reporting)"],
         ),
         (
-            kept("Node", "v1", spec={"unschedulable": True}, conditions=[told("Ready", "True")]),
+            kept("Node", "v1", spec={"unschedulable": True}, conditions=[condition("Ready", "True")]),
             ["a user to uncordon it: no pods are scheduled to it"],
         ),
         (
-            kept("Node", "v1", conditions=[told("Ready", "True"), told("DiskPressure", "True", "Full")]),
+            kept("Node", "v1", conditions=[condition("Ready", "True"), condition("DiskPressure", "True", "Full")]),
             ["an end of DiskPressure (Full)"],
         ),
         (kept("PersistentVolumeClaim", "v1", phase="Pending"), ["a volume"]),
         # Any kind.
-        (kept("Workload", "cloudless.io/v1", conditions=[told("Ready", "True")]), []),
+        (kept("Workload", "cloudless.io/v1", conditions=[condition("Ready", "True")]), []),
         (
             kept(
-                "Workload", "cloudless.io/v1", conditions=[told("Degraded", "False"), told("Ready", "False", "Waits")]
+                "Workload",
+                "cloudless.io/v1",
+                conditions=[condition("Degraded", "False"), condition("Ready", "False", "Waits")],
             ),
             ["Ready, which is False (Waits)"],
         ),

@@ -201,7 +201,7 @@ def test_a_namespace_that_contradicts_the_option_is_told(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("", "error: nothing is given to apply; write -f FILE"),
         ("-f https://example.com/a.yaml", "error: https://example.com/a.yaml: manifests are not fetched from URLs"),
@@ -210,8 +210,8 @@ def test_a_namespace_that_contradicts_the_option_is_told(cli: Cli) -> None:
         ("-f x --server-side=false", "error: only server-side apply is there"),
     ],
 )
-def test_mistakes_are_told(cli: Cli, words: str, told: str) -> None:
-    assert cli.refused("apply", *words.split(), code=2).startswith(told)
+def test_mistakes_are_explained(cli: Cli, words: str, message: str) -> None:
+    assert cli.refused("apply", *words.split(), code=2).startswith(message)
 
 
 def test_an_empty_directory_is_told(cli: Cli, tmp_path: Path) -> None:

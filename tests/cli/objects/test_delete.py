@@ -87,7 +87,7 @@ def test_what_becomes_of_children_is_the_servers_to_do(cli: Cli, cascade: str, f
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("pods", "error: resource(s) were provided, but no name was specified"),
         ("pods --all -l a=b", "error: --all and a selector are given"),
@@ -96,5 +96,5 @@ def test_what_becomes_of_children_is_the_servers_to_do(cli: Cli, cascade: str, f
         ("pod p --cascade=never", "error: invalid value for '--cascade'"),
     ],
 )
-def test_mistakes_are_told(cli: Cli, words: str, told: str) -> None:
-    assert cli.refused("delete", *words.split(), code=2).startswith(told)
+def test_mistakes_are_explained(cli: Cli, words: str, message: str) -> None:
+    assert cli.refused("delete", *words.split(), code=2).startswith(message)

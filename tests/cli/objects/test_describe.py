@@ -38,19 +38,19 @@ def happened(cli: Cli, obj: dict[str, Any], reason: str) -> None:
 def test_what_it_waits_for_stands_at_the_top_and_events_at_the_end(cli: Cli) -> None:
     cli.apply(pod("one"), pod("two"))
     happened(cli, cli.object("pod", "one"), "Odd")
-    told = cli("describe", "pod", "one")
-    assert "Waits for:    a node: no scheduler has tried to place it yet\n" in told
-    assert section(told, "Events")[1].split()[:2] == ["Warning", "Odd"]
-    assert "(x3)" in section(told, "Events")[1]
+    printed = cli("describe", "pod", "one")
+    assert "Waits for:    a node: no scheduler has tried to place it yet\n" in printed
+    assert section(printed, "Events")[1].split()[:2] == ["Warning", "Odd"]
+    assert "(x3)" in section(printed, "Events")[1]
     assert section(cli("describe", "pod", "two"), "Events") == ["<none>"]
     assert "Events:" not in cli("describe", "pod", "one", "--show-events=false")
 
 
 def test_several_objects_are_told_one_after_the_other(cli: Cli) -> None:
     cli.apply(configmap("a", labels={"app": "x"}), configmap("b", labels={"app": "x"}))
-    told = cli("describe", "cm", "-l", "app=x")
-    assert told.count("Kind:") == 2
-    assert "\n\n\nName:         b\n" in told
+    printed = cli("describe", "cm", "-l", "app=x")
+    assert printed.count("Kind:") == 2
+    assert "\n\n\nName:         b\n" in printed
 
 
 def test_what_belongs_to_an_object_is_shown_as_get_shows_it(cli: Cli) -> None:
@@ -84,14 +84,14 @@ def test_a_node_shows_its_pods_and_what_they_ask_for(cli: Cli) -> None:
         await client.create(PODS, on_it)
 
     cli.asked(made)
-    told = cli("describe", "node", name)
-    assert "Waits for:    its kubelet to report that it is ready\n" in told
-    assert [line.split() for line in section(told, "Requested")[1:]] == [
+    printed = cli("describe", "node", name)
+    assert "Waits for:    its kubelet to report that it is ready\n" in printed
+    assert [line.split() for line in section(printed, "Requested")[1:]] == [
         ["cpu", "1", "4", "25%"],
         ["memory", "512Mi", "8Gi", "6%"],
         ["pods", "1", "10", "10%"],
     ]
-    assert section(told, "Pods")[1].split()[:2] == [cli.namespace, "on-it"]
+    assert section(printed, "Pods")[1].split()[:2] == [cli.namespace, "on-it"]
 
 
 def test_what_is_in_a_secret_is_never_shown(cli: Cli) -> None:
@@ -105,10 +105,10 @@ def test_what_is_in_a_secret_is_never_shown(cli: Cli) -> None:
         "data": {"key": "aHVudGVyMg=="},
     }
     cli.apply(secret)
-    told = cli("describe", "secret", "s")
-    assert section(told, "Data") == ["key: 7 bytes"]
-    assert "aHVudGVyMg" not in told
-    assert "hunter2" not in told
+    printed = cli("describe", "secret", "s")
+    assert section(printed, "Data") == ["key: 7 bytes"]
+    assert "aHVudGVyMg" not in printed
+    assert "hunter2" not in printed
 
 
 def test_one_that_is_not_there_is_told_as_kubectl_tells_it(cli: Cli) -> None:

@@ -153,7 +153,7 @@ def test_a_namespace_that_is_empty_is_told_on_standard_error(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("question", "message"),
     [
         ("", "error: no type is named\nhint: write a type"),
         ("pods one svc/web", "error: 'pods' stands beside 'svc/web'"),
@@ -170,8 +170,8 @@ def test_a_namespace_that_is_empty_is_told_on_standard_error(cli: Cli) -> None:
         ("pods -f x.yaml", "error: -f names the objects already"),
     ],
 )
-def test_mistakes_are_told_with_what_to_write(cli: Cli, question: str, told: str) -> None:
-    assert cli.refused("get", *question.split(), code=2).startswith(told)
+def test_mistakes_are_explained_with_what_to_write(cli: Cli, question: str, message: str) -> None:
+    assert cli.refused("get", *question.split(), code=2).startswith(message)
 
 
 def test_a_kind_that_the_server_does_not_have_is_told_with_the_nearest(cli: Cli) -> None:

@@ -13,7 +13,9 @@ from holdfast.client.resources import CONFIG_MAPS, PODS
 from holdfast.meta.objects import Key
 
 
-def told(status: str = "True", *, generation: int = 1, observed: int | None = None, whole: int | None = None) -> Any:
+def with_condition(
+    status: str = "True", *, generation: int = 1, observed: int | None = None, whole: int | None = None
+) -> Any:
     ready = {"type": "Ready", "status": status} | ({} if observed is None else {"observedGeneration": observed})
     obj_status: dict[str, Any] = {"conditions": [ready], "phase": "Running", "replicas": 3}
     if whole is not None:
@@ -24,26 +26,26 @@ def told(status: str = "True", *, generation: int = 1, observed: int | None = No
 @pytest.mark.parametrize(
     ("written", "obj", "holds"),
     [
-        ("condition=Ready", told(), True),
-        ("condition=ready", told(), True),
-        ("condition=Ready=false", told(), False),
-        ("condition=Ready=False", told("False"), True),
-        ("condition=Other", told(), False),
+        ("condition=Ready", with_condition(), True),
+        ("condition=ready", with_condition(), True),
+        ("condition=Ready=false", with_condition(), False),
+        ("condition=Ready=False", with_condition("False"), True),
+        ("condition=Other", with_condition(), False),
         ("condition=Ready", {"metadata": {}}, False),
-        ("condition=Ready", told(generation=2, observed=1), False),
-        ("condition=Ready", told(generation=2, whole=1), False),
-        ("condition=Ready", told(generation=2, observed=2), True),
-        ("jsonpath={.status.phase}=Running", told(), True),
-        ("jsonpath='{.status.phase}'=Running", told(), True),
-        ("jsonpath={.status.phase}=Failed", told(), False),
-        ("jsonpath={.status.replicas}=3", told(), True),
-        ("jsonpath=.status.replicas=3", told(), True),
-        ("jsonpath={.status.replicas}", told(), True),
-        ("jsonpath={.status.none}", told(), False),
-        ("jsonpath={.status.conditions[5].type}=Ready", told(), False),
-        ('jsonpath={.status.conditions[?(@.type=="Ready")].status}=True', told(), True),
-        ("create", told(), True),
-        ("delete", told(), False),
+        ("condition=Ready", with_condition(generation=2, observed=1), False),
+        ("condition=Ready", with_condition(generation=2, whole=1), False),
+        ("condition=Ready", with_condition(generation=2, observed=2), True),
+        ("jsonpath={.status.phase}=Running", with_condition(), True),
+        ("jsonpath='{.status.phase}'=Running", with_condition(), True),
+        ("jsonpath={.status.phase}=Failed", with_condition(), False),
+        ("jsonpath={.status.replicas}=3", with_condition(), True),
+        ("jsonpath=.status.replicas=3", with_condition(), True),
+        ("jsonpath={.status.replicas}", with_condition(), True),
+        ("jsonpath={.status.none}", with_condition(), False),
+        ("jsonpath={.status.conditions[5].type}=Ready", with_condition(), False),
+        ('jsonpath={.status.conditions[?(@.type=="Ready")].status}=True', with_condition(), True),
+        ("create", with_condition(), True),
+        ("delete", with_condition(), False),
     ],
 )
 def test_what_holds_of_an_object(written: str, obj: dict[str, Any], holds: bool) -> None:

@@ -94,7 +94,7 @@ class Operator:
     def __init__(self, kubeconfig: Path, *options: str) -> None:
         command = [*HOLDFAST, "operator", "run", "--kubeconfig", str(kubeconfig), "--log-format", "json", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.told: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []
         self._lines: queue.Queue[str] = queue.Queue()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -108,10 +108,10 @@ class Operator:
         """The first line from here that says it."""
         while True:
             line = self._lines.get(timeout=PATIENCE)
-            told: dict[str, Any] = json.loads(line)
-            self.told.append(told)
-            if told["message"] == message:
-                return told
+            record: dict[str, Any] = json.loads(line)
+            self.records.append(record)
+            if record["message"] == message:
+                return record
 
     def end(self, *, code: int) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -127,8 +127,8 @@ class Operator:
     @property
     def messages(self) -> list[str]:
         while not self._lines.empty():
-            self.told.append(json.loads(self._lines.get()))
-        return [told["message"] for told in self.told]
+            self.records.append(json.loads(self._lines.get()))
+        return [record["message"] for record in self.records]
 
 
 @contextmanager
@@ -342,7 +342,7 @@ def test_it_works_with_the_printed_role_and_stops_when_told(admin: Path) -> None
                 metrics = answer.read().decode()
         running.end(code=ExitCode.OK)
         assert running.messages[-2:] == ["operator stopping", "operator stopped"]
-        troubles = [told for told in running.told if told["level"] != "info"]
+        troubles = [record for record in running.records if record["level"] != "info"]
         assert not troubles, "the role is enough"
     lease = asked(admin, lambda client: client.get(LEASES, Key(SYSTEM, OPERATOR))).wire()
     assert lease["spec"]["holderIdentity"] == ""
@@ -378,7 +378,7 @@ def test_the_printed_role_is_enough_to_give_gangs_and_stores_what_they_need(admi
         running.wait_for("operator working")
         asked(admin, asked_for)
         running.end(code=ExitCode.OK)
-        assert not [told for told in running.told if told["level"] != "info"], "the role is enough"
+        assert not [record for record in running.records if record["level"] != "info"], "the role is enough"
 
 
 def test_a_controller_that_is_left_out_is_hinted_at(admin: Path) -> None:
@@ -399,7 +399,7 @@ def test_permissions_that_are_missing_are_named_and_waited_for(admin: Path) -> N
     with operator(account, "--no-install-crds", "--leader-elect") as running:
         health = running.wait_for("operator started")["health"]
         running.wait_for("lease request failed")
-        lacking = {told["permission"] for told in running.told if told["message"] == "permission missing"}
+        lacking = {record["permission"] for record in running.records if record["message"] == "permission missing"}
         assert {"list pods", "patch workloads.cloudless.io/status", "create leases.coordination.k8s.io"} <= lacking
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(f"{health}/readyz?verbose")
@@ -414,9 +414,9 @@ def test_a_server_that_is_away_is_waited_for(admin: Path, tmp_path: Path) -> Non
         port = free.getsockname()[1]
     away = elsewhere(admin, tmp_path, f"https://127.0.0.1:{port}")
     with operator(away) as running:
-        told = running.wait_for("server away")
-        assert f"127.0.0.1:{port} cannot be reached" in told["why"]
-        assert told["again_in"] == "1s"
+        record = running.wait_for("server away")
+        assert f"127.0.0.1:{port} cannot be reached" in record["why"]
+        assert record["again_in"] == "1s"
         running.end(code=ExitCode.OK)
 
 
@@ -449,11 +449,11 @@ def with_another_token(config: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "said"),
     [(without_authority, "is not trusted"), (with_another_token, "does not accept the credentials")],
 )
 def test_a_kubeconfig_that_cannot_work_is_told_and_not_tried_again(
-    change: Callable[[dict[str, Any]], None], told: str, admin: Path, tmp_path: Path
+    change: Callable[[dict[str, Any]], None], said: str, admin: Path, tmp_path: Path
 ) -> None:
     config = yaml.safe_load(admin.read_text())
     change(config)
@@ -461,7 +461,7 @@ def test_a_kubeconfig_that_cannot_work_is_told_and_not_tried_again(
     path.write_text(json.dumps(config))
     code, message = refused(path)
     assert code == ExitCode.BAD_INPUT
-    assert told in message
+    assert said in message
 
 
 def test_a_port_in_use_is_told(admin: Path) -> None:

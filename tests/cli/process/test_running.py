@@ -32,8 +32,8 @@ def killed_in(place: Path) -> Path:
         "with running.for_now(pathlib.Path(sys.argv[1])) as home:\n"
         "    print(home, flush=True)\n    os.kill(os.getpid(), 9)\n"
     )
-    told = subprocess.run([sys.executable, "-c", script, str(place)], capture_output=True, text=True)
-    return Path(told.stdout.strip())
+    ran = subprocess.run([sys.executable, "-c", script, str(place)], capture_output=True, text=True)
+    return Path(ran.stdout.strip())
 
 
 def test_what_killed_processes_left_behind_is_removed_by_the_next_one(tmp_path: Path) -> None:

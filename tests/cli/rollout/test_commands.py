@@ -100,8 +100,8 @@ def test_a_rollout_is_followed_line_by_line_to_its_end(shop: Shop) -> None:
     *_, before, last = shop.rollout("status", "--timeout=60s").splitlines()
     assert before.startswith(f"{shop.name}: ScalingUp: 3 of 3 updated, ")
     assert re.fullmatch(rf"{shop.name}: revision \w+ is rolled out: 3 of 3 replicas ready", last)
-    told = json.loads(shop.rollout("status", "--watch=false", "-o", "json"))
-    assert (told["state"], told["readyReplicas"], told["floor"]) == ("Completed", 3, 2)
+    shown = json.loads(shop.rollout("status", "--watch=false", "-o", "json"))
+    assert (shown["state"], shown["readyReplicas"], shown["floor"]) == ("Completed", 3, 2)
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
@@ -313,8 +313,8 @@ class Subject:
         return self.rollout("status", "--timeout=60s").splitlines()[-1]
 
     def standing(self, code: int = ExitCode.OK) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.rollout("status", "--watch=false", "-o", "json", code=code))
-        return told
+        shown: dict[str, Any] = json.loads(self.rollout("status", "--watch=false", "-o", "json", code=code))
+        return shown
 
 
 def test_a_gang_is_followed_through_its_update_paused_resumed_and_restarted(cluster: Path, tmp_path: Path) -> None:

@@ -149,17 +149,17 @@ STATES: dict[str, tuple[dict[str, Any], bool, int | None, int]] = {
 @pytest.mark.parametrize("case", STATES)
 def test_programs_are_told_whether_it_runs_where_it_is_and_how_far(case: str) -> None:
     wire, running, replica, updated = STATES[case]
-    told = rollouts.to_json(standing(wire))
-    assert told["rollingUpdateInProgress"] is running
-    assert told["currentlyUpdatingReplica"] == replica
-    assert told["updateProgress"] == {"updated": updated, "total": 2}
+    shown = rollouts.to_json(standing(wire))
+    assert shown["rollingUpdateInProgress"] is running
+    assert shown["currentlyUpdatingReplica"] == replica
+    assert shown["updateProgress"] == {"updated": updated, "total": 2}
 
 
 def test_what_keeps_it_from_going_on_is_told_before_what_it_does() -> None:
     blocked = condition("Blocked", "True", "Unschedulable", "pods cannot be scheduled: llm-0-web")
-    told = standing(pod_clique_set(conditions=(READY, UPDATING, blocked), rollingUpdateProgress=progress(0)))
-    assert (told.phase, told.because.code) == ("Blocked", "Unschedulable")
-    assert rollouts.line(told).endswith("pods cannot be scheduled: llm-0-web (Unschedulable)")
+    shown = standing(pod_clique_set(conditions=(READY, UPDATING, blocked), rollingUpdateProgress=progress(0)))
+    assert (shown.phase, shown.because.code) == ("Blocked", "Unschedulable")
+    assert rollouts.line(shown).endswith("pods cannot be scheduled: llm-0-web (Unschedulable)")
 
 
 def test_a_lowered_floor_is_shown_as_a_warning() -> None:

@@ -1,4 +1,4 @@
-"""``holdfast apiserver`` as a process: started, asked, stopped, and told wrong things."""
+"""``holdfast apiserver`` as a process: started, asked, stopped, and given wrong options."""
 
 from __future__ import annotations
 

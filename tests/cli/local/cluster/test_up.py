@@ -54,14 +54,14 @@ def up(*options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
 
 
 def asked(kubeconfig: Path, story: Callable[[ApiClient], Awaitable[Any]]) -> Any:
-    async def told() -> Any:
+    async def asked_server() -> Any:
         client = connect(kubeconfig).client
         try:
             return await story(client)
         finally:
             await client.close()
 
-    return asyncio.run(told())
+    return asyncio.run(asked_server())
 
 
 def workload(image: str = "shop:1", replicas: int = 3) -> dict[str, Any]:
@@ -321,11 +321,11 @@ def test_health_and_metrics_are_served_where_they_are_asked_for() -> None:
         with urllib.request.urlopen(f"{found[1]}/metrics") as answer:
             assert b'holdfast_reconcile_total{controller="deployment",result="done"}' in answer.read()
         port = found[1].rpartition(":")[2]
-        told = subprocess.run(
+        ended = subprocess.run(
             [*HOLDFAST, "up", "--ephemeral", "--nodes", "0", "--health-port", port], capture_output=True, text=True
         )
-        assert told.returncode == ExitCode.BLOCKED
-        assert f"port {port}: Address already in use" in told.stderr
+        assert ended.returncode == ExitCode.BLOCKED
+        assert f"port {port}: Address already in use" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -337,15 +337,15 @@ def test_health_and_metrics_are_served_where_they_are_asked_for() -> None:
     ],
 )
 def test_wrong_options_are_one_message(options: list[str], said: str) -> None:
-    told = subprocess.run([*HOLDFAST, "up", *options], capture_output=True, text=True)
-    assert told.returncode == ExitCode.BAD_INPUT
-    assert said in told.stderr
-    assert "Traceback" not in told.stderr
+    ended = subprocess.run([*HOLDFAST, "up", *options], capture_output=True, text=True)
+    assert ended.returncode == ExitCode.BAD_INPUT
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_down_where_nothing_runs_says_so(tmp_path: Path) -> None:
-    told = subprocess.run([*HOLDFAST, "down", "--data-dir", str(tmp_path)], capture_output=True, text=True)
-    assert (told.returncode, told.stdout) == (ExitCode.OK, f"nothing runs in {tmp_path}\n")
+    ended = subprocess.run([*HOLDFAST, "down", "--data-dir", str(tmp_path)], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (ExitCode.OK, f"nothing runs in {tmp_path}\n")
 
 
 def test_a_cluster_has_the_same_port_after_a_restart_and_a_context_while_it_runs(tmp_path: Path) -> None:

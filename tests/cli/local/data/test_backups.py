@@ -49,8 +49,8 @@ def test_a_cluster_comes_back_from_a_backup(tmp_path: Path) -> None:
     assert api.server.identity.admin_token == token
     assert api.get(CONFIGMAPS).ok["items"] == items
     assert api.server.store.revision >= revision + SKIPPED
-    told = api.get(f"{CONFIGMAPS}?watch=true&resourceVersion={revision}").body
-    assert (told["type"], told["object"]["code"]) == ("ERROR", 410), "clients list again"
+    event = api.get(f"{CONFIGMAPS}?watch=true&resourceVersion={revision}").body
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410), "clients list again"
     api.post(CONFIGMAPS, configmap("new")).done()
     api.close()
     assert holdfast("check", other)[0] == ExitCode.OK
