@@ -248,6 +248,79 @@ def test_a_log_that_is_followed_may_be_silent() -> None:
     asyncio.run(test())
 
 
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+async def one_by_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One event, and many soon after it, each sent by itself; then the answer ends."""
+    await reader.readuntil(b"\r\n\r\n")
+    for each in (HEAD + chunk(b"first"), *(chunk(b"%d" % number) for number in range(8)), b"0\r\n\r\n"):
+        writer.write(each)
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+def test_what_comes_soon_after_a_read_is_read_in_one_piece_and_nothing_is_lost() -> None:
+    async def test() -> None:
+        async with speaking(one_by_one, gather=0.5) as transport:
+            response = await transport.send(WATCH)
+            assert response.stream is not None
+            began = asyncio.get_running_loop().time()
+            assert await anext(response.stream) == b"first"
+            assert asyncio.get_running_loop().time() - began < 0.5
+            assert [each async for each in response.stream] == [b"01234567"]
+
+    asyncio.run(test())
+
+
+def test_a_stream_that_was_silent_is_read_at_once() -> None:
+    async def test() -> None:
+        async with speaking(one_by_one, gather=0.005) as transport:
+            response = await transport.send(WATCH)
+            assert response.stream is not None
+            pieces = [each async for each in response.stream]
+            assert b"".join(pieces) == b"first01234567"
+            assert len(pieces) > 4
+
+    asyncio.run(test())
+
+
+def test_a_long_list_is_not_held_up() -> None:
+    async def long(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD + chunk(b"x" * 1_000_000) * 20 + b"0\r\n\r\n")
+        await writer.drain()
+
+    async def test() -> None:
+        async with speaking(long, gather=0.05) as transport:
+            response = await transport.send(WATCH)
+            assert response.stream is not None
+            began = asyncio.get_running_loop().time()
+            pieces = [each async for each in response.stream]
+            assert sum(map(len, pieces)) == 20_000_000
+            waits = (asyncio.get_running_loop().time() - began) / 0.05
+            assert waits < len(pieces) / 2
+
+    asyncio.run(test())
+
+
+def test_a_stream_can_be_closed_while_it_gathers() -> None:
+    async def test() -> None:
+        async with speaking(silent, gather=60.0) as transport:
+            response = await transport.send(WATCH)
+            assert response.stream is not None
+            assert await anext(response.stream) == b"abc"
+            reading = asyncio.ensure_future(anext(response.stream))
+            await asyncio.sleep(0.01)
+            await close(response.stream)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize(
     "said",
     [
