@@ -26,6 +26,7 @@ from tests.operators.virtualmachine.test_providers import NAME, own, process
 
 from holdfast.client.resources import DEPLOYMENTS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
+from holdfast.providers.simulated import INSTANT
 from holdfast.testing.clusters import Cluster
 from holdfast.testing.contract import FAULTS, Scenario, check, check_deletion, check_second_look
 
@@ -73,6 +74,22 @@ FLAKY = Scenario(
     patience=400,
     ignored=frozenset({"lastTaskRef", "id", "ips", "consoleURL", "name"}),
 )
+
+
+AT_ONCE = Scenario(
+    name="the same, on a provider that does everything at once",
+    controllers=operator(Hypervisors(latencies=INSTANT)),
+    story=story,
+    kinds=KINDS,
+    deleted=(MACHINES, "web"),
+    patience=45,
+    ignored=frozenset({"lastTaskRef", "id", "ips", "consoleURL", "name"}),
+)
+
+
+@pytest.mark.parametrize("faults", MANY)
+def test_the_contract_holds_on_a_provider_that_does_everything_at_once(faults: str) -> None:
+    check(AT_ONCE, faults)
 
 
 @pytest.mark.parametrize("faults", FAULTS)

@@ -1,7 +1,7 @@
 """The calls to the provider of one pass, and what becomes of them.
 
-A call that is done at once leads to the next step in the same pass.  One that becomes a task is recorded in the
-status, which is written before anything else is done for the machine.
+A call that is done at once leads to the next step in the same pass, unless only its record says that it was made.  One
+that becomes a task is recorded in the status, which is written before anything else is done for the machine.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from holdfast.kernel.outcomes import Failure
+from holdfast.kernel.outcomes import Again, Failure
 from holdfast.kinds.virtrigaud.guests import HTTPGetAction, LifecycleHandler
 from holdfast.kinds.virtrigaud.machines import Operation, OperationType
+from holdfast.operators.virtualmachine import pacing
 from holdfast.operators.virtualmachine.connections import Connections
 from holdfast.operators.virtualmachine.machines import status
 from holdfast.operators.virtualmachine.machines.decide import next_step
@@ -55,6 +56,8 @@ def explain(world: World, failure: Failure, now: datetime) -> None:
 
 def _decision(facts: Facts, notices: tuple[Notice, ...] = (), step: Step | None = None) -> MachineDecision:
     step = step or next_step(facts)
+    if step.call is not None and any(map(_is_known_by_record, facts.done)):
+        step = replace(step, call=None, outcome=Again(pacing.SOON, "what was done is recorded first"))
     said, turned = status.report(facts, step)
     return MachineDecision(
         status=said,
@@ -64,6 +67,14 @@ def _decision(facts: Facts, notices: tuple[Notice, ...] = (), step: Step | None 
         call=step.call,
         facts=facts,
     )
+
+
+def _is_known_by_record(operation: Operation) -> bool:
+    """Whether the machine does not show that an operation was made, such as the growth of a disk, or a revert.
+
+    If the status could not be written after the next call, it would be made again, on a machine that runs by then.
+    """
+    return bool(operation.details) and operation.type is not OperationType.CREATE
 
 
 async def act(world: World, decision: Decision, *, connections: Connections, fetch: Fetch) -> Decision:
