@@ -28,7 +28,7 @@ from tests.operators.podcliqueset.gangsets import (
     update,
     workload,
 )
-from tests.operators.podcliqueset.test_contract import moved_on
+from tests.operators.pods import run_pods
 
 from holdfast.client.resources import PODS
 from holdfast.cluster.controllers.gc.collector import GarbageCollector
@@ -47,7 +47,7 @@ async def made_ready(cluster: Cluster) -> None:
     """Schedule all pods and make them ready."""
     for _ in range(5):
         await cluster.advance(1)
-        await moved_on(cluster)
+        await run_pods(cluster)
     await cluster.advance(1)
 
 
