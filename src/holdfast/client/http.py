@@ -246,15 +246,15 @@ class _Stream(AsyncIterator[bytes]):
         return chunk
 
     async def _wait(self, seconds: float) -> None:
-        """Leave what comes in the socket; where the connection has ended, all that will come has come."""
+        """Leave what comes to the transport; where the connection has ended, all that will come has come."""
         transport = None if self._answer.connection is None else self._answer.connection.transport
         if transport is None:
             return
-        _listen(transport, False)
+        transport.pause_reading()
         try:
             await asyncio.sleep(seconds)
         finally:
-            _listen(transport, True)
+            transport.resume_reading()
 
     async def aclose(self) -> None:
         connection = self._answer.connection
@@ -262,19 +262,6 @@ class _Stream(AsyncIterator[bytes]):
             # Closing TLS takes a round trip, for which the caller may not wait.
             connection.transport.abort()
         self._answer.close()
-
-
-def _listen(transport: asyncio.Transport, wanted: bool) -> None:
-    """Have a connection read its socket, or not."""
-    if transport.is_closing():
-        return
-    limit = getattr(transport, "set_read_buffer_limits", None)
-    if limit is not None:  # with TLS: to pause it would stop the decryption, and the socket would be read all the same
-        limit(high=None if wanted else 0)
-    elif wanted:
-        transport.resume_reading()
-    else:
-        transport.pause_reading()
 
 
 def _response(answer: aiohttp.ClientResponse, **content: Any) -> Response:
