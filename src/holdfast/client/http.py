@@ -43,9 +43,6 @@ _KEPT_SECONDS: Final = 60.0
 _HEARTBEAT: Final = 30.0
 """Seconds between the pings on a WebSocket, by which a server that is gone is noticed."""
 
-_LITTLE: Final = 65_536
-"""Bytes; where a read of a stream brought more, such as a part of a long list, the rest is read at once."""
-
 _ASKS: Final = ("upgrade", "connection", "sec-websocket-protocol")
 """The headers that ask for a WebSocket, which aiohttp writes itself."""
 
@@ -59,15 +56,11 @@ class Timeouts:
     """Seconds: until a connection stands, until a whole answer is there, and how long a watch may be silent.
 
     Servers send bookmarks about every minute, so a watch that is silent for longer has lost its server.
-
-    A stream from which little was read is read again after `gather` seconds.  Events of a watch come one by one, and to
-    wake up for each of them costs more than to read it; the first one after a silence is read at once.
     """
 
     connect: float = 10.0
     answer: float = 60.0
     stall: float = 90.0
-    gather: float = 0.01
 
     def of(self, request: Request) -> aiohttp.ClientTimeout:
         if request.flag("watch"):
@@ -137,7 +130,7 @@ class Http:
                 allow_redirects=False,
             )
             if endless and answer.status < 300:
-                return _response(answer, stream=_Stream(answer, self._endpoint.url, gather=self._timeouts.gather))
+                return _response(answer, stream=_Stream(answer, self._endpoint.url))
             async with answer:
                 return _response(answer, body=await answer.read())
         except FAILURES as error:
@@ -221,22 +214,15 @@ class _Socket:
 
 
 class _Stream(AsyncIterator[bytes]):
-    """A body as it comes, in pieces of what came within `gather` seconds; its connection is of no further use."""
+    """A body as it comes; its connection is of no further use."""
 
-    def __init__(self, answer: aiohttp.ClientResponse, url: str, *, gather: float) -> None:
+    def __init__(self, answer: aiohttp.ClientResponse, url: str) -> None:
         self._answer = answer
         self._url = url
-        self._gather = gather
-        self._due = 0.0
-        """When to read again, by the clock of the loop."""
 
     async def __anext__(self) -> bytes:
-        clock = asyncio.get_running_loop().time
         try:
-            if self._due > clock():
-                await self._wait(self._due - clock())
             chunk = await self._answer.content.readany()
-            self._due = clock() + self._gather if len(chunk) <= _LITTLE else 0.0
         except FAILURES as error:
             self._answer.close()
             raise translated(error, self._url) from error
@@ -244,17 +230,6 @@ class _Stream(AsyncIterator[bytes]):
             self._answer.release()
             raise StopAsyncIteration
         return chunk
-
-    async def _wait(self, seconds: float) -> None:
-        """Leave what comes to the transport; where the connection has ended, all that will come has come."""
-        transport = None if self._answer.connection is None else self._answer.connection.transport
-        if transport is None:
-            return
-        transport.pause_reading()
-        try:
-            await asyncio.sleep(seconds)
-        finally:
-            transport.resume_reading()
 
     async def aclose(self) -> None:
         connection = self._answer.connection
