@@ -1,4 +1,4 @@
-"""Clusters that ``holdfast up`` runs in another process, as a user starts them."""
+"""Clusters and API servers that run in another process, as a user starts them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ from tests.places import ROOT
 HOLDFAST = (sys.executable, "-m", "holdfast")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 STARTS_WITHIN = 120.0
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A command that serves an API, once it is ready, and its kubeconfig; killed when the block ends."""
+    process = subprocess.Popen([*HOLDFAST, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(r"ready: https://\S+  (?:export )?KUBECONFIG=(\S+)\n", line)
+        assert found, line + (process.stderr.read() if process.stderr else "")
+        yield process, Path(found[1])
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @contextmanager

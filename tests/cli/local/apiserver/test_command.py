@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import socket
 import ssl
 import stat
 import subprocess
-import sys
 import urllib.request
 from base64 import b64decode
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.clusters import HOLDFAST, serving
 
 from holdfast.cli.errors import ExitCode
 from holdfast.cli.local.apiserver.command import command
 
-COMMAND = [sys.executable, "-m", "holdfast", "apiserver"]
+COMMAND = (*HOLDFAST, "apiserver")
 
-
-@contextmanager
-def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A server that is ready, and its kubeconfig."""
-    process = subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.fullmatch(r"ready: https://\S+  KUBECONFIG=(\S+)\n", line)
-        assert found, line + (process.stderr.read() if process.stderr else "")
-        yield process, Path(found[1])
-    finally:
-        process.kill()
-        process.communicate()
+running = partial(serving, "apiserver")
+"""A server that is ready, and its kubeconfig."""
 
 
 def ask(kubeconfig: Path, path: str) -> Any:

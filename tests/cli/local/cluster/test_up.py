@@ -11,14 +11,14 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.clusters import HOLDFAST
+from tests.clusters import HOLDFAST, serving
 
 from holdfast.cli import main
 from holdfast.cli.errors import ExitCode
@@ -37,20 +37,8 @@ WORKLOADS = Resource.of(KINDS[0])
 NAMES = ", ".join(each.name for each in load())
 PATIENCE = 60.0
 
-
-@contextmanager
-def up(*options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A cluster that is ready, and its kubeconfig."""
-    process = subprocess.Popen([*HOLDFAST, "up", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.fullmatch(r"ready: https://\S+  export KUBECONFIG=(\S+)\n", line)
-        assert found, line + (process.stderr.read() if process.stderr else "")
-        yield process, Path(found[1])
-    finally:
-        process.kill()
-        process.communicate()
+up = partial(serving, "up")
+"""A cluster that is ready, and its kubeconfig."""
 
 
 def asked(kubeconfig: Path, story: Callable[[ApiClient], Awaitable[Any]]) -> Any:
